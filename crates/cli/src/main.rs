@@ -1,0 +1,2 @@
+//! entresol
+fn main() {}

@@ -1,0 +1,170 @@
+//! The device seam: what the engine asks of a medium.
+//!
+//! Invariants every implementation keeps:
+//! 1. Offsets, lengths and memory are multiples of `Geometry::sector_bytes`; anything else is
+//!    `ErrorKind::InvalidInput`, never a silent read-modify-write.
+//! 2. A read sees every write that completed before the read was submitted.
+//! 3. A completed write is durable only after a later `sync` completes, or if it was submitted as
+//!    `WriteMode::Durable`.
+//! 4. After a failed write or sync the medium's state is unknown; the caller must poison itself.
+
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::buffer::{IoBuffer, WriteBuffer};
+use crate::error::Result;
+
+/// Something with capacity that reads, writes and syncs bytes at offsets. Thread-safe.
+pub trait Device: Send + Sync {
+    /// Sizes and alignments; constant while the device is open.
+    fn geometry(&self) -> Geometry;
+
+    /// A name for messages: a path, or `memory`.
+    fn name(&self) -> String;
+
+    /// Reads exactly `buffer.len()` bytes at `offset`. Blocking. `buffer` must be aligned
+    /// ([`IoBuffer`] is).
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// Writes all of `bytes` at `offset`. Blocking; not durable until [`Device::sync`].
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// On return everything written before the call survives power loss.
+    fn sync(&self) -> Result<()>;
+
+    /// Tells the medium that a range is unused. Best effort; contents become undefined.
+    fn discard(&self, offset: u64, length: u64) -> Result<()>;
+
+    /// Opens a queue owned by the calling thread.
+    fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
+
+    /// I/O counts since the device was opened, all queues included.
+    fn counters(&self) -> &Counters;
+}
+
+/// Many requests in flight from one thread. Requests complete in any order.
+///
+/// Requests are gathered until [`Queue::submit`] (or [`Queue::reap`], which submits first), so that
+/// one doorbell serves a batch. Dropping a queue waits for what is in flight.
+pub trait Queue: Send {
+    /// Gathers a read of `length` bytes at `offset` into a buffer of the queue's own (a registered
+    /// one where `length` fits `QueueOptions::buffer_bytes` and one is free). The completion hands
+    /// the buffer over; dropping it gives it back to the queue.
+    fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()>;
+
+    /// Gathers a write of `range` of `buffer` at `offset`. The bytes in `range` must not change
+    /// until the completion; the memory itself is kept alive by the queue.
+    fn write(&mut self, request: WriteRequest<'_>) -> Result<()>;
+
+    /// Gathers a sync: everything *completed* before it is durable once it completes.
+    fn sync(&mut self, token: u64) -> Result<()>;
+
+    /// Hands all gathered requests to the device.
+    fn submit(&mut self) -> Result<()>;
+
+    /// Submits, waits until at least `wait_for` requests (at most those in flight) are done, and
+    /// appends all completions that are ready to `completions`.
+    fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()>;
+
+    /// Requests gathered or in flight whose completion was not yet reaped.
+    fn in_flight(&self) -> usize;
+
+    /// Requests that may be in flight at once; `read`, `write` and `sync` past it are `Busy`.
+    fn depth(&self) -> usize;
+
+    /// A descriptor that polls readable when completions wait; `None` where there is none.
+    fn poll_fd(&self) -> Option<RawFd>;
+}
+
+/// One write for [`Queue::write`].
+#[derive(Debug)]
+pub struct WriteRequest<'a> {
+    /// Returned in the completion.
+    pub token: u64,
+    /// Where on the device, in bytes.
+    pub offset: u64,
+    /// The memory to write from.
+    pub buffer: &'a WriteBuffer,
+    /// Which bytes of `buffer`.
+    pub range: std::ops::Range<usize>,
+    /// Whether completion means durability.
+    pub mode: WriteMode,
+}
+
+/// What the completion of a write means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Handed to the device; may be lost with power until a sync.
+    Flushed,
+    /// Survives power loss once completed (`O_DSYNC`).
+    Durable,
+}
+
+/// The end of one request.
+#[derive(Debug)]
+pub struct Completion {
+    /// The token the request was gathered with.
+    pub token: u64,
+    /// `Ok` if the whole range was transferred.
+    pub result: Result<()>,
+    /// For reads: the buffer, holding exactly the bytes asked for.
+    pub buffer: Option<IoBuffer>,
+}
+
+/// How a queue is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueOptions {
+    /// Most requests in flight, 1 to 4096.
+    pub depth: usize,
+    /// Size of each registered read buffer, bytes; larger reads get memory of their own.
+    pub buffer_bytes: usize,
+}
+
+/// Sizes and alignments of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Usable size in bytes, a multiple of `sync_unit_bytes`.
+    pub capacity_bytes: u64,
+    /// Alignment of offsets, lengths and memory; a power of two of at least 512.
+    pub sector_bytes: u32,
+    /// Writes that share no unit of this size cannot harm each other when power fails; a power of
+    /// two, a multiple of `sector_bytes` (the physical block of the medium).
+    pub sync_unit_bytes: u32,
+}
+
+/// I/O counts of a device, monotonic since it was opened.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Read requests.
+    pub reads: AtomicU64,
+    /// Bytes read.
+    pub read_bytes: AtomicU64,
+    /// Write requests.
+    pub writes: AtomicU64,
+    /// Bytes written.
+    pub written_bytes: AtomicU64,
+    /// Syncs, durable writes included.
+    pub syncs: AtomicU64,
+}
+
+impl Counters {
+    /// Counts one read of `bytes`.
+    pub fn count_read(&self, bytes: usize) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts one write of `bytes`.
+    pub fn count_write(&self, bytes: usize, mode: WriteMode) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if mode == WriteMode::Durable {
+            self.count_sync();
+        }
+    }
+
+    /// Counts one sync.
+    pub fn count_sync(&self) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+    }
+}

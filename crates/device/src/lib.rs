@@ -1,0 +1,19 @@
+//! Bytes at offsets on a medium.
+//!
+//! A [`Device`] has a capacity and reads, writes and syncs aligned ranges of bytes. It knows nothing
+//! of records or segments. [`Device`] is the only seam between the engine and the outside world:
+//! files and raw block devices ([`FileDevice`]), memory ([`MemoryDevice`]), several devices striped
+//! ([`StripeDevice`]) and, in tests, the simulated device implement it.
+//!
+//! I/O is either blocking (`read_at`, `write_at`, `sync`) or goes through a [`Queue`], which one
+//! thread owns and with which it keeps many requests in flight.
+
+mod buffer;
+mod device;
+mod error;
+
+pub use buffer::{IoBuffer, SharedMemory, Table, WriteBuffer};
+pub use device::{
+    Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
+};
+pub use error::{Error, ErrorKind, Result};

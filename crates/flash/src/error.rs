@@ -1,0 +1,74 @@
+//! What can go wrong in the engine: a kind, and a sentence that says what, where, expected, found.
+
+use std::fmt;
+
+/// The engine's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed engine operation.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    detail: String,
+    source: Option<entresol_device::Error>,
+}
+
+/// The kinds of engine errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No room: writes are refused until something is removed or expires. Reads and removes go on.
+    Full,
+    /// A limit of work in flight was reached; finish some and try again.
+    Busy,
+    /// A write or sync failed; everything but reads is refused until the store is reopened.
+    Poisoned,
+    /// A record's or segment's bytes are not what was written.
+    Corrupt,
+    /// The device failed a read.
+    Io,
+    /// A key, value or option outside its limits.
+    InvalidInput,
+    /// The medium holds something else, or a format this version does not read.
+    Incompatible,
+    /// The encryption key is missing or is not the one the store was made with.
+    WrongKey,
+    /// The device is in use, foreign or absent.
+    Device,
+}
+
+impl Error {
+    /// An error of `kind`; `detail` says what, where, expected and found.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
+        Error { kind, detail: detail.into(), source: None }
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl From<entresol_device::Error> for Error {
+    fn from(source: entresol_device::Error) -> Error {
+        let kind = match source.kind() {
+            entresol_device::ErrorKind::Io => ErrorKind::Io,
+            entresol_device::ErrorKind::Busy => ErrorKind::Busy,
+            entresol_device::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
+            _ => ErrorKind::Device,
+        };
+        Error { kind, detail: source.to_string(), source: Some(source) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|e| e as &(dyn std::error::Error + 'static))
+    }
+}

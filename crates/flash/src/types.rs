@@ -1,0 +1,181 @@
+//! The nouns that cross the engine's surface: keys, entries, operations and their outcomes.
+
+use std::num::NonZeroU32;
+
+/// Longest key, bytes.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+/// Longest value, bytes.
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+
+/// A table of entries inside one store. Spaces share segments, memory and devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct SpaceId(pub u16);
+
+/// Milliseconds since the Unix epoch. Time is always an argument: the engine reads no clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(pub u64);
+
+/// Identifies one put of a key; grows with each put within a shard and survives reclaim and restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(pub u64);
+
+/// Names an entry: its space, the caller's partition number within the space (0 where the caller
+/// has none; it must be a function of the key), and the key's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key<'a> {
+    /// The table.
+    pub space: SpaceId,
+    /// The caller's partition.
+    pub partition: u16,
+    /// 1 byte to [`KEY_BYTES_MAX`].
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Key<'a> {
+    /// A key in `space`, partition 0.
+    pub fn new(space: SpaceId, bytes: &'a [u8]) -> Key<'a> {
+        Key { space, partition: 0, bytes }
+    }
+}
+
+/// When an entry ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Expiry {
+    /// Absent from this moment on.
+    pub at: Option<Timestamp>,
+    /// Absent once it was neither read nor written for this many seconds (kept to within an eighth).
+    pub idle_seconds: Option<NonZeroU32>,
+}
+
+/// What must hold for a put or a remove to happen; tested and applied as one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    Always,
+    /// The key has no entry.
+    Absent,
+    /// The key has an entry.
+    Present,
+    /// The key's entry is of this version.
+    Version(Version),
+}
+
+/// Whether a cache may evict the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pinning {
+    /// A cache may evict it.
+    #[default]
+    Evictable,
+    /// Only a remove or expiry ends it.
+    Pinned,
+}
+
+/// How an entry is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PutOptions {
+    /// When it ends.
+    pub expiry: Expiry,
+    /// What must hold.
+    pub condition: Condition,
+    /// Whether a cache may evict it.
+    pub pinning: Pinning,
+    /// A byte of the caller's that travels with the value (the server keeps the value's type here).
+    pub label: u8,
+    /// The durability of this put; `None`: the store's.
+    pub durability: Option<Durability>,
+}
+
+/// What survives, once a write was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// In this process's memory: lost with the process.
+    Memory,
+    /// Survives the death of the process (`kill -9`), not of the machine: `SW_CRASH_SAFE`.
+    Process,
+    /// Handed to the device; what its volatile cache holds may be lost with power.
+    Flushed,
+    /// As `Process`, and synced at least every so many milliseconds.
+    Periodic(NonZeroU32),
+    /// Survives power loss: `HW_CRASH_SAFE`. Concurrent writers share one sync.
+    Synced,
+}
+
+/// One thing to do, given to `Session::submit`.
+#[derive(Debug, Clone, Copy)]
+pub enum Operation<'a> {
+    /// Read an entry.
+    Get {
+        /// Whose.
+        key: Key<'a>,
+    },
+    /// Write an entry.
+    Put {
+        /// Whose.
+        key: Key<'a>,
+        /// 0 bytes to [`VALUE_BYTES_MAX`].
+        value: &'a [u8],
+        /// How.
+        options: PutOptions,
+    },
+    /// Remove an entry.
+    Remove {
+        /// Whose.
+        key: Key<'a>,
+        /// What must hold (`Absent` makes no sense and is refused).
+        condition: Condition,
+    },
+    /// Change when an entry ends; value and version stay.
+    Touch {
+        /// Whose.
+        key: Key<'a>,
+        /// The new end.
+        expiry: Expiry,
+    },
+}
+
+/// How an operation ended. Slices are valid during the visit only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// Get: the entry.
+    Found(Entry<'a>),
+    /// Get, remove, touch: there is no such entry.
+    Missing,
+    /// Put: done, at the durability asked for.
+    Stored {
+        /// The new entry's version.
+        version: Version,
+    },
+    /// Put or remove: the condition does not hold; nothing was changed.
+    Refused {
+        /// The version that is there, if any.
+        current: Option<Version>,
+    },
+    /// Remove: gone, at the store's durability.
+    Removed {
+        /// The version that was there.
+        version: Version,
+    },
+    /// Touch: done.
+    Touched {
+        /// The entry's version.
+        version: Version,
+    },
+}
+
+/// A key and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The key's bytes.
+    pub key: &'a [u8],
+    /// The value's bytes.
+    pub value: &'a [u8],
+    /// Which put wrote it.
+    pub version: Version,
+    /// The caller's byte.
+    pub label: u8,
+    /// When it ends.
+    pub expiry: Expiry,
+    /// Whether a cache may evict it.
+    pub pinning: Pinning,
+}
