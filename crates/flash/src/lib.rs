@@ -1,1 +1,22 @@
-//! flash
+//! The log-structured flash engine: index in memory, values on a device.
+//!
+//! One segment log, two reclaim policies. Entries are appended as records to large segments; an
+//! index of eight bytes a record says where each one is; a get costs one device read, verified after
+//! the read. Reclaim either copies live records forward (a store) or lets them go (a cache).
+//!
+//! The engine starts no thread and reads no clock: [`Store::maintain`] does background work when it
+//! is called, and time is an argument.
+
+mod error;
+mod index;
+mod options;
+mod types;
+
+pub use error::{Error, ErrorKind, Result};
+pub use options::{
+    Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode,
+};
+pub use types::{
+    Condition, Durability, Entry, Expiry, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,
+    PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
+};

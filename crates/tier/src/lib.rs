@@ -1,1 +1,19 @@
-//! tier
+//! Memory in front of flash: one cap for index, buffers and cache; reads answered from memory where
+//! they can be, from flash with one device read where not.
+
+mod admission;
+mod memory;
+mod session;
+mod statistics;
+mod tiered;
+
+pub use admission::Admission;
+pub use entresol_flash as flash;
+pub use entresol_flash::{
+    Compression, Condition, Durability, EncryptionKey, Entry, Error, ErrorKind, Expiry, Key,
+    OpenMode, Operation, Outcome, Pinning, PutOptions, Reclaim, Result, SpaceId, StoreOptions,
+    Timestamp, Version, WriteMode,
+};
+pub use session::{Session, SessionOptions, Visit};
+pub use statistics::{Distribution, Statistics};
+pub use tiered::{Budget, Maintenance, Tiered, TieredOptions};

@@ -1,0 +1,110 @@
+//! How a store is opened: every choice that two people could want differently, with its limits.
+
+use std::path::PathBuf;
+
+use crate::types::Durability;
+
+/// What happens to live records of a segment that must be freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Copied forward: a store loses no entry; when full it refuses writes.
+    Compact,
+    /// Let go, except pinned and recently read ones: a cache, which may lose any entry.
+    Evict,
+}
+
+/// How values are compressed before they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As they are.
+    #[default]
+    None,
+    /// LZ4 block format: fast, modest.
+    Lz4,
+    /// Zstandard level 1: slower, smaller.
+    Zstd,
+}
+
+/// A 256-bit key for encryption at rest (AES-256-GCM per record).
+#[derive(Clone)]
+pub struct EncryptionKey(pub [u8; 32]);
+
+impl std::fmt::Debug for EncryptionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EncryptionKey(…)")
+    }
+}
+
+/// What to do with what the device holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Open the store that is there; make one where the device is blank.
+    OpenOrCreate,
+    /// Make a new store over whatever is there.
+    Reformat,
+    /// Open the store that is there, for reading only: nothing is written.
+    ReadOnly,
+}
+
+/// Options of a store or cache. `StoreOptions::default()` suits tests and small stores.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// What to do with what the device holds.
+    pub mode: OpenMode,
+    /// Shards, 1 to 64: a lock, an index and a log each. Fixed when the store is made.
+    pub shards: u16,
+    /// Bytes of a segment, the unit of writing and reclaim: a power of two, 64 KiB to 8 MiB. Fixed
+    /// when the store is made.
+    pub segment_bytes: u32,
+    /// What an acknowledged write survives, unless the operation says otherwise.
+    pub durability: Durability,
+    /// Whether callers wait for `durability` or are answered at once.
+    pub write_mode: WriteMode,
+    /// What happens to live records when a segment is freed.
+    pub reclaim: Reclaim,
+    /// Compression of values written from now on.
+    pub compression: Compression,
+    /// Encryption at rest; fixed when the store is made.
+    pub encryption: Option<EncryptionKey>,
+    /// Directory of the write buffers that outlive the process; used by `Durability::Process` and
+    /// `Periodic`. Normally `/dev/shm`. `None`: buffers are lost with the process.
+    pub buffer_directory: Option<PathBuf>,
+    /// Write buffers of each shard, at least 6. More keep more recent records readable in memory.
+    pub buffers_per_shard: u16,
+    /// Most bytes the index may use; past it new keys are refused with `Full`.
+    pub index_bytes_max: u64,
+    /// Share of segments in use, percent, from which writers of a store are slowed.
+    pub slow_mark_percent: u8,
+    /// Share of segments in use, percent, from which writers of a store are refused.
+    pub full_mark_percent: u8,
+}
+
+/// When the caller of a write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteMode {
+    /// Once the durability asked for is reached.
+    #[default]
+    Through,
+    /// At once; the durability asked for is reached soon after.
+    Behind,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            mode: OpenMode::OpenOrCreate,
+            shards: 2,
+            segment_bytes: 1 << 20,
+            durability: Durability::Process,
+            write_mode: WriteMode::Through,
+            reclaim: Reclaim::Compact,
+            compression: Compression::None,
+            encryption: None,
+            buffer_directory: None,
+            buffers_per_shard: 8,
+            index_bytes_max: u64::MAX,
+            slow_mark_percent: 90,
+            full_mark_percent: 95,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Figures of a tiered store.
+
+/// Figures since the store was opened; sizes in bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    /// Gets.
+    pub gets: u64,
+    /// Gets answered from the cache in memory.
+    pub memory_hits: u64,
+    /// Gets answered from write buffers and recent segments in memory.
+    pub buffer_hits: u64,
+    /// Gets answered from flash.
+    pub flash_hits: u64,
+    /// Gets of absent keys.
+    pub misses: u64,
+    /// Puts.
+    pub puts: u64,
+    /// Removes that found an entry.
+    pub removes: u64,
+    /// Touches.
+    pub touches: u64,
+    /// Puts that replaced an entry (as far as known without a read).
+    pub overwrites: u64,
+    /// Reads of a record that turned out to have another key, on behalf of gets.
+    pub collisions_get: u64,
+    /// Overwrites that turned out to be of another key, on behalf of puts.
+    pub collisions_put: u64,
+    /// Entries that expired.
+    pub expired: u64,
+    /// Entries evicted from flash (caches).
+    pub evicted_flash: u64,
+    /// Entries evicted from the small queue of the memory cache.
+    pub evicted_small: u64,
+    /// Entries evicted from the main queue of the memory cache.
+    pub evicted_main: u64,
+    /// Entries on flash now.
+    pub entries: u64,
+    /// Device requests in flight now.
+    pub pending_io: u64,
+    /// Bytes of the device given to segments.
+    pub flash_allocated_bytes: u64,
+    /// Bytes of live records.
+    pub flash_live_bytes: u64,
+    /// Key and value bytes that callers put.
+    pub user_written_bytes: u64,
+    /// Bytes written to the device.
+    pub device_written_bytes: u64,
+    /// Write requests to the device.
+    pub device_writes: u64,
+    /// Bytes read from the device.
+    pub device_read_bytes: u64,
+    /// Read requests to the device.
+    pub device_reads: u64,
+    /// Syncs, durable writes included.
+    pub device_syncs: u64,
+    /// Record bytes that reclaim copied forward.
+    pub reclaim_moved_bytes: u64,
+    /// Segments that reclaim freed.
+    pub reclaim_segments: u64,
+    /// Segments, all.
+    pub segments: u64,
+    /// Segments free now.
+    pub segments_free: u64,
+    /// Memory of the index, bytes.
+    pub index_bytes: u64,
+    /// Memory of write buffers, bytes.
+    pub buffer_bytes: u64,
+    /// Memory of the cache, bytes.
+    pub cache_bytes: u64,
+    /// Memory of tables, notes and the rest, bytes.
+    pub other_bytes: u64,
+    /// Whether a failed write or sync poisoned the store.
+    pub poisoned: bool,
+    /// Sizes of keys put.
+    pub key_bytes: Distribution,
+    /// Sizes of values put.
+    pub value_bytes: Distribution,
+}
+
+impl Statistics {
+    /// Bytes written to the device for each byte that callers put.
+    pub fn write_amplification(&self) -> f64 {
+        self.device_written_bytes as f64 / (self.user_written_bytes.max(1)) as f64
+    }
+}
+
+/// A distribution of sizes: counts in log-linear buckets with exact moments.
+#[derive(Debug, Clone, Default)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The geometric mean (of value + 1, less 1).
+    pub geometric_mean: f64,
+    /// The standard deviation.
+    pub standard_deviation: f64,
+    /// (percentile, value) pairs: 50, 90, 99, 99.9.
+    pub percentiles: Vec<(f64, u64)>,
+}
