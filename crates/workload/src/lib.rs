@@ -1,1 +1,26 @@
-//! workload
+//! What to do to a store, and how to sum up what happened: generators of keys, sizes, values and
+//! arrivals, the mixes of known benchmarks as data, and latency summaries.
+//!
+//! Everything here is a pure function of its arguments and a seed. Nothing reads a clock, starts a
+//! thread or does I/O; whoever drives a workload does.
+
+mod arrivals;
+mod keys;
+mod mix;
+mod plan;
+mod random;
+mod sizes;
+mod summary;
+mod values;
+
+pub use arrivals::{Arrivals, Schedule};
+pub use keys::{Distribution, KeyChooser, Permutation, key_bytes, key_id};
+pub use mix::{Action, Mix, YCSB};
+pub use plan::{BIGMEMORY, BigMemory, Extrapolation, Grid, Slopes};
+pub use random::{Random, mix64};
+pub use sizes::Sizes;
+pub use summary::{Recorder, Summary};
+pub use values::{Values, VerifyError};
+
+#[cfg(test)]
+mod tests;
