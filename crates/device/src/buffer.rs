@@ -2,25 +2,294 @@
 //! flight.
 //!
 //! Invariants:
-//! 1. Every buffer starts at a multiple of 4096 bytes.
-//! 2. An [`IoBuffer`] is owned by one side at a time: the queue while in flight, then the caller.
+//! 1. Every buffer starts at a multiple of [`BUFFER_ALIGNMENT`].
+//! 2. An [`IoBuffer`] has one owner at a time: the queue while in flight, then the caller.
 //! 3. A [`WriteBuffer`] may be read by the device while its owner appends behind the range in
-//!    flight; the owner never changes bytes of a range in flight.
+//!    flight. The owner never changes a byte of a range in flight: it would not be unsound, since
+//!    nothing but the medium reads those bytes, but what lands on the medium would be undefined.
+//! 4. Two `WriteBuffer`s never share a byte.
+#![expect(unsafe_code, reason = "buffers are views of raw memory that the kernel shares")]
 
-use std::ops::{Deref, DerefMut};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crossbeam_queue::ArrayQueue;
+use parking_lot::Mutex;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mapping::Mapping;
 
 /// Alignment of every buffer, bytes.
 pub const BUFFER_ALIGNMENT: usize = 4096;
 
-/// Aligned memory of a read. Derefs to exactly the bytes that were asked for.
-#[derive(Debug)]
+/// Aligned memory of one read. Derefs to exactly the bytes that were asked for. `Send`.
+///
+/// One that came from a queue goes back there when dropped, so hold it no longer than needed: a
+/// queue whose buffers are all out serves reads from memory of their own, which costs more.
 pub struct IoBuffer {
-    memory: Option<Memory>,
+    start: NonNull<u8>,
     length: usize,
-    home: Option<Arc<ArrayQueue<Memory>>>,
+    home: Home,
+}
+
+/// Where the memory of an [`IoBuffer`] goes when it is dropped.
+enum Home {
+    /// Allocated with this layout.
+    Allocator(Layout),
+    /// Slot of a pool.
+    Pool(Arc<BufferPool>, u32),
+}
+
+// SAFETY: an `IoBuffer` owns its bytes alone; moving it moves that ownership.
+unsafe impl Send for IoBuffer {}
+// SAFETY: `&IoBuffer` only allows shared reads of bytes that nobody can change meanwhile.
+unsafe impl Sync for IoBuffer {}
+
+impl IoBuffer {
+    /// Zeroed memory of its own, `length` bytes (0 allowed).
+    pub fn aligned(length: usize) -> IoBuffer {
+        let rounded = length.max(1).next_multiple_of(BUFFER_ALIGNMENT);
+        let layout = Layout::from_size_align(rounded, BUFFER_ALIGNMENT)
+            .expect("a length that fits in memory, rounded to 4096, is a valid layout");
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        IoBuffer { start, length, home: Home::Allocator(layout) }
+    }
+
+    /// The index among the buffers registered with the kernel, if it is one of them.
+    pub(crate) fn registered(&self) -> Option<u16> {
+        match &self.home {
+            Home::Pool(_, slot) => u16::try_from(*slot).ok(),
+            Home::Allocator(_) => None,
+        }
+    }
+
+    /// Where the memory starts, for the kernel to transfer to.
+    pub(crate) fn as_raw(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Deref for IoBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` points to at least `length` initialised bytes owned by this buffer. A
+        // queue never derefs a buffer in flight, so the kernel does not change them meanwhile.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for IoBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for IoBuffer {
+    fn drop(&mut self) {
+        match &self.home {
+            // SAFETY: allocated in `aligned` with this layout and dropped once.
+            Home::Allocator(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
+            Home::Pool(pool, slot) => pool.free.lock().push(*slot),
+        }
+    }
+}
+
+impl fmt::Debug for IoBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IoBuffer({} bytes)", self.length)
+    }
+}
+
+/// Equal read buffers of one queue. Taking and giving back allocate nothing.
+pub(crate) struct BufferPool {
+    memory: Mapping,
+    buffer_bytes: usize,
+    free: Mutex<Vec<u32>>,
+}
+
+impl BufferPool {
+    /// `count` buffers of `buffer_bytes` (rounded up to the alignment).
+    pub(crate) fn new(count: usize, buffer_bytes: usize) -> Result<Arc<BufferPool>> {
+        let buffer_bytes = buffer_bytes.max(1).next_multiple_of(BUFFER_ALIGNMENT);
+        let total = buffer_bytes.checked_mul(count).filter(|_| u32::try_from(count).is_ok());
+        let Some(total) = total else {
+            let detail = format!("{count} read buffers of {buffer_bytes} bytes are too many");
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        };
+        let memory = Mapping::anonymous(total)?;
+        // Lowest slots on top: a queue that is seldom deep touches few pages.
+        let free = Mutex::new((0..count as u32).rev().collect());
+        Ok(Arc::new(BufferPool { memory, buffer_bytes, free }))
+    }
+
+    /// A buffer of `length` bytes: a pooled one if it fits and one is free. Pooled ones hold what
+    /// the last read left in them.
+    pub(crate) fn take(self: &Arc<Self>, length: usize) -> IoBuffer {
+        if length > self.buffer_bytes {
+            return IoBuffer::aligned(length);
+        }
+        let Some(slot) = self.free.lock().pop() else { return IoBuffer::aligned(length) };
+        let start = self.slot(slot as usize);
+        IoBuffer { start, length, home: Home::Pool(Arc::clone(self), slot) }
+    }
+
+    /// The buffers as the kernel wants to hear of them at registration.
+    pub(crate) fn vectors(&self) -> Vec<libc::iovec> {
+        let count = self.memory.len() / self.buffer_bytes;
+        let vector = |slot| libc::iovec {
+            iov_base: self.slot(slot).as_ptr().cast(),
+            iov_len: self.buffer_bytes,
+        };
+        (0..count).map(vector).collect()
+    }
+
+    fn slot(&self, slot: usize) -> NonNull<u8> {
+        let offset = slot * self.buffer_bytes;
+        assert!(offset + self.buffer_bytes <= self.memory.len(), "slot past the pool");
+        // SAFETY: the slot lies within the mapping.
+        unsafe { self.memory.start().add(offset) }
+    }
+}
+
+/// Memory to write from: filled by its owner, read by the device. `Send` and `Sync`; not `Clone`.
+///
+/// A queue's `write` keeps the memory alive until its completion, even if the buffer is dropped.
+pub struct WriteBuffer {
+    memory: Arc<Mapping>,
+    start: usize,
+    length: usize,
+}
+
+/// A share in the memory of a [`WriteBuffer`], held while a write is in flight. Gives no access.
+pub(crate) struct WriteHold {
+    _memory: Arc<Mapping>,
+    start: *const u8,
+    length: usize,
+}
+
+// SAFETY: the pointer is only passed to the kernel, and the memory it points to is held.
+unsafe impl Send for WriteHold {}
+
+impl WriteBuffer {
+    /// Zeroed private memory of `length` bytes, lost with the process.
+    pub fn anonymous(length: usize) -> Result<WriteBuffer> {
+        let memory = Arc::new(Mapping::anonymous(length)?);
+        Ok(WriteBuffer { memory, start: 0, length })
+    }
+
+    /// Cuts `memory` from `start` on into disjoint buffers of the given lengths.
+    pub(crate) fn cut(memory: Mapping, lengths: &[usize]) -> Vec<WriteBuffer> {
+        let memory = Arc::new(memory);
+        let mut start = 0;
+        let mut buffers = Vec::with_capacity(lengths.len());
+        for &length in lengths {
+            assert!(start + length <= memory.len(), "buffer past its mapping");
+            buffers.push(WriteBuffer { memory: Arc::clone(&memory), start, length });
+            start += length;
+        }
+        buffers
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the range lies within the mapping and belongs to this buffer alone; changing it
+        // takes `&mut self`. The kernel only reads it.
+        unsafe { std::slice::from_raw_parts(self.first(), self.length) }
+    }
+
+    /// All bytes, to be changed outside the ranges in flight.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `&mut self` makes the access exclusive. A device may read
+        // concurrently, but that is outside the program's memory accesses.
+        unsafe { std::slice::from_raw_parts_mut(self.first(), self.length) }
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it holds no byte; never true for one made by this crate.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Keeps `range` alive for a write. The caller has checked that `range` is inside.
+    pub(crate) fn hold(&self, range: &Range<usize>) -> WriteHold {
+        let bytes = &self.bytes()[range.clone()];
+        WriteHold {
+            _memory: Arc::clone(&self.memory),
+            start: bytes.as_ptr(),
+            length: bytes.len(),
+        }
+    }
+
+    fn first(&self) -> *mut u8 {
+        // SAFETY: `start` is within the mapping by construction.
+        unsafe { self.memory.start().as_ptr().add(self.start) }
+    }
+}
+
+impl WriteHold {
+    /// The bytes held: where they start and how many.
+    pub(crate) fn raw(&self) -> (*const u8, usize) {
+        (self.start, self.length)
+    }
+}
+
+impl fmt::Debug for WriteBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteBuffer({} bytes)", self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_zeroed_and_exact() {
+        for length in [0, 1, 512, 4096, 4097, 1 << 20] {
+            let buffer = IoBuffer::aligned(length);
+            assert_eq!(buffer.len(), length);
+            assert_eq!(buffer.as_ptr() as usize % BUFFER_ALIGNMENT, 0);
+            assert!(buffer.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn pooled_buffers_go_home_when_dropped() {
+        let pool = BufferPool::new(2, 4096).unwrap();
+        let first = pool.take(512);
+        let second = pool.take(4096);
+        assert_eq!((first.registered(), second.registered()), (Some(0), Some(1)));
+        assert_eq!(pool.take(512).registered(), None, "empty pool: memory of its own");
+        drop(first);
+        assert_eq!(pool.take(100).registered(), Some(0));
+        assert_eq!(pool.take(4097).registered(), None, "too long: memory of its own");
+    }
+
+    #[test]
+    fn pooled_buffers_outlive_the_queue_s_hold_on_the_pool() {
+        let pool = BufferPool::new(1, 4096).unwrap();
+        let mut buffer = pool.take(16);
+        drop(pool);
+        buffer.fill(7);
+        assert_eq!(&*buffer, &[7; 16]);
+    }
+
+    #[test]
+    fn cut_buffers_share_no_byte() {
+        let mut buffers = WriteBuffer::cut(Mapping::anonymous(3 * 4096).unwrap(), &[4096, 8192]);
+        buffers[0].bytes_mut().fill(1);
+        buffers[1].bytes_mut().fill(2);
+        assert!(buffers[0].bytes().iter().all(|&byte| byte == 1));
+        assert_eq!(buffers[1].len(), 8192);
+    }
 }

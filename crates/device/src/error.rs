@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Foreign,
     /// The path does not exist or cannot be opened.
     NotFound,
+    /// The medium has no room left.
+    Full,
 }
 
 impl Error {

@@ -11,9 +11,17 @@
 mod buffer;
 mod device;
 mod error;
+mod mapping;
+mod shared;
+mod system;
+mod table;
+#[cfg(test)]
+mod testing;
 
-pub use buffer::{IoBuffer, SharedMemory, Table, WriteBuffer};
+pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use device::{
     Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use shared::SharedMemory;
+pub use table::Table;
