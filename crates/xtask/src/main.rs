@@ -1,2 +1,183 @@
-//! xtask
-fn main() {}
+//! The project's own tasks, called as `cargo x TASK`.
+//!
+//! Owns the list of tasks and what their arguments mean; each task lives in a module of its own.
+//! Exit status: 0 done, 1 something that was checked failed, 2 the task could not be run.
+
+mod bench;
+mod ci;
+mod fuzz;
+mod hooks;
+mod invocation;
+mod planted;
+mod report;
+mod seeded;
+mod simulate;
+mod tally;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A task: how it is called and what it does.
+struct Task {
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    perform: fn(&[String]) -> Result<Verdict, String>,
+}
+
+/// What a task found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Passed,
+    Failed,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "ci",
+        arguments: "[--fast]",
+        summary: "every check, as continuous integration runs them; --fast: those of a minute or two",
+        perform: ci::perform,
+    },
+    Task {
+        name: "tidy",
+        arguments: "",
+        summary: "the rules of STYLE.md that a program can check",
+        perform: tidy::perform,
+    },
+    Task {
+        name: "simulate",
+        arguments: "[SEED | --seeds N]",
+        summary: "seeded faults under a running store; prints the line that replays a failure",
+        perform: simulate::perform_simulation,
+    },
+    Task {
+        name: "crash",
+        arguments: "[SEED]",
+        summary: "every prefix of device calls as a crash point, recovery crashed too",
+        perform: simulate::perform_crash,
+    },
+    Task {
+        name: "planted",
+        arguments: "[NAME]",
+        summary: "plants known bugs one at a time and demands that a test catches each",
+        perform: planted::perform,
+    },
+    Task {
+        name: "fuzz",
+        arguments: "[--seconds N]",
+        summary: "arbitrary bytes into every decoder and into open",
+        perform: fuzz::perform_fuzz,
+    },
+    Task {
+        name: "conformance",
+        arguments: "",
+        summary: "random command streams to this server and to redis-server, replies compared",
+        perform: fuzz::perform_conformance,
+    },
+    Task {
+        name: "bench",
+        arguments: "[NAME]",
+        summary: "this project's benchmarks, then the comparison with other stores",
+        perform: bench::perform_bench,
+    },
+    Task {
+        name: "soak",
+        arguments: "[--minutes N]",
+        summary: "kill -9 rounds and simulation seeds for as long as asked (60 minutes)",
+        perform: bench::perform_soak,
+    },
+    Task {
+        name: "docs",
+        arguments: "",
+        summary: "the library documentation, with every warning an error",
+        perform: ci::perform_docs,
+    },
+    Task {
+        name: "hooks",
+        arguments: "",
+        summary: "installs a git hook that runs `cargo x ci --fast` before a push",
+        perform: hooks::perform,
+    },
+];
+
+fn main() -> ExitCode {
+    // As the compiler's wrapper, this program is started by cargo and not by a person.
+    if let Some(status) = planted::act_as_wrapper() {
+        return status;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", usage());
+        return ExitCode::from(2);
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprint!("cargo x: there is no task `{name}`.\n\n{}", usage());
+        return ExitCode::from(2);
+    };
+    if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
+        println!("cargo x {} {}\n    {}", task.name, task.arguments, task.summary);
+        return ExitCode::SUCCESS;
+    }
+    match (task.perform)(rest) {
+        Ok(Verdict::Passed) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::from(1),
+        Err(reason) => {
+            eprintln!("cargo x {name}: {reason}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The root of the work tree: where the workspace's manifest is.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
+}
+
+/// The number after `flag` in `arguments`, or `default` where the flag is absent. Anything else
+/// that stands in `arguments` is refused.
+pub(crate) fn number_option(arguments: &[String], flag: &str, default: u64) -> Result<u64, String> {
+    match arguments {
+        [] => Ok(default),
+        [name, value] if name == flag => {
+            value.parse().map_err(|_| format!("`{value}` after {flag} is not a whole number"))
+        }
+        _ => Err(format!("unexpected `{}`; it takes {flag} N or nothing", arguments.join(" "))),
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("cargo x TASK\n\n");
+    for task in TASKS {
+        let call = format!("{} {}", task.name, task.arguments);
+        text.push_str(&format!("    {call:<30} {}\n", task.summary));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_options_refuse_what_they_do_not_know() {
+        let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(number_option(&[], "--seeds", 7), Ok(7));
+        assert_eq!(number_option(&words("--seeds 12"), "--seeds", 7), Ok(12));
+        assert!(number_option(&words("--seeds twelve"), "--seeds", 7).is_err());
+        assert!(number_option(&words("--grains 12"), "--seeds", 7).is_err());
+        assert!(number_option(&words("12"), "--seeds", 7).is_err());
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace_manifest() {
+        assert!(root().join("Cargo.toml").is_file());
+        assert!(root().join("crates/xtask/Cargo.toml").is_file());
+    }
+}

@@ -1,0 +1,27 @@
+# The two commands of the README are `make demo` and `make test`; both install what they miss.
+CARGO := scripts/cargo
+PACKAGES_BUILD := gcc libc6-dev
+PACKAGES_TEST := redis-server redis-tools
+PACKAGES_DEMO := fio
+PACKAGES_BENCH := fio redis-server redis-tools memcached librocksdb-dev liblmdb-dev
+
+.PHONY: demo test bench soak clean
+
+demo:
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
+	@$(CARGO) run --quiet --release --package entresol -- demo
+
+test:
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST)
+	@$(CARGO) x ci
+
+bench:
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_BENCH)
+	@$(CARGO) x bench
+
+soak:
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST)
+	@$(CARGO) x soak
+
+clean:
+	@$(CARGO) clean

@@ -1,0 +1,71 @@
+//! The one gate: every check in a row. Also the documentation check, which is one of them.
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::report::Report;
+use crate::{bench, fuzz, planted, simulate, tidy};
+
+/// Seconds of arbitrary bytes for each decoder in the gate.
+const FUZZ_SECONDS: u64 = 10;
+/// Simulation seeds in the gate.
+const SIMULATION_SEEDS: u64 = 20;
+
+/// `cargo x ci [--fast]`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut report = Report::default();
+    match words.as_slice() {
+        ["--fast"] => {
+            run_static(&mut report)?;
+            let tests = "test --workspace --lib --bins --no-fail-fast";
+            report.run("unit tests", &Invocation::cargo(tests))?;
+        }
+        [] => {
+            run_static(&mut report)?;
+            report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
+            report.run("docs", &documentation())?;
+            run_long(&mut report)?;
+        }
+        other => {
+            return Err(format!("unexpected `{}`; it takes --fast or nothing", other.join(" ")));
+        }
+    }
+    Ok(report.close())
+}
+
+/// `cargo x docs`.
+pub(crate) fn perform_docs(arguments: &[String]) -> Result<Verdict, String> {
+    if !arguments.is_empty() {
+        return Err("it takes no arguments".to_string());
+    }
+    let mut report = Report::default();
+    report.run("docs", &documentation())?;
+    Ok(report.close())
+}
+
+fn run_static(report: &mut Report) -> Result<(), String> {
+    report.run("format", &Invocation::cargo("fmt --all --check"))?;
+    report.perform("tidy", "cargo x tidy", &mut || tidy::check())?;
+    let lints = "clippy --quiet --workspace --all-targets -- -D warnings";
+    report.run("lints", &Invocation::cargo(lints))?;
+    if Invocation::cargo("deny --version").run_quietly()?.passed {
+        report.run("deny", &Invocation::cargo("deny --log-level error check"))?;
+    }
+    Ok(())
+}
+
+fn run_long(report: &mut Report) -> Result<(), String> {
+    report.perform("crash", "cargo x crash", &mut || simulate::crash(None))?;
+    let repeat = format!("cargo x simulate --seeds {SIMULATION_SEEDS}");
+    report.perform("simulate", &repeat, &mut || simulate::simulate(0..SIMULATION_SEEDS))?;
+    let repeat = format!("cargo x fuzz --seconds {FUZZ_SECONDS}");
+    report.perform("fuzz", &repeat, &mut || fuzz::fuzz(FUZZ_SECONDS))?;
+    report.perform("planted", "cargo x planted", &mut || planted::check(None))?;
+    report.perform("bench smoke", "cargo x bench --smoke", &mut || bench::smoke())?;
+    Ok(())
+}
+
+fn documentation() -> Invocation {
+    Invocation::cargo("doc --quiet --workspace --no-deps")
+        .with_variable("RUSTDOCFLAGS", "-Dwarnings")
+}

@@ -1,0 +1,43 @@
+//! Arbitrary bytes into every decoder; and the peers' judgement, command by command.
+
+use std::time::Duration;
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::report::Report;
+use crate::seeded::Target;
+
+/// Tests that feed arbitrary bytes, a new stream for each seed.
+const FUZZED: &[Target] = &[
+    Target { package: "entresol-wire", test: "arbitrary" },
+    Target { package: "entresol-flash", test: "arbitrary" },
+];
+
+const SECONDS: u64 = 60;
+
+/// `cargo x fuzz [--seconds N]`: for each target, that many seconds.
+pub(crate) fn perform_fuzz(arguments: &[String]) -> Result<Verdict, String> {
+    let seconds = crate::number_option(arguments, "--seconds", SECONDS)?;
+    Ok(if fuzz(seconds)? { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Runs every target for `seconds`.
+pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
+    let mut passed = true;
+    for target in FUZZED {
+        // Another first seed than the simulation's: a decoder must not be tuned to a few streams.
+        passed &= target.build()?.run_for(1_000, Duration::from_secs(seconds))?;
+    }
+    Ok(passed)
+}
+
+/// `cargo x conformance`.
+pub(crate) fn perform_conformance(arguments: &[String]) -> Result<Verdict, String> {
+    if !arguments.is_empty() {
+        return Err("it takes no arguments".to_string());
+    }
+    let mut report = Report::default();
+    let test = "test --quiet -p entresol-server --test differential";
+    report.run("differential", &Invocation::cargo(test))?;
+    Ok(report.close())
+}

@@ -1,0 +1,181 @@
+//! Known bugs, planted one at a time: the net is trusted only after it caught fish.
+//!
+//! The bugs stand in the engine as `if cfg!(planted = "NAME")`. To set that for the members of the
+//! workspace and for nothing else, this program makes itself cargo's workspace wrapper under the
+//! name `planted-NAME`: dependencies are then compiled once for all bugs.
+//!
+//! Invariants:
+//! 1. A bug counts as caught only if the tests were built, ran and failed.
+//! 2. The same tests pass without the bug.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use crate::Verdict;
+use crate::invocation::{Ending, Invocation};
+use crate::seeded::Target;
+use crate::simulate::CRASH;
+
+/// A bug and the test that must catch it.
+struct Bug {
+    name: &'static str,
+    caught_by: Target,
+}
+
+/// Proves that a bug gets planted and that a failure is seen.
+const CANARY: Bug = Bug { name: "canary", caught_by: Target { package: "xtask", test: "canary" } };
+
+const BUGS: &[Bug] = &[
+    CANARY,
+    Bug { name: "superblock-flipped-before-sync", caught_by: CRASH },
+    Bug { name: "generation-not-compared", caught_by: CRASH },
+    Bug { name: "checksum-not-verified", caught_by: CRASH },
+    Bug { name: "index-before-append", caught_by: CRASH },
+    Bug { name: "segment-released-before-copies-synced", caught_by: CRASH },
+    Bug { name: "tombstone-dropped-early", caught_by: CRASH },
+    Bug { name: "sync-error-swallowed", caught_by: CRASH },
+    Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
+];
+
+const WRAPPER_PREFIX: &str = "planted-";
+/// A planted bug may make a test run on for ever.
+const SECONDS_MAX: u64 = 900;
+
+/// Names of all bugs in the table.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    BUGS.iter().map(|bug| bug.name)
+}
+
+/// `cargo x planted [NAME]`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    let name = match arguments {
+        [] => None,
+        [name] => Some(name.as_str()),
+        _ => return Err("it takes one name or nothing".to_string()),
+    };
+    Ok(if check(name)? { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Plants every bug, or the one called `name`; returns whether all were caught.
+pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
+    let bugs: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|n| n == bug.name)).collect();
+    if bugs.is_empty() {
+        let known: Vec<&str> = names().collect();
+        return Err(format!("there is no planted bug of that name; known: {}", known.join(", ")));
+    }
+    let mut sound: Vec<Target> = Vec::new();
+    let mut passed = true;
+    for bug in bugs {
+        if !sound.contains(&bug.caught_by) {
+            let ending = run(bug, &unplanted(bug))?;
+            if !ending.passed {
+                println!("{}\nfails with nothing planted: {:?}", ending.output, bug.caught_by);
+                return Ok(false);
+            }
+            sound.push(bug.caught_by);
+        }
+        let ending = run(bug, &planted(bug)?)?;
+        let caught = is_caught(&ending);
+        let word = if caught { "caught" } else { "NOT CAUGHT" };
+        println!("{word:<10}  {:<40} {}", bug.name, replay(bug));
+        if !caught {
+            println!("{}", tail(&ending.output));
+        }
+        passed &= caught;
+    }
+    Ok(passed)
+}
+
+/// Compiles one crate with the bug that this program was called by, where it was called by one.
+pub(crate) fn act_as_wrapper() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let called = PathBuf::from(arguments.next()?);
+    let name = called.file_name()?.to_str()?.strip_prefix(WRAPPER_PREFIX)?.to_string();
+    let compiler: OsString = arguments.next()?;
+    let error = Command::new(compiler).args(arguments).args(["--cfg", &cfg(&name)]).exec();
+    eprintln!("{WRAPPER_PREFIX}{name}: cannot start the compiler: {error}");
+    Some(ExitCode::from(2))
+}
+
+fn cfg(name: &str) -> String {
+    format!("planted=\"{name}\"")
+}
+
+fn replay(bug: &Bug) -> Invocation {
+    bug.caught_by.invocation().with_variable("RUSTFLAGS", format!("--cfg {}", cfg(bug.name)))
+}
+
+fn unplanted(bug: &Bug) -> Invocation {
+    let Target { package, test } = bug.caught_by;
+    Invocation::new(&format!(
+        "timeout {SECONDS_MAX} cargo test --profile checked -p {package} --test {test}"
+    ))
+    .with_variable("CARGO_TARGET_DIR", target_directory().to_string_lossy())
+}
+
+fn planted(bug: &Bug) -> Result<Invocation, String> {
+    let wrapper = target_directory().join("wrappers").join(format!("{WRAPPER_PREFIX}{}", bug.name));
+    lay_wrapper(&wrapper).map_err(|error| format!("{}: {error}", wrapper.display()))?;
+    let path = wrapper.to_string_lossy();
+    Ok(unplanted(bug).with_variable("RUSTC_WORKSPACE_WRAPPER", path))
+}
+
+fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
+    let ending = invocation.run_quietly()?;
+    if ending.output.contains("could not compile") {
+        return Err(format!("{}: {}", bug.name, tail(&ending.output)));
+    }
+    Ok(ending)
+}
+
+fn lay_wrapper(path: &PathBuf) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::os::unix::fs::symlink(std::env::current_exe()?, path)
+}
+
+/// Caught: tests began to run, and the run failed before `timeout` ended it.
+fn is_caught(ending: &Ending) -> bool {
+    let failed = |mark| ending.output.contains(mark);
+    !ending.passed && (failed("test result: FAILED") || failed("panicked at"))
+}
+
+fn target_directory() -> PathBuf {
+    let base = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    base.unwrap_or_else(|| crate::root().join("target")).join("planted")
+}
+
+fn tail(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    lines.split_at(lines.len().saturating_sub(25)).1.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_test_counts_as_caught() {
+        let ending = |passed, output: &str| Ending { passed, output: output.to_string() };
+        assert!(is_caught(&ending(false, "running 1 test\ntest result: FAILED. 0 passed")));
+        assert!(!is_caught(&ending(true, "test result: ok. 1 passed")));
+        assert!(!is_caught(&ending(false, "error: no such target")));
+        assert!(!is_caught(&ending(false, "running 1 test\nTerminated")));
+    }
+
+    #[test]
+    fn the_replay_line_names_bug_and_test() {
+        assert_eq!(
+            replay(&CANARY).to_string(),
+            "RUSTFLAGS='--cfg planted=\"canary\"' \
+             cargo test --quiet --profile checked -p xtask --test canary"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Rule `ladder`: crates depend downward only, by a table that names every edge allowed.
+
+use crate::tidy::Finding;
+use crate::tidy::tree::{Dependency, Package, Purpose, Tree};
+
+/// One crate's edges: what the product may use, and what its tests may use besides.
+struct Rung {
+    name: &'static str,
+    uses: &'static [&'static str],
+    tests_use: &'static [&'static str],
+}
+
+/// Lowest first.
+const RUNGS: &[Rung] = &[
+    Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
+    Rung { name: "entresol-wire", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-workload", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-sim", uses: &["entresol-device"], tests_use: &[] },
+    Rung {
+        name: "entresol-flash",
+        uses: &["entresol-device"],
+        tests_use: &["entresol-sim", "entresol-workload"],
+    },
+    Rung {
+        name: "entresol-tier",
+        uses: &["entresol-device", "entresol-flash"],
+        tests_use: &["entresol-sim", "entresol-workload"],
+    },
+    Rung {
+        name: "entresol-server",
+        uses: &["entresol-device", "entresol-flash", "entresol-tier", "entresol-wire"],
+        tests_use: &["entresol-sim", "entresol-workload"],
+    },
+    Rung {
+        name: "entresol",
+        uses: &[
+            "entresol-device",
+            "entresol-flash",
+            "entresol-tier",
+            "entresol-server",
+            "entresol-wire",
+            "entresol-workload",
+        ],
+        tests_use: &[],
+    },
+    Rung { name: "xtask", uses: &[], tests_use: &[] },
+    // A workspace of its own: it holds the rivals.
+    Rung {
+        name: "benches-compare",
+        uses: &["entresol-device", "entresol-tier", "entresol-workload"],
+        tests_use: &[],
+    },
+];
+
+pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in &tree.packages {
+        let manifest = manifest_of(package);
+        let Some(rung) = RUNGS.iter().find(|rung| rung.name == package.name) else {
+            let message = format!("`{}` has no rung in the table of the ladder", package.name);
+            findings.push(Finding::new("ladder", &manifest, 1, message));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.local) {
+            if !is_allowed(rung, dependency) {
+                let message =
+                    format!("`{}` must not depend on `{}`", package.name, dependency.name);
+                findings.push(Finding::new("ladder", &manifest, 1, message));
+            }
+        }
+    }
+    findings
+}
+
+fn is_allowed(rung: &Rung, dependency: &Dependency) -> bool {
+    let name = dependency.name.as_str();
+    match dependency.purpose {
+        Purpose::Product | Purpose::Build => rung.uses.contains(&name),
+        Purpose::Tests => rung.uses.contains(&name) || rung.tests_use.contains(&name),
+    }
+}
+
+fn manifest_of(package: &Package) -> String {
+    match package.name.as_str() {
+        "entresol" => "crates/cli/Cargo.toml".to_string(),
+        "benches-compare" => "benches-compare/Cargo.toml".to_string(),
+        name => format!("crates/{}/Cargo.toml", name.trim_start_matches("entresol-")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(package: &str, dependency: &str, purpose: Purpose) -> usize {
+        let dependency = Dependency { name: dependency.to_string(), purpose, local: true };
+        let package = Package { name: package.to_string(), dependencies: vec![dependency] };
+        find(&Tree { files: Vec::new(), packages: vec![package] }).len()
+    }
+
+    #[test]
+    fn upward_edges_and_unknown_crates_are_found() {
+        assert_eq!(check("entresol-flash", "entresol-device", Purpose::Product), 0);
+        assert_eq!(check("entresol-device", "entresol-flash", Purpose::Product), 1);
+        assert_eq!(check("entresol-flash", "entresol-tier", Purpose::Tests), 1);
+        assert_eq!(check("entresol-common", "entresol-device", Purpose::Product), 1);
+    }
+
+    #[test]
+    fn the_simulated_device_serves_tests_only() {
+        assert_eq!(check("entresol-flash", "entresol-sim", Purpose::Tests), 0);
+        assert_eq!(check("entresol-flash", "entresol-sim", Purpose::Product), 1);
+    }
+}
