@@ -37,7 +37,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "ci",
         arguments: "[--fast]",
-        summary: "every check, as continuous integration runs them; --fast: those of a minute or two",
+        summary: "every check, as continuous integration runs it; --fast: the quick ones",
         perform: ci::perform,
     },
     Task {
