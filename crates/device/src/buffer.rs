@@ -223,11 +223,7 @@ impl WriteBuffer {
     /// Keeps `range` alive for a write. The caller has checked that `range` is inside.
     pub(crate) fn hold(&self, range: &Range<usize>) -> WriteHold {
         let bytes = &self.bytes()[range.clone()];
-        WriteHold {
-            _memory: Arc::clone(&self.memory),
-            start: bytes.as_ptr(),
-            length: bytes.len(),
-        }
+        WriteHold { _memory: Arc::clone(&self.memory), start: bytes.as_ptr(), length: bytes.len() }
     }
 
     fn first(&self) -> *mut u8 {

@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::{IoBuffer, WriteBuffer};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Something with capacity that reads, writes and syncs bytes at offsets. Thread-safe.
 pub trait Device: Send + Sync {
@@ -130,6 +130,79 @@ pub struct Geometry {
     /// Writes that share no unit of this size cannot harm each other when power fails; a power of
     /// two, a multiple of `sector_bytes` (the physical block of the medium).
     pub sync_unit_bytes: u32,
+}
+
+impl Geometry {
+    /// Whether `length` bytes at `offset` are a range that the device `name` can transfer:
+    /// aligned, not empty and within the capacity. Else `InvalidInput`.
+    pub fn check(&self, name: &str, offset: u64, length: usize) -> Result<()> {
+        let sector = u64::from(self.sector_bytes);
+        let end = offset.checked_add(length as u64);
+        let inside = end.is_some_and(|end| end <= self.capacity_bytes);
+        let aligned = offset.is_multiple_of(sector) && (length as u64).is_multiple_of(sector);
+        if length > 0 && inside && aligned {
+            return Ok(());
+        }
+        let detail = format!(
+            "{name}: {length} bytes at offset {offset} are no range of it: expected multiples of \
+             {sector} below {} bytes",
+            self.capacity_bytes
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+
+    /// Like [`Geometry::check`], and whether the memory at `address` is aligned.
+    pub fn check_memory(&self, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.check(name, offset, bytes.len())?;
+        if (bytes.as_ptr() as usize).is_multiple_of(self.sector_bytes as usize) {
+            return Ok(());
+        }
+        let detail = format!(
+            "{name}: memory for {} bytes at offset {offset} is not aligned to {} bytes",
+            bytes.len(),
+            self.sector_bytes
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+}
+
+impl QueueOptions {
+    /// Most requests in flight that a queue can be opened for.
+    pub const DEPTH_MAX: usize = 4096;
+
+    /// Whether a queue can be opened like this. Else `InvalidInput`.
+    pub fn check(&self, name: &str) -> Result<()> {
+        if (1..=Self::DEPTH_MAX).contains(&self.depth) {
+            return Ok(());
+        }
+        let detail = format!(
+            "{name}: a queue cannot be {} requests deep; expected 1 to {}",
+            self.depth,
+            Self::DEPTH_MAX
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+}
+
+impl WriteRequest<'_> {
+    /// Whether the range is within the buffer and one that `geometry` takes. Else `InvalidInput`.
+    pub fn check(&self, geometry: &Geometry, name: &str) -> Result<()> {
+        let bytes = self.buffer.bytes().get(self.range.clone()).ok_or_else(|| {
+            let detail = format!(
+                "{name}: bytes {:?} of a buffer of {} bytes",
+                self.range,
+                self.buffer.len()
+            );
+            Error::new(ErrorKind::InvalidInput, detail)
+        })?;
+        geometry.check_memory(name, self.offset, bytes)
+    }
+}
+
+/// The error of a queue that has no room for another request.
+pub(crate) fn busy(name: &str, depth: usize) -> Error {
+    let detail = format!("{name}: all {depth} requests of the queue are in flight; reap first");
+    Error::new(ErrorKind::Busy, detail)
 }
 
 /// I/O counts of a device, monotonic since it was opened.

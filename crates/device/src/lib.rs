@@ -8,20 +8,30 @@
 //! I/O is either blocking (`read_at`, `write_at`, `sync`) or goes through a [`Queue`], which one
 //! thread owns and with which it keeps many requests in flight.
 
+mod block_device;
+mod blocking;
 mod buffer;
+mod creation;
 mod device;
 mod error;
+mod exclusive;
+mod file;
+mod foreign;
 mod mapping;
+mod memory;
 mod shared;
 mod system;
 mod table;
 #[cfg(test)]
 mod testing;
+mod uring;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use device::{
     Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use file::{FileDevice, FileOptions, Force, IoEngine, Preparation, Progress};
+pub use memory::MemoryDevice;
 pub use shared::SharedMemory;
 pub use table::Table;

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::device::WriteMode;
 use crate::error::{Error, ErrorKind};
 
 /// Allocates the first `length` bytes of a file, extending it to that size.
@@ -20,6 +21,72 @@ pub(crate) fn allocate(descriptor: RawFd, length: u64) -> io::Result<()> {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
+        }
+    }
+}
+
+/// Reads until `bytes` is full. Takes up short and interrupted reads where they ended.
+pub(crate) fn read_fully(descriptor: RawFd, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let rest = &mut bytes[done..];
+        let at = (offset + done as u64) as libc::off_t;
+        // SAFETY: `rest` is writable memory of that length for the time of the call.
+        let count = unsafe { libc::pread(descriptor, rest.as_mut_ptr().cast(), rest.len(), at) };
+        done += transferred(count)?;
+    }
+    Ok(())
+}
+
+/// Reads what is there, at most `bytes.len()`; returns how much that was.
+pub(crate) fn read_some(descriptor: RawFd, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    let at = offset as libc::off_t;
+    // SAFETY: `bytes` is writable memory of that length for the time of the call.
+    let count = unsafe { libc::pread(descriptor, bytes.as_mut_ptr().cast(), bytes.len(), at) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes all of `bytes`. Takes up short and interrupted writes where they ended.
+pub(crate) fn write_fully(descriptor: RawFd, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: `bytes` is readable memory of that length.
+    unsafe { write_raw(descriptor, offset, (bytes.as_ptr(), bytes.len()), WriteMode::Flushed) }
+}
+
+/// Like [`write_fully`], for memory that others of the process may hold references to.
+///
+/// # Safety
+/// The memory is readable for the time of the call.
+pub(crate) unsafe fn write_raw(
+    descriptor: RawFd,
+    offset: u64,
+    (start, length): (*const u8, usize),
+    mode: WriteMode,
+) -> io::Result<()> {
+    let flags = match mode {
+        WriteMode::Flushed => 0,
+        WriteMode::Durable => libc::RWF_DSYNC,
+    };
+    let mut done = 0;
+    while done < length {
+        // SAFETY: within the caller's memory, since `done < length`.
+        let from = unsafe { start.add(done) };
+        let vector = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: length - done };
+        let at = (offset + done as u64) as libc::off_t;
+        // SAFETY: one vector, on the stack, of memory that the caller vouches for.
+        let count = unsafe { libc::pwritev2(descriptor, &raw const vector, 1, at, flags) };
+        done += transferred(count)?;
+    }
+    Ok(())
+}
+
+/// What one transfer did: bytes, 0 if it is to be tried again, or its error.
+fn transferred(count: isize) -> io::Result<usize> {
+    match count {
+        0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+        1.. => Ok(count as usize),
+        _ => {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) }
         }
     }
 }

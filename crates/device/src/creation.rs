@@ -1,0 +1,111 @@
+//! Making a file at its full size.
+//!
+//! Invariants:
+//! 1. The file gets its name only when it is complete: it is made as `NAME.new` in the same
+//!    directory, allocated, written, synced and then renamed. What a crash leaves behind is that
+//!    unfinished file, which the next making takes over.
+//! 2. It is claimed before anything is written, and the claim stays through the renaming.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::buffer::IoBuffer;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exclusive::Claim;
+use crate::file::{Preparation, Progress};
+use crate::system;
+
+/// Bytes of one write of zeros.
+const WRITE_BYTES: usize = 4 << 20;
+
+/// Makes the file at `path`, `size` bytes, and returns the claim on it.
+pub(crate) fn create(
+    path: &Path,
+    size: u64,
+    preparation: Preparation,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Claim> {
+    let failed = |doing: &'static str| {
+        move |source| Error::io(format!("{}: cannot {doing}", path.display()), source)
+    };
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    let unfinished = Path::new(&unfinished);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(unfinished)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let detail = format!("{}: its directory does not exist", path.display());
+                Error::new(ErrorKind::NotFound, detail)
+            }
+            _ => Error::io(format!("{}: cannot create", path.display()), error),
+        })?;
+    let claim = Claim::of(unfinished, file)?;
+    if !claim.is_at(unfinished) || path.exists() {
+        let detail = format!("{}: is being made by another process", path.display());
+        return Err(Error::new(ErrorKind::InUse, detail));
+    }
+    let file = claim.file();
+    file.set_len(0).map_err(failed("empty"))?;
+    if let Err(error) = fill(path, unfinished, file, (size, preparation), report) {
+        // The error at hand says more than a failure to clean up would.
+        let _left_behind = fs::remove_file(unfinished);
+        return Err(error);
+    }
+    file.sync_all().map_err(failed("sync"))?;
+    fs::rename(unfinished, path).map_err(failed("rename to its name"))?;
+    sync_directory(path).map_err(failed("sync the directory of"))?;
+    Ok(claim)
+}
+
+fn fill(
+    path: &Path,
+    unfinished: &Path,
+    file: &File,
+    (size, preparation): (u64, Preparation),
+    report: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    let allocated = match system::allocate(file.as_raw_fd(), size) {
+        // A file system that cannot allocate ahead: writing is all there is.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(size),
+        allocated => allocated,
+    };
+    allocated.map_err(|source| system::allocation_error(path, size, source))?;
+    if preparation == Preparation::Written {
+        write_zeros(unfinished, size, report)
+            .map_err(|source| system::allocation_error(path, size, source))?;
+    }
+    Ok(())
+}
+
+/// Writes `size` zeros, directly where possible, so that the page cache stays as it is.
+fn write_zeros(path: &Path, size: u64, report: &mut dyn FnMut(Progress)) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let file = match options.custom_flags(libc::O_DIRECT).open(path) {
+        Ok(file) if size.is_multiple_of(4096) => file,
+        _ => options.custom_flags(0).open(path)?,
+    };
+    let zeros = IoBuffer::aligned(WRITE_BYTES);
+    let mut done = 0;
+    while done < size {
+        let length = (size - done).min(WRITE_BYTES as u64) as usize;
+        system::write_fully(file.as_raw_fd(), done, &zeros[..length])?;
+        done += length as u64;
+        report(Progress { done_bytes: done, total_bytes: size });
+    }
+    Ok(())
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}

@@ -1,0 +1,398 @@
+//! Files and raw block devices, with direct I/O.
+//!
+//! Invariants:
+//! 1. A file is made at its full size and never extended, truncated or unlinked afterwards.
+//! 2. One opener at a time, in this process or another (see `exclusive.rs`); the claim goes with the
+//!    process, however it ends.
+//! 3. Nothing is written before the path was found to hold nothing of anybody else's, or the caller
+//!    forced it (see `foreign.rs`).
+//!
+//! Where a file system refuses direct I/O (memory file systems do), transfers go through the page
+//! cache; [`FileDevice::describe`] tells.
+#![expect(unsafe_code, reason = "system calls and transfers from memory that is only held")]
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::block_device;
+use crate::blocking::{BlockingQueue, Medium};
+use crate::buffer::{IoBuffer, WriteHold};
+use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exclusive::Claim;
+use crate::uring::{self, UringQueue};
+use crate::{creation, foreign, system};
+
+/// How to open a file or block device.
+#[derive(Debug, Clone)]
+pub struct FileOptions {
+    /// Bytes to use. A file that is not there is made this large; one that is there, and a block
+    /// device, may be larger. `None`: all there is, and a missing file is an error.
+    pub capacity_bytes: Option<u64>,
+    /// What is done to a new file before its first use.
+    pub preparation: Preparation,
+    /// Whether foreign contents may be overwritten.
+    pub force: Force,
+    /// How transfers are made.
+    pub io: IoEngine,
+    /// First bytes that mark contents as the caller's own.
+    pub own_magics: Vec<Vec<u8>>,
+}
+
+impl Default for FileOptions {
+    fn default() -> FileOptions {
+        FileOptions {
+            capacity_bytes: None,
+            preparation: Preparation::Written,
+            force: Force::No,
+            io: IoEngine::Uring,
+            own_magics: vec![b"ENTRESOL".to_vec()],
+        }
+    }
+}
+
+/// What is done to a new file before its first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparation {
+    /// Its extents are allocated. Quick; the first write to each place then changes file system
+    /// metadata, which costs some of the speed.
+    Allocated,
+    /// Zeros are written too, so that later writes are plain overwrites.
+    Written,
+}
+
+/// Whether foreign contents may be overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// They are refused as `Foreign`.
+    No,
+    /// The caller said so, and that what is there may be lost.
+    Yes,
+}
+
+/// How transfers are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoEngine {
+    /// Many in flight through io_uring; blocking ones where the system forbids io_uring.
+    Uring,
+    /// One after the other.
+    Blocking,
+}
+
+/// How far the making of a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes written so far.
+    pub done_bytes: u64,
+    /// Bytes to write in all.
+    pub total_bytes: u64,
+}
+
+/// A file or a raw block device.
+#[derive(Debug)]
+pub struct FileDevice {
+    file: Arc<OpenFile>,
+    io: IoEngine,
+}
+
+/// What the device and its queues share.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    file: File,
+    name: String,
+    path: PathBuf,
+    kind: Kind,
+    geometry: Geometry,
+    counters: Counters,
+    caching: Caching,
+    _claim: Claim,
+}
+
+/// What stands at the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice,
+}
+
+/// Whether the page cache is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caching {
+    Direct,
+    Buffered,
+}
+
+impl FileDevice {
+    /// Opens the file or block device at `path`; a missing file is made if a capacity is given.
+    ///
+    /// Errors: `NotFound`; `InUse` if it is open already; `Foreign` if it is mounted or holds what
+    /// is not the caller's; `Full` if a new file finds no room; `InvalidInput` if the capacity is
+    /// more than there is; else `Io`.
+    pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<FileDevice> {
+        FileDevice::open_with_progress(path, options, &mut |_| {})
+    }
+
+    /// Like [`FileDevice::open`]; `report` hears now and then how far the making of a file is.
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        options: &FileOptions,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<FileDevice> {
+        let path = path.as_ref();
+        let mut kind = kind_of(path)?;
+        let mut claim = None;
+        if kind.is_none() {
+            let Some(capacity) = options.capacity_bytes else {
+                let detail = format!(
+                    "{}: no such file or device; name a capacity to make a file",
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::NotFound, detail));
+            };
+            check_capacity(path, capacity, u64::MAX)?;
+            claim = Some(creation::create(path, capacity, options.preparation, report)?);
+            kind = Some(Kind::File);
+        }
+        let kind = kind.expect("set just above if it was missing");
+        let claim = match claim {
+            Some(claim) => claim,
+            None => Claim::take(path, kind, options.force)?,
+        };
+        let file = OpenFile::open(path, kind, claim, options)?;
+        let io = match options.io {
+            IoEngine::Uring if uring::is_available() => IoEngine::Uring,
+            _ => IoEngine::Blocking,
+        };
+        Ok(FileDevice { file: Arc::new(file), io })
+    }
+
+    /// One line for people: path, size, kind, how transfers are made, sizes of sector and unit.
+    pub fn describe(&self) -> String {
+        let kind = match self.file.kind {
+            Kind::File => "file",
+            Kind::BlockDevice => "block device",
+        };
+        let caching = match self.file.caching {
+            Caching::Direct => "direct",
+            Caching::Buffered => "buffered (the file system refuses direct I/O)",
+        };
+        let io = match self.io {
+            IoEngine::Uring => "io_uring",
+            IoEngine::Blocking => "blocking",
+        };
+        let geometry = self.file.geometry;
+        format!(
+            "{}: {kind} of {} bytes, {caching}, {io}, sector {}, unit {}",
+            self.file.name,
+            geometry.capacity_bytes,
+            geometry.sector_bytes,
+            geometry.sync_unit_bytes
+        )
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+}
+
+impl OpenFile {
+    fn open(path: &Path, kind: Kind, claim: Claim, options: &FileOptions) -> Result<OpenFile> {
+        let name = path.display().to_string();
+        let (file, caching) = open_direct(path)?;
+        let (size, mut geometry) = match kind {
+            Kind::BlockDevice => block_device::sizes(&name, &file)?,
+            Kind::File => file_sizes(&name, &file)?,
+        };
+        let capacity = options.capacity_bytes.unwrap_or(size);
+        check_capacity(path, capacity, size)?;
+        if options.force == Force::No {
+            foreign::check(path, &file, size, &options.own_magics)?;
+        }
+        let unit = u64::from(geometry.sync_unit_bytes);
+        geometry.capacity_bytes = capacity - capacity % unit;
+        let counters = Counters::default();
+        let path = path.to_owned();
+        Ok(OpenFile { file, name, path, kind, geometry, counters, caching, _claim: claim })
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// The error of a transfer or sync.
+    pub(crate) fn transfer_error(
+        &self,
+        doing: &str,
+        offset: u64,
+        length: usize,
+        source: std::io::Error,
+    ) -> Error {
+        let name = &self.name;
+        match source.raw_os_error() {
+            _ if length == 0 => Error::io(format!("{name}: {doing} failed"), source),
+            Some(libc::ENOSPC | libc::EDQUOT) => {
+                let detail = format!(
+                    "{name}: no room to {doing} {length} bytes at offset {offset}: {source}"
+                );
+                Error::new(ErrorKind::Full, detail)
+            }
+            _ => {
+                let detail = format!("{name}: {doing} of {length} bytes at offset {offset} failed");
+                Error::io(detail, source)
+            }
+        }
+    }
+}
+
+impl Medium for OpenFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        system::read_fully(self.descriptor(), offset, bytes)
+            .map_err(|source| self.transfer_error("read", offset, bytes.len(), source))
+    }
+
+    fn write(&self, offset: u64, bytes: &WriteHold, mode: WriteMode) -> Result<()> {
+        let memory = bytes.raw();
+        // SAFETY: the hold keeps the memory alive and readable.
+        unsafe { system::write_raw(self.descriptor(), offset, memory, mode) }
+            .map_err(|source| self.transfer_error("write", offset, memory.1, source))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|source| self.transfer_error("sync", 0, 0, source))
+    }
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> Geometry {
+        self.file.geometry
+    }
+
+    fn name(&self) -> String {
+        self.file.name.clone()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.geometry.check_memory(&self.file.name, offset, buffer)?;
+        self.file.counters.count_read(buffer.len());
+        self.file.read(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.geometry.check_memory(&self.file.name, offset, bytes)?;
+        self.file.counters.count_write(bytes.len(), WriteMode::Flushed);
+        system::write_fully(self.file.descriptor(), offset, bytes)
+            .map_err(|source| self.file.transfer_error("write", offset, bytes.len(), source))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.counters.count_sync();
+        Medium::sync(&*self.file)
+    }
+
+    /// Block devices only: a file keeps its extents, so that it cannot run out of room later.
+    fn discard(&self, offset: u64, length: u64) -> Result<()> {
+        self.file.geometry.check(&self.file.name, offset, length as usize)?;
+        if self.file.kind == Kind::BlockDevice {
+            block_device::discard(&self.file.file, offset, length);
+        }
+        Ok(())
+    }
+
+    fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let file = Arc::clone(&self.file);
+        Ok(match self.io {
+            IoEngine::Uring => Box::new(UringQueue::new(file, options)?),
+            IoEngine::Blocking => Box::new(BlockingQueue::new(file, options)?),
+        })
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.file.counters
+    }
+}
+
+/// What stands at `path`; `None` if nothing does.
+fn kind_of(path: &Path) -> Result<Option<Kind>> {
+    let status = match std::fs::metadata(path) {
+        Ok(status) => status,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(system::open_error(path, error)),
+    };
+    match status.file_type() {
+        kind if kind.is_file() => Ok(Some(Kind::File)),
+        kind if kind.is_block_device() => Ok(Some(Kind::BlockDevice)),
+        _ => {
+            let detail = format!("{}: neither a file nor a block device", path.display());
+            Err(Error::new(ErrorKind::InvalidInput, detail))
+        }
+    }
+}
+
+fn check_capacity(path: &Path, capacity: u64, size: u64) -> Result<()> {
+    let path = path.display();
+    if capacity > size {
+        let detail = format!(
+            "{path}: a capacity of {capacity} bytes was asked for, but it has {size} bytes and is \
+             never extended; ask for less, or for a new file"
+        );
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    if capacity < 4096 || capacity > i64::MAX as u64 {
+        let detail = format!("{path}: {capacity} bytes of capacity; expected at least 4096");
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(())
+}
+
+/// Opens for direct I/O where that is possible.
+fn open_direct(path: &Path) -> Result<(File, Caching)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
+    match options.open(path) {
+        Ok(file) => Ok((file, Caching::Direct)),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            let file = options.custom_flags(libc::O_CLOEXEC).open(path);
+            let file = file.map_err(|error| system::open_error(path, error))?;
+            Ok((file, Caching::Buffered))
+        }
+        Err(error) => Err(system::open_error(path, error)),
+    }
+}
+
+/// Size and geometry of a file. The sector is the smallest length that its file system transfers
+/// directly, found by trying, since not all of them tell.
+fn file_sizes(name: &str, file: &File) -> Result<(u64, Geometry)> {
+    let failed = |source| Error::io(format!("{name}: cannot read its size"), source);
+    let size = file.metadata().map_err(failed)?.len();
+    let mut sector = 512;
+    let mut memory = IoBuffer::aligned(4096);
+    while sector < 4096 && size >= 8192 {
+        // An offset of one sector is what a coarser file system objects to.
+        let tried = system::read_fully(file.as_raw_fd(), sector as u64, &mut memory[..sector]);
+        match tried {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => sector *= 2,
+            _ => break,
+        }
+    }
+    let geometry =
+        Geometry { capacity_bytes: size, sector_bytes: sector as u32, sync_unit_bytes: 4096 };
+    Ok((size, geometry))
+}

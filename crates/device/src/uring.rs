@@ -1,0 +1,281 @@
+//! Many requests in flight through io_uring.
+//!
+//! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the devices
+//! this was measured on, and restricting the ring to one issuer (or to cooperative completion) would
+//! stall a queue that several threads use in turn under a lock.
+//!
+//! Invariants:
+//! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is the
+//!    slot's number. The memory of a request lives in its slot.
+//! 2. No more slots than `depth`, and the rings are at least that large: neither ring can overflow.
+//! 3. The memory outlives the request: dropping the queue waits, and leaks the slots if it cannot.
+#![expect(unsafe_code, reason = "the kernel gets raw pointers to the memory of requests")]
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use io_uring::types::{Fixed, FsyncFlags};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::blocking::Medium;
+use crate::buffer::{BufferPool, IoBuffer, WriteHold};
+use crate::device::{Completion, Queue, QueueOptions, WriteMode, WriteRequest, busy};
+use crate::error::{Error, Result};
+use crate::file::OpenFile;
+
+/// How often one request is resubmitted without having made progress.
+const RETRIES_MAX: u32 = 1000;
+
+/// Most bytes of one entry; the rest follows in another.
+const TRANSFER_BYTES_MAX: usize = 1 << 30;
+
+/// A queue on an io_uring of its own.
+pub(crate) struct UringQueue {
+    ring: IoUring,
+    file: Arc<OpenFile>,
+    pool: Arc<BufferPool>,
+    pool_registered: bool,
+    slots: Vec<Option<Request>>,
+    free: Vec<u32>,
+    /// Requests in the submission ring that the kernel has not taken yet.
+    gathered: usize,
+}
+
+struct Request {
+    token: u64,
+    offset: u64,
+    length: usize,
+    done: usize,
+    retries: u32,
+    action: Action,
+}
+
+enum Action {
+    Read(IoBuffer),
+    Write(WriteHold, WriteMode),
+    Sync,
+}
+
+/// Whether this process may use io_uring; containers often forbid it.
+pub(crate) fn is_available() -> bool {
+    IoUring::new(1).is_ok()
+}
+
+impl UringQueue {
+    pub(crate) fn new(file: Arc<OpenFile>, options: QueueOptions) -> Result<UringQueue> {
+        options.check(file.name())?;
+        let failed = |source| Error::io(format!("{}: cannot set up io_uring", file.name()), source);
+        let depth = options.depth;
+        let ring = IoUring::builder().build(depth as u32).map_err(failed)?;
+        ring.submitter().register_files(&[file.descriptor()]).map_err(failed)?;
+        let pool = BufferPool::new(depth, options.buffer_bytes)?;
+        // Registered memory counts against a limit of locked memory; past it reads work without.
+        // SAFETY: the pool outlives the ring: the field order drops the ring first, and buffers
+        // that are out hold the pool.
+        let pool_registered = options.buffer_bytes > 0
+            && unsafe { ring.submitter().register_buffers(&pool.vectors()) }.is_ok();
+        let slots = (0..depth).map(|_| None).collect();
+        let free = (0..depth as u32).rev().collect();
+        Ok(UringQueue { ring, file, pool, pool_registered, slots, free, gathered: 0 })
+    }
+
+    fn check_room(&self) -> Result<()> {
+        if self.free.is_empty() {
+            return Err(busy(self.file.name(), self.slots.len()));
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, token: u64, offset: u64, length: usize, action: Action) {
+        let slot = self.free.pop().expect("room was checked");
+        let request = Request { token, offset, length, done: 0, retries: 0, action };
+        self.slots[slot as usize] = Some(request);
+        self.push(slot);
+    }
+
+    /// Puts the request of `slot`, or the rest of it, into the submission ring.
+    fn push(&mut self, slot: u32) {
+        let request = self.slots[slot as usize].as_mut().expect("only taken slots are pushed");
+        let entry = request.entry(self.pool_registered).user_data(u64::from(slot));
+        // SAFETY: the memory the entry points to belongs to the slot, which stays taken until the
+        // completion (invariants 1 and 3).
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the submission ring holds one entry for each slot");
+        self.gathered += 1;
+    }
+
+    /// Hands over what is gathered and waits for `wait_for` entries in the completion ring.
+    fn enter(&mut self, wait_for: usize) -> Result<()> {
+        loop {
+            match self.ring.submit_and_wait(wait_for) {
+                Ok(count) => {
+                    self.gathered = self.gathered.saturating_sub(count);
+                    if self.gathered == 0 {
+                        return Ok(());
+                    }
+                }
+                // EAGAIN and EBUSY: the kernel is short of memory or wants completions reaped.
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(libc::EAGAIN | libc::EBUSY) => return Ok(()),
+                    _ => {
+                        let detail = format!("{}: io_uring_enter failed", self.file.name());
+                        return Err(Error::io(detail, error));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Takes all entries of the completion ring; requests that are not finished go back into the
+    /// submission ring.
+    fn drain(&mut self, completions: &mut Vec<Completion>) -> usize {
+        let before = completions.len();
+        while let Some((slot, answer)) = self.next_answer() {
+            let place = &mut self.slots[slot as usize];
+            let request = place.as_mut().expect("the kernel completes taken slots only");
+            let Some(result) = request.advance(answer, &self.file) else {
+                self.push(slot);
+                continue;
+            };
+            let finished = place.take().expect("it was there a moment ago");
+            self.free.push(slot);
+            let buffer = match finished.action {
+                Action::Read(buffer) => Some(buffer),
+                Action::Write(..) | Action::Sync => None,
+            };
+            completions.push(Completion { token: finished.token, result, buffer });
+        }
+        completions.len() - before
+    }
+
+    /// The next entry of the completion ring: slot and answer.
+    fn next_answer(&mut self) -> Option<(u32, i32)> {
+        let entry = self.ring.completion().next()?;
+        Some((entry.user_data() as u32, entry.result()))
+    }
+}
+
+impl Request {
+    fn entry(&mut self, pool_registered: bool) -> squeue::Entry {
+        let (file, offset) = (Fixed(0), self.offset + self.done as u64);
+        let rest = (self.length - self.done).min(TRANSFER_BYTES_MAX) as u32;
+        match &mut self.action {
+            Action::Read(buffer) => {
+                // SAFETY: `done` is less than the buffer's length.
+                let to = unsafe { buffer.as_raw().add(self.done) };
+                match buffer.registered().filter(|_| pool_registered) {
+                    Some(index) => {
+                        opcode::ReadFixed::new(file, to, rest, index).offset(offset).build()
+                    }
+                    None => opcode::Read::new(file, to, rest).offset(offset).build(),
+                }
+            }
+            Action::Write(hold, mode) => {
+                // SAFETY: `done` is less than the length held.
+                let from = unsafe { hold.raw().0.add(self.done) };
+                let flags = match mode {
+                    WriteMode::Flushed => 0,
+                    WriteMode::Durable => libc::RWF_DSYNC,
+                };
+                opcode::Write::new(file, from, rest).offset(offset).rw_flags(flags).build()
+            }
+            Action::Sync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        }
+    }
+
+    /// Takes the kernel's answer: the final result, or `None` if the rest is to be submitted again.
+    fn advance(&mut self, answer: i32, file: &OpenFile) -> Option<Result<()>> {
+        let (doing, source) = match answer {
+            _ if -answer == libc::EINTR || -answer == libc::EAGAIN => {
+                self.retries += 1;
+                if self.retries < RETRIES_MAX {
+                    return None;
+                }
+                (self.doing(), io::Error::from_raw_os_error(-answer))
+            }
+            ..0 => (self.doing(), io::Error::from_raw_os_error(-answer)),
+            0 if self.length > 0 => (self.doing(), io::ErrorKind::UnexpectedEof.into()),
+            _ => {
+                self.done += answer as usize;
+                return (self.done >= self.length).then_some(Ok(()));
+            }
+        };
+        Some(Err(file.transfer_error(doing, self.offset, self.length, source)))
+    }
+
+    fn doing(&self) -> &'static str {
+        match self.action {
+            Action::Read(_) => "read",
+            Action::Write(..) => "write",
+            Action::Sync => "sync",
+        }
+    }
+}
+
+impl Queue for UringQueue {
+    fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()> {
+        self.check_room()?;
+        self.file.geometry().check(self.file.name(), offset, length)?;
+        self.file.counters().count_read(length);
+        let buffer = self.pool.take(length);
+        self.gather(token, offset, length, Action::Read(buffer));
+        Ok(())
+    }
+
+    fn write(&mut self, request: WriteRequest<'_>) -> Result<()> {
+        self.check_room()?;
+        request.check(&self.file.geometry(), self.file.name())?;
+        self.file.counters().count_write(request.range.len(), request.mode);
+        let action = Action::Write(request.buffer.hold(&request.range), request.mode);
+        self.gather(request.token, request.offset, request.range.len(), action);
+        Ok(())
+    }
+
+    fn sync(&mut self, token: u64) -> Result<()> {
+        self.check_room()?;
+        self.file.counters().count_sync();
+        self.gather(token, 0, 0, Action::Sync);
+        Ok(())
+    }
+
+    fn submit(&mut self) -> Result<()> {
+        if self.gathered == 0 { Ok(()) } else { self.enter(0) }
+    }
+
+    fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
+        let wait_for = wait_for.min(self.in_flight());
+        let mut reaped = self.drain(completions);
+        while reaped < wait_for || self.gathered > 0 {
+            self.enter(wait_for.saturating_sub(reaped))?;
+            reaped += self.drain(completions);
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.ring.as_raw_fd())
+    }
+}
+
+impl Drop for UringQueue {
+    fn drop(&mut self) {
+        let mut completions = Vec::with_capacity(self.in_flight());
+        while self.in_flight() > 0 {
+            if self.reap(self.in_flight(), &mut completions).is_err() {
+                // The kernel may still transfer to the memory of these requests.
+                std::mem::forget(std::mem::take(&mut self.slots));
+                return;
+            }
+        }
+    }
+}
