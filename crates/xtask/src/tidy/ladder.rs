@@ -46,8 +46,8 @@ const RUNGS: &[Rung] = &[
     Rung { name: "xtask", uses: &[], tests_use: &[] },
     // A workspace of its own: it holds the rivals.
     Rung {
-        name: "benches-compare",
-        uses: &["entresol-device", "entresol-tier", "entresol-workload"],
+        name: "entresol-compare",
+        uses: &["entresol-device", "entresol-flash", "entresol-tier", "entresol-workload"],
         tests_use: &[],
     },
 ];
@@ -83,7 +83,7 @@ fn is_allowed(rung: &Rung, dependency: &Dependency) -> bool {
 fn manifest_of(package: &Package) -> String {
     match package.name.as_str() {
         "entresol" => "crates/cli/Cargo.toml".to_string(),
-        "benches-compare" => "benches-compare/Cargo.toml".to_string(),
+        "entresol-compare" => "benches-compare/Cargo.toml".to_string(),
         name => format!("crates/{}/Cargo.toml", name.trim_start_matches("entresol-")),
     }
 }

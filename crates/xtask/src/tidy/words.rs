@@ -14,7 +14,6 @@ const RETIRED: &[(&str, &str)] = &[
     ("scrub", "verify"),
     ("wblock", "segment"),
     ("vhandle", "location"),
-    ("erase", "remove"),
     ("delete", "remove"),
     ("deleted", "removed"),
     ("backend", "device"),
@@ -22,7 +21,6 @@ const RETIRED: &[(&str, &str)] = &[
     ("disk", "device"),
     ("lun", "volume"),
     ("snapshot", "checkpoint"),
-    ("region", "segment"),
     ("sanity", "what is checked"),
 ];
 
