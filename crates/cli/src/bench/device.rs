@@ -1,0 +1,101 @@
+//! `device`: the probe of the device alone, and `fio` for a second opinion.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::probe::{ReadProbe, WriteProbe};
+use super::setup::{BENCH_FILE, Setup, prepared_file};
+use crate::failure::{Failure, Outcome};
+use crate::report::{Report, rounded};
+
+/// Random reads at several depths and sequential writes.
+pub(super) fn device(setup: &Setup) -> Outcome<Report> {
+    setup.embedded_only("device")?;
+    let scratch = setup.scratch()?;
+    let path = scratch.fresh(BENCH_FILE);
+    let device = prepared_file(&path, setup.capacity_bytes())?;
+    let geometry = device.geometry();
+    let mut report = Report::new("device");
+    report.set("device", device.name());
+    report.set("capacity_bytes", geometry.capacity_bytes);
+    report.set("sector_bytes", geometry.sector_bytes);
+    let sector = u64::from(geometry.sector_bytes);
+    let bytes = (setup.sizes.mean() as u64 + 64).next_multiple_of(sector) + sector;
+    let time = Duration::from_secs_f64(setup.seconds / 9.0);
+    let mut rows = Vec::new();
+    for depth in [1, 8, 32, 64, setup.in_flight.max(65)] {
+        let probe = ReadProbe {
+            bytes: bytes as usize,
+            extent: geometry.capacity_bytes,
+            depth,
+            threads: setup.threads,
+            time,
+        };
+        let probed = probe.run(&device, depth as u64)?;
+        let summary = probed.latency.summary();
+        rows.push(json!({
+            "access": "random read",
+            "bytes": bytes,
+            "depth": depth,
+            "ops_per_second": rounded(probed.per_second),
+            "mb_per_second": rounded(probed.bytes_per_second / 1e6),
+            "cpu_us_per_op": rounded(probed.cpu_us),
+            "p50_us": rounded(summary.p50 as f64 / 1e3),
+            "p99_us": rounded(summary.p99 as f64 / 1e3),
+            "p999_us": rounded(summary.p999 as f64 / 1e3),
+        }));
+    }
+    for depth in [1, 4] {
+        let mut probe = WriteProbe { bytes: 1 << 20, depth, time, next: 0 };
+        let probed = probe.run(&device)?;
+        let summary = probed.latency.summary();
+        rows.push(json!({
+            "access": "sequential write",
+            "bytes": 1 << 20,
+            "depth": depth,
+            "ops_per_second": rounded(probed.per_second),
+            "mb_per_second": rounded(probed.bytes_per_second / 1e6),
+            "cpu_us_per_op": rounded(probed.cpu_us),
+            "p50_us": rounded(summary.p50 as f64 / 1e3),
+            "p99_us": rounded(summary.p99 as f64 / 1e3),
+            "p999_us": rounded(summary.p999 as f64 / 1e3),
+        }));
+    }
+    let best = rows.iter().filter_map(|row| row["ops_per_second"].as_f64()).fold(0.0, f64::max);
+    report.figure("ops_per_second", best);
+    report.set("probes", rows);
+    Ok(report)
+}
+
+/// Random reads by `fio` on a file of its own in the bench's directory.
+pub(super) fn fio(setup: &Setup) -> Outcome<Value> {
+    let scratch = setup.scratch()?;
+    let path = scratch.fresh("bench.fio");
+    let output = Command::new("fio")
+        .args(["--name=probe", "--rw=randread", "--direct=1", "--ioengine=io_uring"])
+        .args(["--bs=2k", "--size=512m", "--runtime=4", "--time_based"])
+        .arg(format!("--iodepth={}", setup.in_flight.min(256)))
+        .arg("--output-format=json")
+        .arg(format!("--filename={}", path.display()))
+        .output();
+    drop(std::fs::remove_file(&path));
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(json!("fio is not installed"));
+        }
+        Err(error) => return Err(Failure::doing("cannot run fio", error)),
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let from = text.find('{').unwrap_or(0);
+    let parsed: Value = serde_json::from_str(&text[from..])
+        .map_err(|e| Failure::doing("fio's output is not the JSON it promises", e))?;
+    let read = &parsed["jobs"][0]["read"];
+    Ok(json!({
+        "ops_per_second": read["iops"],
+        "p50_us": read["clat_ns"]["percentile"]["50.000000"].as_f64().map(|ns| ns / 1e3),
+        "p99_us": read["clat_ns"]["percentile"]["99.000000"].as_f64().map(|ns| ns / 1e3),
+    }))
+}

@@ -1,0 +1,472 @@
+//! Drives a workload from any number of threads and tallies what happened.
+//!
+//! Each thread owns a connection, a random stream and a table of requests in flight. A turn begins
+//! requests until the table is full (or as many as fit into it were answered at once), hands them
+//! over together, and waits for a quarter of the table: batches keep doorbells and clock reads rare.
+//!
+//! Latency runs from the *intended* start: the due time of an open schedule, the begin of the
+//! request in a closed one. Service time always runs from the begin.
+
+use std::ops::Range;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use entresol_tier::PutOptions;
+use entresol_workload::{
+    Action, Arrivals, KeyChooser, Mix, Random, Recorder, Schedule, Sizes, Values, key_bytes, mix64,
+};
+
+use super::target::{Answer, Connection, Request};
+use crate::failure::{Failure, Outcome};
+
+/// What every thread does.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    /// Operations and their keys.
+    pub(super) mix: Mix,
+    /// Keys to choose from.
+    pub(super) keys: u64,
+    /// The first of them.
+    pub(super) first_key: u64,
+    /// Sizes of values, a function of the key.
+    pub(super) sizes: Sizes,
+    /// How puts are made.
+    pub(super) put: PutOptions,
+    /// Requests in flight, each thread.
+    pub(super) in_flight: usize,
+    /// When requests begin, each thread.
+    pub(super) arrivals: Arrivals,
+    /// Where all randomness comes from.
+    pub(super) seed: u64,
+    /// When each thread stops.
+    pub(super) until: Until,
+}
+
+/// When a thread stops.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Until {
+    /// After a time.
+    Elapsed(Duration),
+    /// After it did each of its keys once, in order: thread t of n has the t-th n-th of the range.
+    Keys(Range<u64>),
+    /// After all threads together did so many operations.
+    Operations(u64),
+}
+
+/// What the threads share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Makes and verifies values.
+    pub(super) values: Values,
+    /// The next key to insert.
+    pub(super) next_insert: AtomicU64,
+    /// Operations finished, brought up to date each turn: for progress bars.
+    pub(super) finished: AtomicU64,
+}
+
+impl Shared {
+    /// Shared state of a run over `keys` keys.
+    pub(super) fn new(keys: u64) -> Shared {
+        Shared {
+            values: Values::new(1),
+            next_insert: AtomicU64::new(keys),
+            finished: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    /// Gets, from the intended start, ns.
+    pub(super) reads: Recorder,
+    /// Puts, from the intended start, ns.
+    pub(super) writes: Recorder,
+    /// All operations, from their begin, ns.
+    pub(super) service: Recorder,
+    /// Entries visited by scans.
+    pub(super) scanned: u64,
+    /// Gets that found nothing.
+    pub(super) misses: u64,
+    /// Gets whose value was not the one that was put.
+    pub(super) wrong: u64,
+    /// Operations that failed.
+    pub(super) failures: u64,
+    /// The first thing that went wrong.
+    pub(super) first_problem: Option<String>,
+    /// How long it took.
+    pub(super) elapsed: Duration,
+    /// Processor time of this process meanwhile, µs.
+    pub(super) cpu_us: f64,
+}
+
+impl Tally {
+    /// Operations finished.
+    pub(super) fn operations(&self) -> u64 {
+        self.reads.count() + self.writes.count()
+    }
+
+    /// Operations finished a second.
+    pub(super) fn per_second(&self) -> f64 {
+        self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Processor time of an operation, µs.
+    pub(super) fn cpu_us_per_op(&self) -> f64 {
+        self.cpu_us / self.operations().max(1) as f64
+    }
+
+    /// Adds another round's.
+    pub(super) fn merge(&mut self, other: &Tally) {
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+        self.service.merge(&other.service);
+        self.scanned += other.scanned;
+        self.misses += other.misses;
+        self.wrong += other.wrong;
+        self.failures += other.failures;
+        if self.first_problem.is_none() {
+            self.first_problem.clone_from(&other.first_problem);
+        }
+        self.elapsed += other.elapsed;
+        self.cpu_us += other.cpu_us;
+    }
+
+    /// All latencies together.
+    pub(super) fn latencies(&self) -> Recorder {
+        let mut all = self.reads.clone();
+        all.merge(&self.writes);
+        all
+    }
+
+    /// The tally, unless something failed or a value was wrong.
+    pub(super) fn sound(self) -> Outcome<Tally> {
+        if self.wrong + self.failures == 0 {
+            return Ok(self);
+        }
+        Err(Failure::Failed(format!(
+            "{} operations failed and {} values were wrong; the first: {}",
+            self.failures,
+            self.wrong,
+            self.first_problem.as_deref().unwrap_or("unknown")
+        )))
+    }
+}
+
+/// Runs `job` on one thread for each connection and merges their tallies.
+pub(super) fn drive<C: Connection + Send>(
+    job: &Job,
+    shared: &Shared,
+    connections: Vec<C>,
+) -> Outcome<Tally> {
+    let threads = connections.len();
+    let barrier = Barrier::new(threads + 1);
+    std::thread::scope(|scope| {
+        let mut handles = Vec::new();
+        for (number, connection) in connections.into_iter().enumerate() {
+            let barrier = &barrier;
+            handles.push(scope.spawn(move || {
+                let mut thread = Thread::new(job, shared, connection, (number, threads));
+                barrier.wait();
+                thread.state.epoch = Instant::now();
+                let ended = thread.run();
+                ended.map(|()| thread.state.tally)
+            }));
+        }
+        barrier.wait();
+        let started = Instant::now();
+        let cpu = crate::meter::own_cpu_us();
+        let mut all = Tally::default();
+        let mut first = None;
+        for handle in handles {
+            match handle.join() {
+                Ok(Ok(tally)) => all.merge(&tally),
+                Ok(Err(failure)) => first = first.or(Some(failure)),
+                Err(_) => {
+                    first = first.or(Some(Failure::Failed("a bench thread panicked".into())));
+                }
+            }
+        }
+        all.elapsed = started.elapsed();
+        all.cpu_us = crate::meter::own_cpu_us() - cpu;
+        first.map_or(Ok(all), Err)
+    })
+}
+
+/// How many bytes the value of key `id` has.
+#[inline]
+pub(super) fn value_length(sizes: &Sizes, id: u64) -> usize {
+    match sizes {
+        Sizes::Fixed(bytes) => *bytes as usize,
+        other => other.next(&mut Random::new(id)) as usize,
+    }
+}
+
+struct Thread<'a, C> {
+    job: &'a Job,
+    shared: &'a Shared,
+    connection: C,
+    state: State<'a>,
+    random: Random,
+    chooser: KeyChooser,
+    schedule: Schedule,
+    due_ns: Option<u64>,
+    left: Range<u64>,
+    value: Vec<u8>,
+    threads: u64,
+}
+
+/// What visits change; apart from the connection, which is borrowed while they happen.
+struct State<'a> {
+    job: &'a Job,
+    values: &'a Values,
+    epoch: Instant,
+    tally: Tally,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Slots whose read is done and whose write is to follow.
+    to_write: Vec<u32>,
+    puts: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    id: u64,
+    intended_ns: u64,
+    begun_ns: u64,
+    kind: SlotKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum SlotKind {
+    #[default]
+    Read,
+    Write,
+    ReadThenWrite,
+}
+
+impl<'a, C: Connection> Thread<'a, C> {
+    fn new(
+        job: &'a Job,
+        shared: &'a Shared,
+        connection: C,
+        (number, threads): (usize, usize),
+    ) -> Thread<'a, C> {
+        let depth = job.in_flight.max(1);
+        let seed = mix64(job.seed ^ mix64(number as u64 + 1));
+        let left = match &job.until {
+            Until::Keys(keys) => {
+                let length = keys.end - keys.start;
+                let at = |n: usize| keys.start + length * n as u64 / threads as u64;
+                at(number)..at(number + 1)
+            }
+            Until::Operations(count) => 0..count.div_ceil(threads as u64),
+            Until::Elapsed(_) => 0..u64::MAX,
+        };
+        Thread {
+            job,
+            shared,
+            connection,
+            state: State {
+                job,
+                values: &shared.values,
+                epoch: Instant::now(),
+                tally: Tally::default(),
+                slots: vec![Slot::default(); depth],
+                free: (0..depth as u32).rev().collect(),
+                to_write: Vec::new(),
+                puts: (number as u64 + 1) << 40,
+            },
+            random: Random::new(seed),
+            chooser: KeyChooser::new(job.mix.distribution, job.keys),
+            schedule: Schedule::new(job.arrivals),
+            due_ns: None,
+            left,
+            value: vec![0; job.sizes.max() as usize],
+            threads: threads as u64,
+        }
+    }
+
+    fn run(&mut self) -> Outcome<()> {
+        let deadline = match self.job.until {
+            Until::Elapsed(time) => time,
+            _ => Duration::MAX,
+        };
+        let depth = self.state.slots.len();
+        let mut counted = 0;
+        loop {
+            let over = self.left.is_empty() || self.state.epoch.elapsed() >= deadline;
+            if !over {
+                self.begin_some(depth)?;
+            }
+            self.write_what_was_read();
+            self.connection.flush()?;
+            let pending = depth - self.state.free.len() - self.state.to_write.len();
+            if over && pending == 0 && self.state.to_write.is_empty() {
+                return Ok(());
+            }
+            let at_least = match (over, self.state.free.is_empty(), self.job.arrivals) {
+                (true, ..) => pending.min(1),
+                (_, true, Arrivals::Closed) => pending.min((depth / 4).max(1)),
+                (_, true, _) => pending.min(1),
+                _ => 0,
+            };
+            let state = &mut self.state;
+            self.connection.wait(at_least, &mut |token, answer| state.finish(token, answer))?;
+            let operations = self.state.tally.operations();
+            self.shared.finished.fetch_add(operations - counted, Ordering::Relaxed);
+            counted = operations;
+        }
+    }
+
+    /// Begins up to `most` requests that are due.
+    fn begin_some(&mut self, most: usize) -> Outcome<()> {
+        for _ in 0..most {
+            if self.state.free.is_empty() || self.left.is_empty() {
+                return Ok(());
+            }
+            let begun_ns = self.state.clock_ns();
+            let intended_ns = match self.due(begun_ns) {
+                Some(due) if due > begun_ns => return Ok(()),
+                Some(due) => {
+                    self.due_ns = None;
+                    due
+                }
+                None => begun_ns,
+            };
+            self.begin_one(intended_ns, begun_ns)?;
+        }
+        Ok(())
+    }
+
+    /// When the next request is due; `None` where arrivals are closed.
+    fn due(&mut self, _now_ns: u64) -> Option<u64> {
+        if self.due_ns.is_none() {
+            self.due_ns = self.schedule.next(&mut self.random);
+        }
+        self.due_ns
+    }
+
+    #[inline]
+    fn begin_one(&mut self, intended_ns: u64, begun_ns: u64) -> Outcome<()> {
+        let step = self.left.start;
+        self.left.start += 1;
+        let action = self.job.mix.next(&mut self.random);
+        let id = match (&self.job.until, action) {
+            (Until::Keys(_), _) => step,
+            (_, Action::Insert) => self.shared.next_insert.fetch_add(1, Ordering::Relaxed),
+            _ => {
+                self.see_inserts();
+                self.job.first_key + self.chooser.next(&mut self.random)
+            }
+        };
+        let kind = match action {
+            Action::Read => SlotKind::Read,
+            Action::Update | Action::Insert => SlotKind::Write,
+            Action::ReadModifyWrite => SlotKind::ReadThenWrite,
+            Action::Scan => return self.scan(intended_ns, begun_ns),
+        };
+        let Some(number) = self.state.free.pop() else { return Ok(()) };
+        self.state.slots[number as usize] = Slot { id, intended_ns, begun_ns, kind };
+        match kind {
+            SlotKind::Write => self.put(number, id),
+            _ => {
+                let state = &mut self.state;
+                let key = key_bytes(id);
+                self.connection.begin(u64::from(number), Request::Get(&key), &mut |t, a| {
+                    state.finish(t, a);
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the chooser choose keys whose insertion is surely over.
+    fn see_inserts(&mut self) {
+        if self.job.mix.inserts > 0 {
+            let begun = self.shared.next_insert.load(Ordering::Relaxed);
+            let pending = self.threads * self.state.slots.len() as u64;
+            self.chooser.grow(begun.saturating_sub(pending));
+        }
+    }
+
+    fn put(&mut self, number: u32, id: u64) {
+        self.state.puts += 1;
+        let length = value_length(&self.job.sizes, id);
+        let value = &mut self.value[..length];
+        self.shared.values.fill(id, self.state.puts, value);
+        let key = key_bytes(id);
+        let state = &mut self.state;
+        let request = Request::Put(&key, value, self.job.put);
+        self.connection.begin(u64::from(number), request, &mut |t, a| state.finish(t, a));
+    }
+
+    fn write_what_was_read(&mut self) {
+        while let Some(number) = self.state.to_write.pop() {
+            let id = self.state.slots[number as usize].id;
+            self.put(number, id);
+        }
+    }
+
+    fn scan(&mut self, intended_ns: u64, begun_ns: u64) -> Outcome<()> {
+        const LENGTH_MAX: u64 = 100;
+        let limit = 1 + self.random.below(LENGTH_MAX) as usize;
+        let draw = self.random.next();
+        self.state.tally.scanned += self.connection.scan(draw, limit)?;
+        let now_ns = self.state.clock_ns();
+        self.state.tally.reads.record(now_ns - intended_ns.min(now_ns));
+        self.state.tally.service.record(now_ns - begun_ns);
+        Ok(())
+    }
+}
+
+impl State<'_> {
+    #[inline]
+    fn clock_ns(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    fn finish(&mut self, token: u64, answer: Answer<'_>) {
+        let number = token as u32;
+        let slot = self.slots[number as usize];
+        match (&answer, slot.kind) {
+            (Answer::Value(value), SlotKind::Read | SlotKind::ReadThenWrite) => {
+                let length = value_length(&self.job.sizes, slot.id);
+                if let Err(error) = self.values.verify(slot.id, length, value) {
+                    self.tally.wrong += 1;
+                    self.problem(error.to_string());
+                }
+            }
+            (Answer::Missing, SlotKind::Read | SlotKind::ReadThenWrite) => self.tally.misses += 1,
+            (Answer::Done, SlotKind::Write) => {}
+            (Answer::Failed(why), _) => {
+                self.tally.failures += 1;
+                self.problem(why.clone());
+            }
+            (other, _) => {
+                self.tally.failures += 1;
+                self.problem(format!("unexpected answer {other:?}"));
+            }
+        }
+        if slot.kind == SlotKind::ReadThenWrite {
+            self.slots[number as usize].kind = SlotKind::Write;
+            self.to_write.push(number);
+            return;
+        }
+        let now_ns = self.clock_ns();
+        let latency = now_ns.saturating_sub(slot.intended_ns);
+        match slot.kind {
+            SlotKind::Read => self.tally.reads.record(latency),
+            _ => self.tally.writes.record(latency),
+        }
+        self.tally.service.record(now_ns.saturating_sub(slot.begun_ns));
+        self.free.push(number);
+    }
+
+    fn problem(&mut self, what: String) {
+        if self.tally.first_problem.is_none() {
+            self.tally.first_problem = Some(what);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `grid`: the data grid tutorial's benchmark. Client threads write entries of their own over RESP,
+//! one at a time, and read them back; once against a table in memory, once against one on flash.
+//!
+//! Both servers run side by side and take turns slice by slice, so that a machine whose speed
+//! wanders wanders under both. The memory table is the same server with its file on a file system
+//! in memory and a cache that holds every entry.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use entresol_workload::{Distribution, Grid, Mix, Sizes};
+use serde_json::{Value, json};
+
+use super::driver::{Shared, Tally, Until};
+use super::rounds::head;
+use super::setup::{Setup, Subject};
+use crate::client::Address;
+use crate::failure::Outcome;
+use crate::meter;
+use crate::report::{Report, median, rounded};
+use crate::scratch::Scratch;
+use crate::service::Service;
+
+const MEMORY_FILES: &str = "/dev/shm";
+
+/// Writes and reads `grid` against a memory table and a flash table, or against `--target` alone.
+pub(super) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
+    let setup = &Setup {
+        keys: grid.entries(),
+        sizes: Sizes::Fixed(grid.payload_bytes),
+        threads: grid.threads as usize,
+        in_flight: setup.in_flight,
+        ..setup.clone()
+    };
+    let mut report = head("grid", setup);
+    report.set("iterations", grid.iterations);
+    if let Some(address) = &setup.target {
+        let table = Table::of("target", address.clone(), setup.server_pid);
+        let ran = run_tables(setup, vec![table])?;
+        report.set("tables", rows(&grid, &ran));
+        report.set("lost_keys", ran[0].lost());
+        return Ok(report);
+    }
+    let tables = Tables::start(setup, &grid)?;
+    let ran = run_tables(
+        setup,
+        vec![
+            Table::of("RAM", tables.memory.address().clone(), Some(tables.memory.pid())),
+            Table::of("flash", tables.flash.address().clone(), Some(tables.flash.pid())),
+        ],
+    )?;
+    let ratio = |a: f64, b: f64| rounded(a / b.max(1e-9));
+    report.set("tables", rows(&grid, &ran));
+    let write = ratio(ran[1].rate(Phase::Write), ran[0].rate(Phase::Write));
+    let read = ratio(ran[1].rate(Phase::Read), ran[0].rate(Phase::Read));
+    report.set("flash_over_ram", json!({"write": write, "read": read}));
+    report.set(
+        "source_document_flash_over_ram",
+        json!({"write": Grid::TUTORIAL_WRITE_RATIO, "read": Grid::TUTORIAL_READ_RATIO}),
+    );
+    report.figure("ops_per_second", ran[1].rate(Phase::Read));
+    report.set("lost_keys", ran.iter().map(Table::lost).sum::<u64>());
+    let resident = |service: &Service| meter::resident_bytes(&service.pid().to_string()).0;
+    report.set(
+        "resident_bytes",
+        json!({"ram": resident(&tables.memory), "flash": resident(&tables.flash)}),
+    );
+    report.set("data_bytes", grid.entries() * u64::from(grid.payload_bytes));
+    report.note(format!(
+        "The source document: {} threads × {} iterations × {} bytes over a network of a cloud \
+         provider; here both tables are on this machine and clients share its processors.",
+        Grid::TUTORIAL.threads,
+        Grid::TUTORIAL.iterations,
+        Grid::TUTORIAL.payload_bytes
+    ));
+    tables.memory.stop()?;
+    tables.flash.stop()?;
+    Ok(report)
+}
+
+/// The two servers and their files.
+struct Tables {
+    memory: Service,
+    flash: Service,
+    _directories: [Scratch; 2],
+}
+
+impl Tables {
+    fn start(setup: &Setup, grid: &Grid) -> Outcome<Tables> {
+        const BASE_BYTES: u64 = 128 << 20;
+        let data = setup.data_bytes(grid.entries()) as u64;
+        let capacity = setup.capacity_bytes();
+        let flash_directory = setup.scratch()?;
+        let flash_directory = Scratch::below(flash_directory.path(), "grid")?;
+        let memory_directory = Scratch::below(&memory_parent(capacity), "entresol-grid")?;
+        let memory = setup.memory.unwrap_or(BASE_BYTES + data / 10);
+        let flash = Service::start(&options(
+            flash_directory.path(),
+            (memory, capacity, &durability_name(setup)),
+        ))?;
+        let whole = BASE_BYTES + data + data / 4;
+        let memory =
+            Service::start(&options(memory_directory.path(), (whole, capacity, "memory")))?;
+        Ok(Tables { memory, flash, _directories: [flash_directory, memory_directory] })
+    }
+}
+
+/// A file system in memory, where it has the room; the temporary directory otherwise.
+fn memory_parent(capacity: u64) -> PathBuf {
+    let parent = Path::new(MEMORY_FILES);
+    match meter::free_bytes(parent) {
+        Some(free) if free > capacity + capacity / 8 => parent.to_owned(),
+        _ => std::env::temp_dir(),
+    }
+}
+
+fn options(directory: &Path, (memory, capacity, durability): (u64, u64, &str)) -> Vec<OsString> {
+    let mut options: Vec<OsString> = vec!["--dir".into(), directory.into()];
+    for (name, value) in [
+        ("--memory", memory.to_string()),
+        ("--capacity", capacity.to_string()),
+        ("--durability", durability.to_owned()),
+    ] {
+        options.push(name.into());
+        options.push(value.into());
+    }
+    options
+}
+
+fn durability_name(setup: &Setup) -> String {
+    match setup.durability {
+        entresol_tier::Durability::Periodic(ms) => format!("periodic:{ms}"),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// One table's runs.
+struct Table {
+    name: &'static str,
+    subject: Subject,
+    writes: Vec<Tally>,
+    reads: Vec<Tally>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Write,
+    Read,
+}
+
+impl Table {
+    fn of(name: &'static str, address: Address, pid: Option<u32>) -> Table {
+        let subject = Subject::Remote(address, pid);
+        Table { name, subject, writes: Vec::new(), reads: Vec::new() }
+    }
+
+    fn tallies(&self, phase: Phase) -> &[Tally] {
+        match phase {
+            Phase::Write => &self.writes,
+            Phase::Read => &self.reads,
+        }
+    }
+
+    fn rate(&self, phase: Phase) -> f64 {
+        median(&self.tallies(phase).iter().map(Tally::per_second).collect::<Vec<_>>())
+    }
+
+    fn lost(&self) -> u64 {
+        self.reads.iter().map(|tally| tally.misses).sum()
+    }
+}
+
+fn run_tables(setup: &Setup, mut tables: Vec<Table>) -> Outcome<Vec<Table>> {
+    let shared = Shared::new(setup.keys);
+    for phase in [Phase::Write, Phase::Read] {
+        let mix = match phase {
+            Phase::Write => Mix::updating(0, Distribution::Sequential),
+            Phase::Read => Mix::gets(Distribution::Sequential),
+        };
+        let rounds = setup.rounds as u64;
+        for round in 0..rounds {
+            let at = |r: u64| setup.keys * r / rounds;
+            let job = setup.job(mix, Until::Keys(at(round)..at(round + 1)));
+            for table in &mut tables {
+                let tally = table.subject.drive(setup, &job, &shared)?.sound()?;
+                match phase {
+                    Phase::Write => table.writes.push(tally),
+                    Phase::Read => table.reads.push(tally),
+                }
+            }
+        }
+    }
+    Ok(tables)
+}
+
+/// The tutorial's columns: time of the test, rate of a thread, rate of all, megabytes a second.
+fn rows(grid: &Grid, tables: &[Table]) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for phase in [Phase::Write, Phase::Read] {
+        for table in tables {
+            let seconds: f64 =
+                table.tallies(phase).iter().map(|tally| tally.elapsed.as_secs_f64()).sum();
+            let mut total = Tally::default();
+            table.tallies(phase).iter().for_each(|tally| total.merge(tally));
+            let rate = table.rate(phase);
+            let summary = total.latencies().summary();
+            rows.push(json!({
+                "test": format!("{phase:?}").to_lowercase(),
+                "table": table.name,
+                "avg_test_time_s": rounded(seconds),
+                "avg_tp": rounded(rate / f64::from(grid.threads)),
+                "total_tp": rounded(rate),
+                "mb_per_second": rounded(rate * f64::from(grid.payload_bytes) / 1e6),
+                "server_cpu_us_per_op": rounded(total.cpu_us_per_op()),
+                "p50_us": rounded(summary.p50 as f64 / 1e3),
+                "p99_us": rounded(summary.p99 as f64 / 1e3),
+            }));
+        }
+    }
+    rows
+}

@@ -1,0 +1,341 @@
+//! `entresol bench`: workloads with known answers, against the embedded engine or a RESP server.
+
+mod bigmemory;
+mod device;
+mod driver;
+mod grid;
+mod mixed;
+mod probe;
+mod ram;
+mod reads;
+mod recovery;
+mod rounds;
+mod setup;
+mod synced;
+mod target;
+mod writes;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use entresol_tier::{Durability, WriteMode};
+use entresol_workload::{Arrivals, BIGMEMORY, Distribution, Grid, Sizes};
+
+pub(crate) use recovery::fill_until_killed;
+
+use crate::client::Address;
+use crate::failure::{Failure, Outcome};
+use crate::report::{Format, Report};
+use crate::units::{parse_count, parse_size};
+use setup::Setup;
+
+/// The benches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Name {
+    /// Memory of each record on flash: resident memory between two data sizes
+    RamPerRecord,
+    /// Uniform gets with no cache, against an interleaved probe of the device
+    FlashGet,
+    /// Zipf 0.99 gets with a cache of 15 % of the data
+    ZipfGet,
+    /// Puts of new keys, against an interleaved probe of sequential writes
+    Load,
+    /// Gets and puts on a store that is 70 % full, in the steady state of reclaim
+    Overwrite,
+    /// Time to open after a kill -9 and after a clean stop
+    Recovery,
+    /// Durable puts with 64 in flight, and with one
+    Synced,
+    /// The data grid tutorial: a RAM table against a flash table in one run
+    Grid,
+    /// Billions of entries, scaled to this machine: fill, then 90 % gets and 10 % puts
+    Bigmemory,
+    /// 50 % gets, 50 % puts, zipf
+    YcsbA,
+    /// 95 % gets, 5 % puts, zipf
+    YcsbB,
+    /// Gets, zipf
+    YcsbC,
+    /// 95 % gets of the latest, 5 % new keys
+    YcsbD,
+    /// 95 % short scans, 5 % new keys
+    YcsbE,
+    /// 50 % gets, 50 % gets followed by a put
+    YcsbF,
+    /// The probe of the device alone
+    Device,
+}
+
+/// Options of `entresol bench`. Where an option has no default here, each bench has its own.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  entresol bench flash-get                        against the engine in this process
+  entresol bench zipf-get --keys 4M --memory 1GiB --json
+  entresol bench ycsb-a --target redis://127.0.0.1:6379 --threads 4
+  entresol bench overwrite --fill 80 --distribution zipf
+  entresol bench grid --iterations 20000")]
+pub(crate) struct BenchArgs {
+    /// Which bench
+    name: Name,
+    /// Entries to fill the store with
+    #[arg(long, value_parser = parse_count)]
+    keys: Option<u64>,
+    /// Bytes of each value: BYTES, MIN-MAX or lognormal:MEDIAN:SIGMA:MAX
+    #[arg(long, alias = "payload")]
+    value_size: Option<Sizes>,
+    /// Threads, each with a session or connection of its own
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Requests in flight, each thread
+    #[arg(long)]
+    in_flight: Option<usize>,
+    /// One cap for all memory of the engine: index, buffers and cache
+    #[arg(long, value_parser = parse_size)]
+    memory: Option<u64>,
+    /// Bytes of the data file; chosen from --keys and --fill otherwise
+    #[arg(long, value_parser = parse_size)]
+    capacity: Option<u64>,
+    /// Share of the capacity that the data take, percent
+    #[arg(long, value_parser = clap::value_parser!(u8).range(5..=92))]
+    fill: Option<u8>,
+    /// Length of the measured phase, all rounds together
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Rounds, each preceded by a probe of the device
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Operations a second to begin, all threads together; as many as can be otherwise
+    #[arg(long)]
+    rate: Option<f64>,
+    /// How they arrive with --rate
+    #[arg(long, value_enum, default_value_t = ArrivalName::Poisson)]
+    arrivals: ArrivalName,
+    /// How keys are chosen: uniform, zipf[:THETA], latest[:THETA], hotspot[:KEYS:CHOICES],
+    /// sequential
+    #[arg(long)]
+    distribution: Option<Distribution>,
+    /// What an acknowledged put survives: memory, process, flushed, periodic:MS, synced
+    #[arg(long, value_parser = parse_durability)]
+    durability: Option<Durability>,
+    /// Whether puts are answered at their durability (through) or before (behind)
+    #[arg(long, value_enum, default_value_t = WriteModeName::Through)]
+    write_mode: WriteModeName,
+    /// Shards of the embedded store
+    #[arg(long, default_value_t = 2)]
+    shards: u16,
+    /// Seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What to drive: embedded, redis://HOST:PORT or unix:PATH
+    #[arg(long, default_value = "embedded", value_parser = parse_target)]
+    target: Target,
+    /// Process id of a server on this machine, for its processor time
+    #[arg(long)]
+    server_pid: Option<u32>,
+    /// Directory of the data file; a temporary one otherwise
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Entries of each client thread (grid)
+    #[arg(long, value_parser = parse_count)]
+    iterations: Option<u64>,
+    /// Read back every key, not a sample (ram-per-record)
+    #[arg(long)]
+    verify_all: bool,
+    /// Run fio before and after, where it is installed
+    #[arg(long)]
+    fio: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    Embedded,
+    Server(Address),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArrivalName {
+    Even,
+    Poisson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WriteModeName {
+    Through,
+    Behind,
+}
+
+/// Runs a bench and prints its report.
+pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
+    let setup = args.setup();
+    let format = if args.json { Format::Json } else { Format::Table };
+    let fio_before = args.fio.then(|| device::fio(&setup)).transpose()?;
+    let mut report = match args.name {
+        Name::RamPerRecord => ram::per_record(&setup, args.verify_all)?,
+        Name::FlashGet => reads::flash_get(&setup)?,
+        Name::ZipfGet => reads::zipf_get(&setup)?,
+        Name::Load => writes::load(&setup)?,
+        Name::Overwrite => writes::overwrite(&setup)?,
+        Name::Recovery => recovery::recovery(&setup)?,
+        Name::Synced => synced::synced(&setup)?,
+        Name::Grid => grid::grid(&setup, args.grid(&setup))?,
+        Name::Bigmemory => bigmemory::bigmemory(&setup)?,
+        Name::YcsbA => mixed::ycsb(&setup, 0)?,
+        Name::YcsbB => mixed::ycsb(&setup, 1)?,
+        Name::YcsbC => mixed::ycsb(&setup, 2)?,
+        Name::YcsbD => mixed::ycsb(&setup, 3)?,
+        Name::YcsbE => mixed::ycsb(&setup, 4)?,
+        Name::YcsbF => mixed::ycsb(&setup, 5)?,
+        Name::Device => device::device(&setup)?,
+    };
+    if let Some(before) = fio_before {
+        report.set("fio_before", before);
+        report.set("fio_after", device::fio(&setup)?);
+    }
+    let broken = report.broken();
+    report.print(format);
+    broken.map_or(Ok(()), |sentence| Err(Failure::Failed(sentence)))
+}
+
+/// What a bench has where the command line says nothing.
+struct Defaults {
+    keys: u64,
+    value_bytes: u32,
+    threads: usize,
+    in_flight: usize,
+    fill: u8,
+    seconds: f64,
+    durability: Durability,
+}
+
+impl Name {
+    fn defaults(self) -> Defaults {
+        let base = Defaults {
+            keys: 1_000_000,
+            value_bytes: BIGMEMORY.value_bytes,
+            threads: 1,
+            in_flight: 128,
+            fill: 75,
+            seconds: 9.0,
+            durability: Durability::Memory,
+        };
+        match self {
+            Name::RamPerRecord => Defaults { keys: 25_000_000, value_bytes: 100, ..base },
+            Name::Load => Defaults { keys: 1_500_000, fill: 85, ..base },
+            Name::Overwrite => Defaults { keys: 700_000, fill: 70, seconds: 60.0, ..base },
+            Name::Recovery => Defaults {
+                keys: 10_000_000,
+                value_bytes: 100,
+                durability: Durability::Process,
+                ..base
+            },
+            Name::Synced => Defaults {
+                keys: 400_000,
+                in_flight: 64,
+                seconds: 6.0,
+                durability: Durability::Synced,
+                ..base
+            },
+            Name::Grid => Defaults {
+                keys: 0,
+                value_bytes: Grid::TUTORIAL.payload_bytes,
+                threads: Grid::TUTORIAL.threads as usize,
+                in_flight: 1,
+                durability: Durability::Process,
+                ..base
+            },
+            Name::Bigmemory => Defaults { keys: 2_000_000, seconds: 12.0, ..base },
+            Name::ZipfGet => Defaults { threads: 2, ..base },
+            _ => base,
+        }
+    }
+}
+
+impl BenchArgs {
+    fn setup(&self) -> Setup {
+        let base = self.name.defaults();
+        Setup {
+            keys: self.keys.unwrap_or(base.keys).max(1),
+            sizes: self.value_size.clone().unwrap_or(Sizes::Fixed(base.value_bytes)),
+            threads: self.threads.unwrap_or(base.threads).max(1),
+            in_flight: self.in_flight.unwrap_or(base.in_flight).clamp(1, 4096),
+            memory: self.memory,
+            capacity: self.capacity,
+            fill: f64::from(self.fill.unwrap_or(base.fill)) / 100.0,
+            seconds: self.seconds.unwrap_or(base.seconds).max(0.1),
+            rounds: self.rounds.max(1),
+            arrivals: match (self.rate, self.arrivals) {
+                (None, _) => Arrivals::Closed,
+                (Some(rate), ArrivalName::Even) => Arrivals::Even(rate.max(1e-3)),
+                (Some(rate), ArrivalName::Poisson) => Arrivals::Poisson(rate.max(1e-3)),
+            },
+            distribution: self.distribution,
+            durability: self.durability.unwrap_or(base.durability),
+            write_mode: match self.write_mode {
+                WriteModeName::Through => WriteMode::Through,
+                WriteModeName::Behind => WriteMode::Behind,
+            },
+            shards: self.shards,
+            seed: self.seed,
+            target: match &self.target {
+                Target::Embedded => None,
+                Target::Server(address) => Some(address.clone()),
+            },
+            server_pid: self.server_pid,
+            directory: self.dir.clone(),
+        }
+    }
+
+    fn grid(&self, setup: &Setup) -> Grid {
+        const ITERATIONS: u64 = 10_000;
+        Grid {
+            threads: setup.threads as u32,
+            iterations: self.iterations.unwrap_or(ITERATIONS),
+            payload_bytes: setup.sizes.max(),
+        }
+    }
+}
+
+impl Report {
+    /// The sentence of a figure that must be zero and is not.
+    fn broken(&self) -> Option<String> {
+        let lost = self.get("lost_keys").unwrap_or(0.0);
+        (lost > 0.0).then(|| format!("{lost} keys that were put were not found"))
+    }
+}
+
+/// Parses `memory`, `process`, `flushed`, `periodic:MS` or `synced`.
+pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
+    let wrong =
+        || format!("expected memory, process, flushed, periodic:MS or synced, found '{text}'");
+    match text.split_once(':') {
+        Some(("periodic", ms)) => {
+            let ms = ms.trim_end_matches("ms").parse::<NonZeroU32>().map_err(|_| wrong())?;
+            Ok(Durability::Periodic(ms))
+        }
+        Some(_) => Err(wrong()),
+        None => match text {
+            "memory" => Ok(Durability::Memory),
+            "process" => Ok(Durability::Process),
+            "flushed" => Ok(Durability::Flushed),
+            "synced" => Ok(Durability::Synced),
+            _ => Err(wrong()),
+        },
+    }
+}
+
+fn parse_target(text: &str) -> Result<Target, String> {
+    match text {
+        "embedded" => Ok(Target::Embedded),
+        other => match other.parse() {
+            Ok(address) => Ok(Target::Server(address)),
+            Err(what) => {
+                Err(format!("expected embedded, or {}", what.trim_start_matches("expected ")))
+            }
+        },
+    }
+}

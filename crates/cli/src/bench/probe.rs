@@ -1,0 +1,198 @@
+//! What the device gives when nothing stands between: the limit that a store is held against.
+//!
+//! The probe runs on the very device that holds the store, so that both see data of the same age,
+//! through the same kind of queue, with the same size, alignment and depth.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use entresol_device::{Completion, Device, QueueOptions, WriteBuffer, WriteMode, WriteRequest};
+use entresol_workload::{Random, Recorder};
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, Outcome};
+use crate::meter::own_cpu_us;
+use crate::report::{latency_us, rounded};
+
+/// Random reads of one size.
+#[derive(Clone)]
+pub(super) struct ReadProbe {
+    /// Bytes of each read, a multiple of the sector.
+    pub(super) bytes: usize,
+    /// Reads fall within the first so many bytes of the device.
+    pub(super) extent: u64,
+    /// Reads in flight, each thread.
+    pub(super) depth: usize,
+    /// Threads, each with a queue of its own.
+    pub(super) threads: usize,
+    /// How long.
+    pub(super) time: Duration,
+}
+
+/// What a probe measured.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Probed {
+    /// Requests a second.
+    pub(super) per_second: f64,
+    /// Bytes a second.
+    pub(super) bytes_per_second: f64,
+    /// Processor time of a request, µs.
+    pub(super) cpu_us: f64,
+    /// Latencies, ns.
+    pub(super) latency: Recorder,
+}
+
+impl ReadProbe {
+    /// Runs the probe; `round` makes each one draw other places.
+    pub(super) fn run(&self, device: &Arc<dyn Device>, round: u64) -> Outcome<Probed> {
+        let started = Instant::now();
+        let cpu = own_cpu_us();
+        let mut all = Recorder::new();
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..self.threads as u64)
+                .map(|thread| scope.spawn(move || self.reads(device, round << 8 | thread)))
+                .collect();
+            for handle in handles {
+                match handle.join() {
+                    Ok(result) => all.merge(&result?),
+                    Err(_) => return Err(Failure::Failed("a probe thread panicked".into())),
+                }
+            }
+            Ok(())
+        })?;
+        let seconds = started.elapsed().as_secs_f64();
+        let count = all.count() as f64;
+        Ok(Probed {
+            per_second: count / seconds,
+            bytes_per_second: count * self.bytes as f64 / seconds,
+            cpu_us: (own_cpu_us() - cpu) / count.max(1.0),
+            latency: all,
+        })
+    }
+
+    fn reads(&self, device: &Arc<dyn Device>, seed: u64) -> Outcome<Recorder> {
+        let geometry = device.geometry();
+        let sector = u64::from(geometry.sector_bytes);
+        let extent = self.extent.min(geometry.capacity_bytes);
+        let places = extent.saturating_sub(self.bytes as u64) / sector + 1;
+        let options = QueueOptions { depth: self.depth, buffer_bytes: self.bytes };
+        let mut queue = device.queue(options)?;
+        let mut random = Random::new(seed);
+        let mut begun = vec![0u64; self.depth];
+        let mut free: Vec<u64> = (0..self.depth as u64).collect();
+        let mut completions: Vec<Completion> = Vec::with_capacity(self.depth);
+        let mut recorder = Recorder::new();
+        let epoch = Instant::now();
+        loop {
+            let over = epoch.elapsed() >= self.time;
+            if over && queue.in_flight() == 0 {
+                return Ok(recorder);
+            }
+            if !over {
+                while let Some(token) = free.pop() {
+                    begun[token as usize] = epoch.elapsed().as_nanos() as u64;
+                    queue.read(token, random.below(places) * sector, self.bytes)?;
+                }
+            }
+            let at_least = if over { 1 } else { (self.depth / 4).max(1) };
+            queue.reap(at_least, &mut completions)?;
+            for completion in completions.drain(..) {
+                completion.result?;
+                let now = epoch.elapsed().as_nanos() as u64;
+                recorder.record(now - begun[completion.token as usize]);
+                free.push(completion.token);
+            }
+        }
+    }
+}
+
+/// Sequential writes of one size, over and over the same range.
+#[derive(Debug, Clone)]
+pub(super) struct WriteProbe {
+    /// Bytes of each write, a multiple of the sector.
+    pub(super) bytes: usize,
+    /// Writes in flight.
+    pub(super) depth: usize,
+    /// How long.
+    pub(super) time: Duration,
+    /// Where the next probe goes on.
+    pub(super) next: u64,
+}
+
+impl WriteProbe {
+    /// Runs the probe on `device`, whose contents it destroys.
+    pub(super) fn run(&mut self, device: &Arc<dyn Device>) -> Outcome<Probed> {
+        let capacity = device.geometry().capacity_bytes / self.bytes as u64 * self.bytes as u64;
+        let mut queue = device.queue(QueueOptions { depth: self.depth, buffer_bytes: 4096 })?;
+        let mut buffer = WriteBuffer::anonymous(self.bytes)?;
+        Random::new(7).fill(buffer.bytes_mut());
+        let mut begun = vec![0u64; self.depth];
+        let mut free: Vec<u64> = (0..self.depth as u64).collect();
+        let mut completions: Vec<Completion> = Vec::new();
+        let mut recorder = Recorder::new();
+        let cpu = own_cpu_us();
+        let epoch = Instant::now();
+        loop {
+            let over = epoch.elapsed() >= self.time;
+            if over && queue.in_flight() == 0 {
+                break;
+            }
+            while let Some(token) = if over { None } else { free.pop() } {
+                begun[token as usize] = epoch.elapsed().as_nanos() as u64;
+                queue.write(WriteRequest {
+                    token,
+                    offset: self.next,
+                    buffer: &buffer,
+                    range: 0..self.bytes,
+                    mode: WriteMode::Flushed,
+                })?;
+                self.next = (self.next + self.bytes as u64) % capacity;
+            }
+            queue.reap(1, &mut completions)?;
+            for completion in completions.drain(..) {
+                completion.result?;
+                let now = epoch.elapsed().as_nanos() as u64;
+                recorder.record(now - begun[completion.token as usize]);
+                free.push(completion.token);
+            }
+        }
+        let seconds = epoch.elapsed().as_secs_f64();
+        let count = recorder.count() as f64;
+        Ok(Probed {
+            per_second: count / seconds,
+            bytes_per_second: count * self.bytes as f64 / seconds,
+            cpu_us: (own_cpu_us() - cpu) / count.max(1.0),
+            latency: recorder,
+        })
+    }
+}
+
+impl Probed {
+    /// Joins rounds: median rates, all latencies.
+    pub(super) fn median(rounds: &[Probed]) -> Probed {
+        let of = |field: fn(&Probed) -> f64| {
+            crate::report::median(&rounds.iter().map(field).collect::<Vec<_>>())
+        };
+        let mut latency = Recorder::new();
+        for round in rounds {
+            latency.merge(&round.latency);
+        }
+        Probed {
+            per_second: of(|p| p.per_second),
+            bytes_per_second: of(|p| p.bytes_per_second),
+            cpu_us: of(|p| p.cpu_us),
+            latency,
+        }
+    }
+
+    /// As JSON.
+    pub(super) fn json(&self, bytes: usize) -> Value {
+        json!({
+            "bytes": bytes,
+            "ops_per_second": rounded(self.per_second),
+            "mb_per_second": rounded(self.bytes_per_second / 1e6),
+            "cpu_us_per_op": rounded(self.cpu_us),
+            "latency_us": latency_us(&self.latency.summary()),
+        })
+    }
+}

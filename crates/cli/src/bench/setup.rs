@@ -1,0 +1,262 @@
+//! What a bench runs on: options resolved against its defaults, and the subject it drives.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use entresol_device::{Device, Preparation};
+use entresol_tier::{
+    Admission, Durability, OpenMode, PutOptions, SessionOptions, Statistics, StoreOptions,
+    TieredOptions, WriteMode,
+};
+use entresol_workload::{Arrivals, Distribution, Mix, Sizes};
+
+use super::driver::{Job, Shared, Tally, Until, drive};
+use super::target::{Embedded, Remote};
+use crate::client::{Address, Client};
+use crate::engine::{Engine, open_file};
+use crate::failure::{Failure, Outcome};
+use crate::meter;
+use crate::progress;
+use crate::scratch::Scratch;
+
+/// A bench's options, every default filled in.
+#[derive(Debug, Clone)]
+pub(super) struct Setup {
+    pub(super) keys: u64,
+    pub(super) sizes: Sizes,
+    pub(super) threads: usize,
+    pub(super) in_flight: usize,
+    pub(super) memory: Option<u64>,
+    pub(super) capacity: Option<u64>,
+    pub(super) fill: f64,
+    pub(super) seconds: f64,
+    pub(super) rounds: usize,
+    pub(super) arrivals: Arrivals,
+    pub(super) distribution: Option<Distribution>,
+    pub(super) durability: Durability,
+    pub(super) write_mode: WriteMode,
+    pub(super) shards: u16,
+    pub(super) seed: u64,
+    pub(super) target: Option<Address>,
+    pub(super) server_pid: Option<u32>,
+    pub(super) directory: Option<std::path::PathBuf>,
+}
+
+/// Bytes a record takes besides key and value: its header and its line in the footer.
+const RECORD_OVERHEAD: f64 = 48.0 + 40.0;
+/// Records begin at multiples of this.
+const RECORD_ALIGNMENT: f64 = 32.0;
+/// Bytes of a key.
+pub(super) const KEY_BYTES: f64 = 16.0;
+
+impl Setup {
+    /// Bytes of flash that `keys` entries take, about.
+    pub(super) fn data_bytes(&self, keys: u64) -> f64 {
+        let record = self.sizes.mean() + KEY_BYTES + RECORD_OVERHEAD + RECORD_ALIGNMENT / 2.0;
+        keys as f64 * record * 1.01
+    }
+
+    /// Capacity at which the data fill the device to the share asked for.
+    pub(super) fn capacity_bytes(&self) -> u64 {
+        const SEGMENTS_APART: u64 = 48 << 20;
+        let wanted = self.data_bytes(self.keys) / self.fill;
+        self.capacity.unwrap_or(wanted as u64 + SEGMENTS_APART) >> 20 << 20
+    }
+
+    /// How the store under test is opened. `cache`: bytes of the memory cache; `None`: what
+    /// `--memory` leaves.
+    pub(super) fn options(&self, cache: Option<u64>) -> TieredOptions {
+        let store = StoreOptions {
+            mode: OpenMode::OpenOrCreate,
+            shards: self.shards,
+            durability: self.durability,
+            write_mode: self.write_mode,
+            buffer_directory: match self.durability {
+                Durability::Process | Durability::Periodic(_) => Some("/dev/shm".into()),
+                _ => None,
+            },
+            ..StoreOptions::default()
+        };
+        let memory = self.memory.unwrap_or_else(|| {
+            let base = (256 << 20) + self.keys * 24;
+            base + cache.unwrap_or(0)
+        });
+        TieredOptions {
+            store,
+            memory_bytes: memory,
+            cache_bytes: cache,
+            admission: Admission::Always,
+        }
+    }
+
+    /// A job on this bench's keys.
+    pub(super) fn job(&self, mix: Mix, until: Until) -> Job {
+        let share = |per_second: f64| per_second / self.threads as f64;
+        Job {
+            mix: Mix { distribution: self.distribution.unwrap_or(mix.distribution), ..mix },
+            keys: self.keys,
+            first_key: 0,
+            sizes: self.sizes.clone(),
+            put: PutOptions::default(),
+            in_flight: self.in_flight,
+            arrivals: match self.arrivals {
+                Arrivals::Even(rate) => Arrivals::Even(share(rate)),
+                Arrivals::Poisson(rate) => Arrivals::Poisson(share(rate)),
+                Arrivals::Closed => Arrivals::Closed,
+            },
+            seed: self.seed,
+            until,
+        }
+    }
+
+    /// A job that puts the keys of `keys` once each, in order.
+    pub(super) fn fill_job(&self, keys: Range<u64>) -> Job {
+        Job {
+            arrivals: Arrivals::Closed,
+            ..self.job(Mix::updating(0, Distribution::Sequential), Until::Keys(keys))
+        }
+    }
+
+    /// The time of one round.
+    pub(super) fn round_time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds / self.rounds.max(1) as f64)
+    }
+
+    /// Where the bench's files go: `--dir`, or a directory that vanishes.
+    pub(super) fn scratch(&self) -> Outcome<Scratch> {
+        match &self.directory {
+            Some(path) => Scratch::at(path),
+            None => Scratch::below(&std::env::temp_dir(), "entresol-bench"),
+        }
+    }
+
+    /// Refuses a target other than the embedded engine.
+    pub(super) fn embedded_only(&self, bench: &str) -> Outcome<()> {
+        match &self.target {
+            None => Ok(()),
+            Some(address) => Err(Failure::CannotRun(format!(
+                "bench {bench} looks inside the engine and cannot run against {address}; use \
+                 --target embedded"
+            ))),
+        }
+    }
+}
+
+/// What a bench drives.
+pub(super) enum Subject {
+    /// The engine in this process, and the files it is on.
+    Embedded(Box<Store>),
+    /// A server elsewhere.
+    Remote(Address, Option<u32>),
+}
+
+/// An embedded store and the file it is on.
+pub(super) struct Store {
+    pub(super) engine: Engine,
+    pub(super) path: std::path::PathBuf,
+    _scratch: Option<Scratch>,
+}
+
+impl Store {
+    /// An engine on the file at `path`, which someone else keeps.
+    pub(super) fn new(engine: Engine, path: std::path::PathBuf) -> Store {
+        Store { engine, path, _scratch: None }
+    }
+}
+
+/// Name of a bench's data file; never the name that a served store has.
+pub(super) const BENCH_FILE: &str = "bench.data";
+
+impl Subject {
+    /// The subject that `setup` asks for, empty where it is the embedded engine.
+    pub(super) fn open(setup: &Setup, cache: Option<u64>) -> Outcome<Subject> {
+        if let Some(address) = &setup.target {
+            return Ok(Subject::Remote(address.clone(), setup.server_pid));
+        }
+        let scratch = setup.scratch()?;
+        let path = scratch.fresh(BENCH_FILE);
+        let device = prepared_file(&path, setup.capacity_bytes())?;
+        let engine = Engine::open(device, setup.options(cache))?;
+        Ok(Subject::Embedded(Box::new(Store { engine, path, _scratch: Some(scratch) })))
+    }
+
+    /// The store, where it is embedded.
+    pub(super) fn store(&self) -> Option<&Store> {
+        match self {
+            Subject::Embedded(store) => Some(store),
+            Subject::Remote(..) => None,
+        }
+    }
+
+    /// The engine's figures; all zero where it is elsewhere.
+    pub(super) fn statistics(&self) -> Statistics {
+        self.store().map(|store| store.engine.tiered.statistics()).unwrap_or_default()
+    }
+
+    /// Runs `job`. The tally's processor time is the server's where its pid is known.
+    pub(super) fn drive(&self, setup: &Setup, job: &Job, shared: &Shared) -> Outcome<Tally> {
+        match self {
+            Subject::Embedded(store) => {
+                let options = SessionOptions {
+                    depth: job.in_flight.clamp(1, 4096),
+                    read_buffer_bytes: read_buffer_bytes(&job.sizes),
+                };
+                let mut sessions = Vec::new();
+                for _ in 0..setup.threads {
+                    sessions.push(Embedded::new(store.engine.tiered.session(options)?));
+                }
+                drive(job, shared, sessions)
+            }
+            Subject::Remote(address, pid) => {
+                let mut connections = Vec::new();
+                for _ in 0..setup.threads {
+                    connections.push(Remote::new(Client::connect(address)?));
+                }
+                let cpu = || pid.and_then(meter::process_cpu_us);
+                let before = cpu();
+                let mut tally = drive(job, shared, connections)?;
+                if let (Some(before), Some(after)) = (before, cpu()) {
+                    tally.cpu_us = after - before;
+                }
+                Ok(tally)
+            }
+        }
+    }
+
+    /// Puts the keys of `keys` once each, with a progress bar.
+    pub(super) fn fill(&self, setup: &Setup, shared: &Shared, keys: Range<u64>) -> Outcome<Tally> {
+        let total = keys.end - keys.start;
+        let bar = progress::bar("filling", total);
+        let before = shared.finished.load(Ordering::Relaxed);
+        let over = AtomicBool::new(false);
+        let tally = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    bar.set_position(shared.finished.load(Ordering::Relaxed) - before);
+                    std::thread::park_timeout(Duration::from_millis(250));
+                }
+            });
+            let tally = self.drive(setup, &setup.fill_job(keys), shared);
+            over.store(true, Ordering::Relaxed);
+            watcher.thread().unpark();
+            tally
+        });
+        bar.finish_and_clear();
+        tally?.sound()
+    }
+}
+
+/// A device on a new file of `capacity` bytes, all of them written once.
+pub(super) fn prepared_file(path: &Path, capacity: u64) -> Outcome<Arc<dyn Device>> {
+    let spinner = progress::spinner("preparing the file");
+    let device = open_file(path, Some(capacity), Preparation::Written);
+    spinner.finish_and_clear();
+    device
+}
+
+fn read_buffer_bytes(sizes: &Sizes) -> usize {
+    (sizes.max() as usize + 2048).next_multiple_of(4096).min(1 << 20)
+}

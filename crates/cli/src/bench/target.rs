@@ -1,0 +1,187 @@
+//! What a bench drives: the embedded engine or a RESP server, behind one small seam.
+
+use entresol_tier::{
+    Condition, Key, Operation, Outcome as EngineOutcome, PutOptions, Session, SpaceId, Timestamp,
+};
+
+use crate::client::{Client, Reply};
+use crate::engine::now;
+use crate::failure::{Failure, Outcome};
+
+/// One thing to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Request<'a> {
+    /// Read a key.
+    Get(&'a [u8]),
+    /// Write a key.
+    Put(&'a [u8], &'a [u8], PutOptions),
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) enum Answer<'a> {
+    /// Get: the value.
+    Value(&'a [u8]),
+    /// Get: there is none.
+    Missing,
+    /// Put: done.
+    Done,
+    /// Refused or failed, and why.
+    Failed(String),
+}
+
+/// Called with the token and the answer of each finished request.
+pub(super) type Visit<'v> = &'v mut dyn FnMut(u64, Answer<'_>);
+
+/// One thread's connection to what is driven: many requests in flight.
+pub(super) trait Connection {
+    /// Begins a request; `visit` may be called before return.
+    fn begin(&mut self, token: u64, request: Request<'_>, visit: Visit<'_>);
+
+    /// Hands over what was begun, without waiting.
+    fn flush(&mut self) -> Outcome<()>;
+
+    /// Waits for at least `at_least` answers and visits all that are there.
+    fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()>;
+
+    /// Visits about `limit` entries in the target's order from a place drawn by `draw`; returns
+    /// how many those were. Waits.
+    fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64>;
+}
+
+/// The engine in this process.
+pub(super) struct Embedded {
+    session: Session,
+    now: Timestamp,
+}
+
+impl Embedded {
+    pub(super) fn new(session: Session) -> Embedded {
+        Embedded { session, now: now() }
+    }
+}
+
+impl Connection for Embedded {
+    #[inline]
+    fn begin(&mut self, token: u64, request: Request<'_>, visit: Visit<'_>) {
+        let operation = match request {
+            Request::Get(key) => Operation::Get { key: Key::new(SpaceId(0), key) },
+            Request::Put(key, value, options) => {
+                Operation::Put { key: Key::new(SpaceId(0), key), value, options }
+            }
+        };
+        self.session.submit(token, self.now, operation, &mut |token, outcome| {
+            visit(token, answer(outcome));
+        });
+    }
+
+    fn flush(&mut self) -> Outcome<()> {
+        self.now = now();
+        Ok(self.session.flush()?)
+    }
+
+    fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+        self.session.poll(at_least, self.now, &mut |token, outcome| {
+            visit(token, answer(outcome));
+        })?;
+        self.now = now();
+        Ok(())
+    }
+
+    fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64> {
+        let mut count = 0;
+        self.session.scan(SpaceId(0), draw | 1, limit, &mut |_| count += 1)?;
+        Ok(count)
+    }
+}
+
+/// A server at the other end of a socket.
+pub(super) struct Remote {
+    client: Client,
+    pending: std::collections::VecDeque<(u64, Expected)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    Value,
+    Done,
+}
+
+impl Remote {
+    pub(super) fn new(client: Client) -> Remote {
+        Remote { client, pending: std::collections::VecDeque::new() }
+    }
+}
+
+impl Connection for Remote {
+    fn begin(&mut self, token: u64, request: Request<'_>, _visit: Visit<'_>) {
+        match request {
+            Request::Get(key) => {
+                self.client.gather(&[b"GET", key]);
+                self.pending.push_back((token, Expected::Value));
+            }
+            Request::Put(key, value, options) => {
+                match options.condition {
+                    Condition::Absent => self.client.gather(&[b"SET", key, value, b"NX"]),
+                    _ => self.client.gather(&[b"SET", key, value]),
+                }
+                self.pending.push_back((token, Expected::Done));
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Outcome<()> {
+        self.client.flush()
+    }
+
+    fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+        let pending = &mut self.pending;
+        let mut surplus = false;
+        self.client.receive(at_least, &mut |reply| match pending.pop_front() {
+            Some((token, expected)) => visit(token, read_reply(reply, expected)),
+            None => surplus = true,
+        })?;
+        match surplus {
+            true => Err(Failure::Failed("the server sent a reply that nobody asked for".into())),
+            false => Ok(()),
+        }
+    }
+
+    fn scan(&mut self, _draw: u64, limit: usize) -> Outcome<u64> {
+        let count = limit.to_string();
+        if !self.pending.is_empty() {
+            return Err(Failure::CannotRun(
+                "a scan over RESP needs a connection with nothing else in flight; use \
+                 --in-flight 1"
+                    .into(),
+            ));
+        }
+        self.client.call(&[b"SCAN", b"0", b"COUNT", count.as_bytes()], |reply| match reply {
+            Reply::Array(parts) => match parts.get(1) {
+                Some(Reply::Array(keys)) => keys.len() as u64,
+                _ => 0,
+            },
+            _ => 0,
+        })
+    }
+}
+
+fn answer<'a>(outcome: entresol_tier::Result<EngineOutcome<'a>>) -> Answer<'a> {
+    match outcome {
+        Ok(EngineOutcome::Found(entry)) => Answer::Value(entry.value),
+        Ok(EngineOutcome::Missing) => Answer::Missing,
+        Ok(EngineOutcome::Refused { .. }) => Answer::Failed("the condition did not hold".into()),
+        Ok(_) => Answer::Done,
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+fn read_reply(reply: Reply<'_>, expected: Expected) -> Answer<'_> {
+    match (reply, expected) {
+        (Reply::Bulk(value), Expected::Value) => Answer::Value(value),
+        (Reply::Null, Expected::Value) => Answer::Missing,
+        (Reply::Simple(_), Expected::Done) => Answer::Done,
+        (Reply::Error(text), _) => Answer::Failed(String::from_utf8_lossy(text).into_owned()),
+        (other, _) => Answer::Failed(format!("unexpected reply {other:?}")),
+    }
+}

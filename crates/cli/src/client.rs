@@ -1,0 +1,362 @@
+//! A RESP client that keeps many commands in flight on one connection.
+//!
+//! Invariants:
+//! 1. Replies come in the order of the commands; the caller keeps what each one was.
+//! 2. Sending never waits without receiving, so that a server whose replies nobody takes cannot
+//!    stand against a client whose commands it doesn't take.
+
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::failure::{Failure, Outcome};
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// `redis://HOST:PORT`
+    Tcp(String),
+    /// `unix:PATH`
+    Unix(PathBuf),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: Stream,
+    name: String,
+    output: Vec<u8>,
+    sent: usize,
+    input: Vec<u8>,
+    taken: usize,
+    filled: usize,
+}
+
+/// A reply. Slices live in the connection's buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply<'a> {
+    /// `+OK`
+    Simple(&'a [u8]),
+    /// `-ERR …`
+    Error(&'a [u8]),
+    /// `:1`
+    Integer(i64),
+    /// `$3`
+    Bulk(&'a [u8]),
+    /// `$-1`, `*-1` or `_`
+    Null,
+    /// `*2`
+    Array(Vec<Reply<'a>>),
+}
+
+const READ_BYTES: usize = 256 << 10;
+
+impl Client {
+    /// Connects.
+    pub(crate) fn connect(address: &Address) -> Outcome<Client> {
+        let failed = |error| Failure::doing(format!("cannot connect to {address}"), error);
+        let stream = match address {
+            Address::Tcp(host) => {
+                let stream = TcpStream::connect(host).map_err(failed)?;
+                stream.set_nodelay(true).map_err(failed)?;
+                stream.set_nonblocking(true).map_err(failed)?;
+                Stream::Tcp(stream)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).map_err(failed)?;
+                stream.set_nonblocking(true).map_err(failed)?;
+                Stream::Unix(stream)
+            }
+        };
+        Ok(Client {
+            stream,
+            name: address.to_string(),
+            output: Vec::new(),
+            sent: 0,
+            input: vec![0; READ_BYTES],
+            taken: 0,
+            filled: 0,
+        })
+    }
+
+    /// Gathers a command; [`Client::flush`] or [`Client::receive`] sends it.
+    pub(crate) fn gather(&mut self, arguments: &[&[u8]]) {
+        if self.sent == self.output.len() {
+            self.output.clear();
+            self.sent = 0;
+        }
+        push_length(&mut self.output, b'*', arguments.len());
+        for argument in arguments {
+            push_length(&mut self.output, b'$', argument.len());
+            self.output.extend_from_slice(argument);
+            self.output.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Sends what the server takes without waiting.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        while self.sent < self.output.len() {
+            match self.stream.write(&self.output[self.sent..]) {
+                Ok(0) => return Err(self.lost("the server closed the connection")),
+                Ok(count) => self.sent += count,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.lost(e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until at least `at_least` replies came and gives all that came to `visit`, in order.
+    /// Returns how many those were.
+    pub(crate) fn receive(
+        &mut self,
+        at_least: usize,
+        visit: &mut dyn FnMut(Reply<'_>),
+    ) -> Outcome<usize> {
+        let mut count = 0;
+        loop {
+            while let Some((reply, length)) = self.parse()? {
+                visit(reply);
+                self.taken += length;
+                count += 1;
+            }
+            if count >= at_least {
+                return Ok(count);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Sends one command and waits for its reply; nothing else may be in flight.
+    pub(crate) fn call<T>(
+        &mut self,
+        arguments: &[&[u8]],
+        visit: impl FnOnce(Reply<'_>) -> T,
+    ) -> Outcome<T> {
+        self.gather(arguments);
+        self.flush()?;
+        loop {
+            if let Some((reply, length)) = self.parse()? {
+                let result = visit(reply);
+                self.taken += length;
+                return Ok(result);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn parse(&self) -> Outcome<Option<(Reply<'_>, usize)>> {
+        parse(&self.input[self.taken..self.filled])
+            .map_err(|what| self.lost(format!("the reply is not RESP: {what}")))
+    }
+
+    /// Waits for bytes to come, sending what the server takes meanwhile.
+    fn fill(&mut self) -> Outcome<()> {
+        if self.taken > 0 {
+            self.input.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+        }
+        if self.input.len() - self.filled < READ_BYTES / 2 {
+            self.input.resize(self.input.len() * 2, 0);
+        }
+        loop {
+            self.flush()?;
+            match self.stream.read(&mut self.input[self.filled..]) {
+                Ok(0) => return Err(self.lost("the server closed the connection")),
+                Ok(count) => {
+                    self.filled += count;
+                    return Ok(());
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.wait()?,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.lost(e)),
+            }
+        }
+    }
+
+    fn wait(&self) -> Outcome<()> {
+        let mut flags = PollFlags::POLLIN;
+        if self.sent < self.output.len() {
+            flags |= PollFlags::POLLOUT;
+        }
+        let mut descriptors = [PollFd::new(self.stream.as_fd(), flags)];
+        match poll(&mut descriptors, PollTimeout::NONE) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    fn lost(&self, error: impl fmt::Display) -> Failure {
+        Failure::doing(format!("connection to {} lost", self.name), error)
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Address::Unix(PathBuf::from(path.strip_prefix("//").unwrap_or(path))));
+        }
+        match text.strip_prefix("redis://").map(|rest| rest.trim_end_matches('/')) {
+            Some(host) if host.contains(':') => Ok(Address::Tcp(host.to_owned())),
+            Some(host) if !host.is_empty() => Ok(Address::Tcp(format!("{host}:6379"))),
+            _ => Err(format!("expected redis://HOST:PORT or unix:PATH, found '{text}'")),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(host) => write!(f, "redis://{host}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Unix(stream) => stream.read(bytes),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// The first reply in `bytes` and its length; `None` where it is not complete.
+fn parse(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, String> {
+    const DEPTH_MAX: u32 = 16;
+    parse_nested(bytes, DEPTH_MAX)
+}
+
+fn parse_nested(bytes: &[u8], depth: u32) -> Result<Option<(Reply<'_>, usize)>, String> {
+    let Some(end) = bytes.iter().position(|b| *b == b'\n') else {
+        return Ok(None);
+    };
+    let kind = bytes[0];
+    let line = &bytes[1..end.saturating_sub(1).max(1)];
+    let after = end + 1;
+    let number = || {
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        text.parse::<i64>().map_err(|_| format!("'{text}' is no number"))
+    };
+    let reply = match kind {
+        b'+' => Reply::Simple(line),
+        b'-' => Reply::Error(line),
+        b':' => Reply::Integer(number()?),
+        b'_' => Reply::Null,
+        b'$' => {
+            let Ok(length) = usize::try_from(number()?) else {
+                return Ok(Some((Reply::Null, after)));
+            };
+            if bytes.len() < after + length + 2 {
+                return Ok(None);
+            }
+            return Ok(Some((Reply::Bulk(&bytes[after..after + length]), after + length + 2)));
+        }
+        b'*' | b'~' | b'>' => {
+            let Ok(count) = usize::try_from(number()?) else {
+                return Ok(Some((Reply::Null, after)));
+            };
+            if depth == 0 {
+                return Err("arrays are nested too deep".to_owned());
+            }
+            let mut items = Vec::new();
+            let mut at = after;
+            for _ in 0..count {
+                let Some((item, length)) = parse_nested(&bytes[at..], depth - 1)? else {
+                    return Ok(None);
+                };
+                items.push(item);
+                at += length;
+            }
+            return Ok(Some((Reply::Array(items), at)));
+        }
+        other => return Err(format!("a reply cannot begin with byte {other}")),
+    };
+    Ok(Some((reply, after)))
+}
+
+fn push_length(output: &mut Vec<u8>, kind: u8, length: usize) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = length;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    output.push(kind);
+    output.extend_from_slice(&digits[at..]);
+    output.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_parse_whole_or_not_at_all() {
+        let text = b"*3\r\n$3\r\nabc\r\n:-5\r\n*2\r\n+OK\r\n$-1\r\n";
+        let (reply, length) = parse(text).unwrap().unwrap();
+        assert_eq!(length, text.len());
+        let inner = Reply::Array(vec![Reply::Simple(b"OK"), Reply::Null]);
+        assert_eq!(reply, Reply::Array(vec![Reply::Bulk(b"abc"), Reply::Integer(-5), inner]));
+        for end in 0..text.len() {
+            assert_eq!(parse(&text[..end]).unwrap(), None, "cut at {end}");
+        }
+        assert!(parse(b"!x\r\n").is_err());
+        assert!(parse(b":x\r\n").is_err());
+        assert!(parse(b"\n").is_err());
+    }
+
+    #[test]
+    fn addresses_read_back_what_they_print() {
+        let tcp: Address = "redis://127.0.0.1:7".parse().unwrap();
+        assert_eq!(tcp.to_string(), "redis://127.0.0.1:7");
+        assert_eq!("redis://h".parse(), Ok(Address::Tcp("h:6379".to_owned())));
+        assert_eq!("unix:/a/b".parse(), Ok(Address::Unix(PathBuf::from("/a/b"))));
+        assert!("http://x".parse::<Address>().is_err());
+        assert!("redis://".parse::<Address>().is_err());
+    }
+
+    #[test]
+    fn commands_are_written_as_bulk_arrays() {
+        let mut output = Vec::new();
+        push_length(&mut output, b'*', 0);
+        push_length(&mut output, b'$', 1_700);
+        assert_eq!(output, b"*0\r\n$1700\r\n");
+    }
+}

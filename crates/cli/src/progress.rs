@@ -1,0 +1,36 @@
+//! Progress on work that may take longer than two seconds: a bar where standard error is a
+//! terminal, nothing where it is not.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar towards `total` of `unit`.
+pub(crate) fn bar(title: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), target());
+    bar.set_style(
+        ProgressStyle::with_template(
+            "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} to go",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.set_message(title.to_owned());
+    bar
+}
+
+/// A sign of life for work whose end is a moment in time.
+pub(crate) fn spinner(title: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target());
+    bar.set_message(title.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+fn target() -> ProgressDrawTarget {
+    if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(4)
+    } else {
+        ProgressDrawTarget::hidden()
+    }
+}

@@ -1,0 +1,60 @@
+//! Directories that vanish with the command that made them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::failure::{Failure, Outcome};
+
+/// A directory for files that a command makes and no one needs later.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+    whole: Whole,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Ours,
+    Callers,
+}
+
+impl Scratch {
+    /// A new directory below `parent`, removed on drop.
+    pub(crate) fn below(parent: &Path, name: &str) -> Outcome<Scratch> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .map_err(|e| Failure::doing(format!("cannot make directory {}", path.display()), e))?;
+        Ok(Scratch { path, whole: Whole::Ours })
+    }
+
+    /// The caller's directory `path`, made where it is absent and left in place.
+    pub(crate) fn at(path: &Path) -> Outcome<Scratch> {
+        std::fs::create_dir_all(path)
+            .map_err(|e| Failure::doing(format!("cannot make directory {}", path.display()), e))?;
+        Ok(Scratch { path: path.to_owned(), whole: Whole::Callers })
+    }
+
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of `name` within; a file of that name that an earlier command left is removed.
+    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
+        let path = self.path.join(name);
+        // Absence is what is wanted; any other trouble shows when the file is made.
+        drop(std::fs::remove_file(&path));
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.whole == Whole::Ours {
+            // Nothing can be done here about a directory that will not go away.
+            drop(std::fs::remove_dir_all(&self.path));
+        }
+    }
+}
