@@ -7,15 +7,31 @@
 //! The engine starts no thread and reads no clock: [`Store::maintain`] does background work when it
 //! is called, and time is an argument.
 
+mod checkpoint;
 mod error;
-mod index;
+mod format;
+#[doc(hidden)]
+pub mod index;
+mod large;
+mod log;
+mod notes;
 mod options;
+mod reclaim;
+mod record;
+mod recovery;
+mod segment;
+mod session;
+mod shard;
+mod statistics;
+mod store;
 mod types;
 
 pub use error::{Error, ErrorKind, Result};
-pub use options::{
-    Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode,
-};
+pub use format::MAGIC;
+pub use options::{Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode};
+pub use session::{Session, SessionOptions, Visit};
+pub use statistics::{Sizes, StoreStatistics};
+pub use store::{Budget, Maintenance, Store};
 pub use types::{
     Condition, Durability, Entry, Expiry, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,
     PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,

@@ -73,10 +73,16 @@ pub struct StoreOptions {
     pub buffers_per_shard: u16,
     /// Most bytes the index may use; past it new keys are refused with `Full`.
     pub index_bytes_max: u64,
-    /// Share of segments in use, percent, from which writers of a store are slowed.
+    /// Live share of the capacity, percent, from which writers of a store are slowed: each put that
+    /// needs a segment reclaims one first.
     pub slow_mark_percent: u8,
-    /// Share of segments in use, percent, from which writers of a store are refused.
+    /// Live share of the capacity, percent, from which writers of a store are refused.
     pub full_mark_percent: u8,
+    /// Identifies the boot of the machine; 0: unknown. Recovery trusts completed writes if the
+    /// machine did not reboot since, and checks every record not proven durable if it did.
+    pub boot: u128,
+    /// Mixed into the hash seed of a store that is made.
+    pub seed: u64,
 }
 
 /// When the caller of a write is answered.
@@ -105,6 +111,8 @@ impl Default for StoreOptions {
             index_bytes_max: u64::MAX,
             slow_mark_percent: 90,
             full_mark_percent: 95,
+            boot: 0,
+            seed: 0,
         }
     }
 }

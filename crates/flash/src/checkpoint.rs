@@ -1,0 +1,358 @@
+//! The checkpoint of a clean stop: each shard's tables and index as they are, in segments of its own.
+//!
+//! A stream of bytes, cut into segments: tables first (little-endian, counted), then the words of
+//! the index. Every segment carries its length and checksum; the superblock lists them and is written
+//! last. The next open loads the checkpoint, then rewrites the superblock without it.
+//!
+//! If there are not enough free segments, there is no checkpoint: the next open reads footers.
+
+use std::sync::atomic::Ordering;
+
+use entresol_device::IoBuffer;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{u16_at, u32_at, u64_at};
+use crate::index::{Index, Layout, Place, Prefix, SizeCode, Spilled};
+use crate::large::Pieces;
+use crate::notes::Note;
+use crate::segment::{Segment, SegmentState};
+use crate::shard::Shard;
+use crate::store::Inner;
+use crate::types::{SpaceId, Timestamp};
+
+const MAGIC: u32 = 0x434b_5054;
+/// Magic, CRC-32C of the payload, store, shard, number, payload length.
+const HEADER_BYTES: usize = 64;
+
+/// Syncs everything, writes the checkpoint and refuses further writes.
+pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
+    if inner.closed.swap(true, Ordering::AcqRel) {
+        return Ok(());
+    }
+    if inner.options.mode == crate::options::OpenMode::ReadOnly {
+        return Ok(());
+    }
+    let mut shards: Vec<_> = inner.shards.iter().map(parking_lot::Mutex::lock).collect();
+    let mut lists = Vec::new();
+    for shard in &mut shards {
+        shard.log.seal_all()?;
+        shard.log.commit_all()?;
+        if let Some(list) = save(shard)? {
+            lists.push(list);
+        }
+    }
+    inner.device.sync()?;
+    let mut superblock = inner.superblock.lock();
+    superblock.checkpoint = if lists.len() == shards.len() { lists } else { Vec::new() };
+    inner.write_superblock(&mut superblock)?;
+    if let Some(path) = &inner.buffer_path {
+        entresol_device::SharedMemory::remove(path)?;
+    }
+    Ok(())
+}
+
+/// Writes one shard's checkpoint; the segments it took, or `None` if there was no room.
+fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
+    let layout = shard.index.settle();
+    let tables = encode_tables(shard, &layout);
+    let words = shard.index.words().len() * 8;
+    let total = 8 + tables.len() + words;
+    let payload_bytes = shard.log.shape.segment_bytes as usize - HEADER_BYTES;
+    let needed = total.div_ceil(payload_bytes);
+    if needed as u32 > shard.log.free_count() {
+        return Ok(None);
+    }
+    let mut list = Vec::with_capacity(needed);
+    for _ in 0..needed {
+        match shard.log.take_for_checkpoint() {
+            Some(segment) => list.push(segment),
+            None => return Ok(None),
+        }
+    }
+    let mut writer = Writer { shard, list: &list, at: 0, buffer: None };
+    writer.put(&(tables.len() as u64).to_le_bytes())?;
+    writer.put(&tables)?;
+    writer.put_words()?;
+    writer.finish()?;
+    Ok(Some(list))
+}
+
+struct Writer<'a> {
+    shard: &'a Shard,
+    list: &'a [u32],
+    at: usize,
+    buffer: Option<(IoBuffer, usize)>,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let segment_bytes = self.shard.log.shape.segment_bytes as usize;
+        while !bytes.is_empty() {
+            let (buffer, filled) = self
+                .buffer
+                .get_or_insert_with(|| (IoBuffer::aligned(segment_bytes), HEADER_BYTES));
+            let room = (segment_bytes - *filled).min(bytes.len());
+            buffer[*filled..*filled + room].copy_from_slice(&bytes[..room]);
+            *filled += room;
+            bytes = &bytes[room..];
+            if *filled == segment_bytes {
+                self.finish()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_words(&mut self) -> Result<()> {
+        let mut bytes = Vec::with_capacity(64 << 10);
+        for words in self.shard.index.words().chunks(8 << 10) {
+            bytes.clear();
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            self.put(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let Some((mut buffer, filled)) = self.buffer.take() else { return Ok(()) };
+        let shape = &self.shard.log.shape;
+        let crc = crc32c::crc32c(&buffer[HEADER_BYTES..filled]);
+        buffer[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        buffer[4..8].copy_from_slice(&crc.to_le_bytes());
+        buffer[8..16].copy_from_slice(&shape.store.to_le_bytes());
+        buffer[16..20].copy_from_slice(&u32::from(shape.shard).to_le_bytes());
+        buffer[20..24].copy_from_slice(&(self.at as u32).to_le_bytes());
+        buffer[24..28].copy_from_slice(&((filled - HEADER_BYTES) as u32).to_le_bytes());
+        let segment = self.list.get(self.at).copied().unwrap_or_default();
+        self.shard.log.device.write_at(shape.offset_of(segment), &buffer)?;
+        self.at += 1;
+        Ok(())
+    }
+}
+
+/// Loads a shard from the checkpoint in `segments`, which become free again.
+pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
+    let mut reader = Reader { shard_shape: shard.log.shape, segments, at: 0, block: None, used: 0 };
+    let device = shard.log.device.clone();
+    let mut length = [0; 8];
+    reader.take(&*device, &mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > 1 << 34 {
+        return Err(damaged("its tables have an impossible length"));
+    }
+    let mut tables = vec![0; length as usize];
+    reader.take(&*device, &mut tables)?;
+    let mut input = Input { bytes: &tables, at: 0 };
+    let (layout, spilled) =
+        decode_tables(shard, &mut input).ok_or_else(|| damaged("its tables do not decode"))?;
+    let buckets_max = shard.index.buckets_max();
+    shard.index = Index::restore(layout, buckets_max, &spilled, &mut |words| {
+        let mut bytes = vec![0; 64 << 10];
+        for words in words.chunks_mut(8 << 10) {
+            let bytes = &mut bytes[..words.len() * 8];
+            reader.take(&*device, bytes).map_err(|e| Error::new(e.kind(), e.to_string()))?;
+            for (word, raw) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = u64_at(raw, 0).unwrap_or_default();
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+struct Reader<'a> {
+    shard_shape: crate::log::Shape,
+    segments: &'a [u32],
+    at: usize,
+    block: Option<(IoBuffer, usize)>,
+    used: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, device: &dyn entresol_device::Device, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            if self.block.as_ref().is_none_or(|(_, filled)| self.used == *filled) {
+                self.next(device)?;
+            }
+            let Some((buffer, filled)) = &self.block else { break };
+            let room = (*filled - self.used).min(out.len());
+            let (head, rest) = out.split_at_mut(room);
+            head.copy_from_slice(&buffer[self.used..self.used + room]);
+            self.used += room;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, device: &dyn entresol_device::Device) -> Result<()> {
+        let shape = &self.shard_shape;
+        let segment = *self.segments.get(self.at).ok_or_else(|| damaged("it ends early"))?;
+        if segment >= shape.segments {
+            return Err(damaged("it names a segment that is not there"));
+        }
+        let mut buffer = match self.block.take() {
+            Some((buffer, _)) => buffer,
+            None => IoBuffer::aligned(shape.segment_bytes as usize),
+        };
+        device.read_at(shape.offset_of(segment), &mut buffer)?;
+        let length = u32_at(&buffer, 24).unwrap_or_default() as usize;
+        let payload = buffer.get(HEADER_BYTES..HEADER_BYTES + length);
+        let whole = u32_at(&buffer, 0) == Some(MAGIC)
+            && u64_at(&buffer, 8) == Some(shape.store)
+            && u32_at(&buffer, 16) == Some(u32::from(shape.shard))
+            && u32_at(&buffer, 20) == Some(self.at as u32)
+            && payload.is_some_and(|p| u32_at(&buffer, 4) == Some(crc32c::crc32c(p)))
+            && length > 0;
+        if !whole {
+            return Err(damaged(&format!("part {} in segment {segment} does not verify", self.at)));
+        }
+        self.at += 1;
+        self.used = HEADER_BYTES;
+        self.block = Some((buffer, HEADER_BYTES + length));
+        Ok(())
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the checkpoint is damaged: {what}"))
+}
+
+fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
+    let mut out = Vec::new();
+    let u64s = |out: &mut Vec<u8>, values: &[u64]| {
+        values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+    };
+    let lifespan = shard.lifespan.to_bits();
+    u64s(&mut out, &[shard.sequence, lifespan, layout.buckets, layout.entries]);
+    u64s(&mut out, &[u64::from(layout.address_bits), shard.log.segments.len() as u64]);
+    for segment in &shard.log.segments {
+        u64s(&mut out, &[segment.sequence, segment.age]);
+        for value in [segment.live_bytes, segment.used_bytes, segment.next_end] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.push(segment.stream);
+        out.push(match segment.state {
+            SegmentState::Sealed => 1,
+            SegmentState::Damaged => 2,
+            _ => 0,
+        });
+        out.extend_from_slice(&segment.notes.to_le_bytes());
+    }
+    u64s(&mut out, &[shard.counts.len() as u64]);
+    for ((space, partition), count) in &shard.counts {
+        out.extend_from_slice(&space.0.to_le_bytes());
+        out.extend_from_slice(&partition.to_le_bytes());
+        u64s(&mut out, &[*count]);
+    }
+    u64s(&mut out, &[shard.notes.len() as u64]);
+    for note in shard.notes.iter() {
+        u64s(&mut out, &[note.address, note.by as u64, (note.by >> 64) as u64]);
+        out.extend_from_slice(&note.owner.0.0.to_le_bytes());
+        out.extend_from_slice(&note.owner.1.to_le_bytes());
+        out.push(note.shared_bits);
+    }
+    u64s(&mut out, &[shard.large.iter().count() as u64]);
+    for (manifest, version, pieces) in shard.large.iter() {
+        u64s(&mut out, &[manifest, version, pieces.stored_bytes, pieces.places.len() as u64]);
+        for (address, bytes) in &pieces.places {
+            u64s(&mut out, &[*address, u64::from(*bytes)]);
+        }
+    }
+    let spilled: Vec<&Spilled> = shard.index.spilled_entries().collect();
+    u64s(&mut out, &[spilled.len() as u64]);
+    for entry in spilled {
+        u64s(&mut out, &[entry.prefix.hash, u64::from(entry.prefix.known)]);
+        u64s(&mut out, &[entry.place.address, entry.place.size.bytes()]);
+    }
+    out
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    fn u64(&mut self) -> Option<u64> {
+        self.at += 8;
+        u64_at(self.bytes, self.at - 8)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.at += 4;
+        u32_at(self.bytes, self.at - 4)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.at += 2;
+        u16_at(self.bytes, self.at - 2)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.at += 1;
+        self.bytes.get(self.at - 1).copied()
+    }
+}
+
+fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Vec<Spilled>)> {
+    shard.sequence = input.u64()?;
+    shard.lifespan = f64::from_bits(input.u64()?);
+    let (buckets, entries) = (input.u64()?, input.u64()?);
+    let layout = Layout { buckets, entries, address_bits: input.u64()? as u32 };
+    if input.u64()? != shard.log.segments.len() as u64 {
+        return None;
+    }
+    for number in 0..shard.log.segments.len() {
+        let (sequence, age) = (input.u64()?, input.u64()?);
+        let (live_bytes, used_bytes, next_end) = (input.u32()?, input.u32()?, input.u32()?);
+        let stream = input.u8()?;
+        let state = match input.u8()? {
+            1 => SegmentState::Sealed,
+            2 => SegmentState::Damaged,
+            _ => SegmentState::Free,
+        };
+        let notes = input.u16()?;
+        let in_use = Segment {
+            sequence,
+            age,
+            live_bytes,
+            used_bytes,
+            next_end,
+            notes,
+            stream,
+            state,
+            ..Segment::UNUSED
+        };
+        shard.log.live_bytes += u64::from(live_bytes);
+        shard.log.segments[number] = in_use;
+    }
+    for _ in 0..input.u64()? {
+        let key = (SpaceId(input.u16()?), input.u16()?);
+        shard.counts.insert(key, input.u64()?);
+    }
+    decode_notes_and_pieces(shard, input)?;
+    let mut spilled = Vec::new();
+    for _ in 0..input.u64()? {
+        let prefix = Prefix { hash: input.u64()?, known: input.u64()? as u32 };
+        let place = Place { address: input.u64()?, size: SizeCode::covering(input.u64()?) };
+        spilled.push(Spilled::new(prefix, place));
+    }
+    Some((layout, spilled))
+}
+
+fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<()> {
+    for _ in 0..input.u64()? {
+        let (address, low, high) = (input.u64()?, input.u64()?, input.u64()?);
+        let owner = (SpaceId(input.u16()?), input.u16()?);
+        let by = u128::from(low) | u128::from(high) << 64;
+        shard.notes.add(Note { address, by, owner, shared_bits: input.u8()? });
+    }
+    for _ in 0..input.u64()? {
+        let (manifest, version, stored_bytes) = (input.u64()?, input.u64()?, input.u64()?);
+        let mut places = Vec::new();
+        for _ in 0..input.u64()? {
+            places.push((input.u64()?, input.u64()? as u32));
+        }
+        shard.large.insert(manifest, version, Pieces { stored_bytes, places });
+    }
+    Some(())
+}

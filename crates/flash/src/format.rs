@@ -1,0 +1,495 @@
+//! The bytes on the medium: one home for every on-device structure. `docs/internals/data-file.md`
+//! draws them; both change in the same commit.
+//!
+//! Invariants:
+//! 1. Little-endian, fixed width, checksummed with CRC-32C; decoding never panics on any bytes.
+//! 2. What is decoded is *plausible* only; the caller checks generation, key and payload.
+//! 3. A structure that does not verify is `None`, never a default.
+
+use crate::types::SpaceId;
+
+/// First bytes of a store.
+pub const MAGIC: [u8; 8] = *b"ENTRESOL";
+/// The format this version writes and reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Bytes of one copy of the superblock; two copies stand at 0 and at this offset.
+pub(crate) const SUPERBLOCK_BYTES: usize = 64 << 10;
+/// Bytes of a segment's header, before the first record.
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
+/// Bytes of a segment's trailer, its last bytes.
+pub(crate) const TRAILER_BYTES: usize = 64;
+/// Bytes of one footer entry.
+pub(crate) const FOOTER_ENTRY_BYTES: usize = 40;
+/// Bytes of a record's header.
+pub(crate) const RECORD_HEADER_BYTES: usize = 60;
+/// Records start at multiples of this.
+pub(crate) const RECORD_ALIGNMENT: usize = 32;
+
+const SEGMENT_MAGIC: u32 = 0x5345_474d;
+const TRAILER_MAGIC: u32 = 0x5452_4c52;
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordKind {
+    /// A key and its value.
+    Value,
+    /// The key is gone.
+    Tombstone,
+    /// A key whose value is in pieces.
+    Manifest,
+    /// One piece of a large value.
+    Piece,
+    /// Unused bytes up to the next sync unit.
+    Padding,
+}
+
+impl RecordKind {
+    fn from_bits(bits: u8) -> Option<RecordKind> {
+        Some(match bits {
+            1 => RecordKind::Value,
+            2 => RecordKind::Tombstone,
+            3 => RecordKind::Manifest,
+            4 => RecordKind::Piece,
+            5 => RecordKind::Padding,
+            _ => return None,
+        })
+    }
+
+    fn bits(self) -> u8 {
+        match self {
+            RecordKind::Value => 1,
+            RecordKind::Tombstone => 2,
+            RecordKind::Manifest => 3,
+            RecordKind::Piece => 4,
+            RecordKind::Padding => 5,
+        }
+    }
+}
+
+/// How a stored value is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Codec {
+    #[default]
+    Plain,
+    Lz4,
+    Zstd,
+}
+
+/// Kind and properties of a record: one byte on the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub kind: RecordKind,
+    pub pinned: bool,
+    pub codec: Codec,
+    pub encrypted: bool,
+    /// An older record of the same key may be on the medium.
+    pub follows: bool,
+}
+
+impl Flags {
+    pub(crate) fn of(kind: RecordKind) -> Flags {
+        Flags { kind, pinned: false, codec: Codec::Plain, encrypted: false, follows: false }
+    }
+
+    pub(crate) fn to_byte(self) -> u8 {
+        let codec = match self.codec {
+            Codec::Plain => 0,
+            Codec::Lz4 => 1,
+            Codec::Zstd => 2,
+        };
+        self.kind.bits()
+            | u8::from(self.pinned) << 3
+            | codec << 4
+            | u8::from(self.encrypted) << 6
+            | u8::from(self.follows) << 7
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Flags> {
+        Some(Flags {
+            kind: RecordKind::from_bits(byte & 7)?,
+            pinned: byte & 8 != 0,
+            codec: match byte >> 4 & 3 {
+                0 => Codec::Plain,
+                1 => Codec::Lz4,
+                2 => Codec::Zstd,
+                _ => return None,
+            },
+            encrypted: byte & 64 != 0,
+            follows: byte & 128 != 0,
+        })
+    }
+}
+
+/// The header of a record. `version` of a tombstone is the segment sequence at its birth; of a
+/// piece, the version of the value it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordHeader {
+    pub payload_crc: u32,
+    pub sequence: u64,
+    pub version: u64,
+    /// Low half of the sequence of the segment the record stands in: its generation.
+    pub generation: u32,
+    pub value_bytes: u32,
+    pub raw_bytes: u32,
+    /// Absolute end, ms; 0: none.
+    pub expiry_ms: u64,
+    pub idle_seconds: u32,
+    pub touched_seconds: u32,
+    pub space: SpaceId,
+    pub partition: u16,
+    pub key_bytes: u32,
+    pub flags: Flags,
+    pub label: u8,
+}
+
+impl RecordHeader {
+    /// Bytes of the record: header, key and stored value, without alignment.
+    pub(crate) fn record_bytes(&self) -> usize {
+        RECORD_HEADER_BYTES + self.key_bytes as usize + self.value_bytes as usize
+    }
+
+    /// When the record ends, ms, idle time included; 0: never.
+    pub(crate) fn ends_ms(&self) -> u64 {
+        let idle = if self.idle_seconds == 0 {
+            u64::MAX
+        } else {
+            (u64::from(self.touched_seconds) + u64::from(self.idle_seconds)) * 1000
+        };
+        let end = idle.min(if self.expiry_ms == 0 { u64::MAX } else { self.expiry_ms });
+        if end == u64::MAX { 0 } else { end }
+    }
+
+    /// Writes the header into the first bytes of `out`, checksum included.
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        out[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());
+        out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        out[16..24].copy_from_slice(&self.version.to_le_bytes());
+        out[24..28].copy_from_slice(&self.generation.to_le_bytes());
+        out[28..32].copy_from_slice(&self.value_bytes.to_le_bytes());
+        out[32..36].copy_from_slice(&self.raw_bytes.to_le_bytes());
+        out[36..44].copy_from_slice(&self.expiry_ms.to_le_bytes());
+        out[44..48].copy_from_slice(&self.idle_seconds.to_le_bytes());
+        out[48..52].copy_from_slice(&self.touched_seconds.to_le_bytes());
+        out[52..54].copy_from_slice(&self.space.0.to_le_bytes());
+        out[54..56].copy_from_slice(&self.partition.to_le_bytes());
+        out[56..58].copy_from_slice(&(self.key_bytes.wrapping_sub(1) as u16).to_le_bytes());
+        out[58] = self.flags.to_byte();
+        out[59] = self.label;
+        let crc = crc32c::crc32c(&out[4..RECORD_HEADER_BYTES]);
+        out[0..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads a header whose checksum holds.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
+        let bytes = bytes.get(..RECORD_HEADER_BYTES)?;
+        if u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?) {
+            return None;
+        }
+        Some(RecordHeader {
+            payload_crc: u32_at(bytes, 4)?,
+            sequence: u64_at(bytes, 8)?,
+            version: u64_at(bytes, 16)?,
+            generation: u32_at(bytes, 24)?,
+            value_bytes: u32_at(bytes, 28)?,
+            raw_bytes: u32_at(bytes, 32)?,
+            expiry_ms: u64_at(bytes, 36)?,
+            idle_seconds: u32_at(bytes, 44)?,
+            touched_seconds: u32_at(bytes, 48)?,
+            space: SpaceId(u16_at(bytes, 52)?),
+            partition: u16_at(bytes, 54)?,
+            key_bytes: u32::from(u16_at(bytes, 56)?) + 1,
+            flags: Flags::from_byte(*bytes.get(58)?)?,
+            label: *bytes.get(59)?,
+        })
+    }
+}
+
+/// The first bytes of a segment in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub store: u64,
+    pub shard: u16,
+    pub stream: u8,
+    pub segment: u32,
+    pub sequence: u64,
+    /// Every segment of the shard with a lower sequence was durable when this one was opened.
+    pub proven_below: u64,
+    /// Logical age of what stands in the segment, a record sequence.
+    pub age: u64,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        out[..SEGMENT_HEADER_BYTES].fill(0);
+        out[4..8].copy_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+        out[8..16].copy_from_slice(&self.store.to_le_bytes());
+        out[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        out[24..32].copy_from_slice(&self.proven_below.to_le_bytes());
+        out[32..40].copy_from_slice(&self.age.to_le_bytes());
+        out[40..44].copy_from_slice(&self.segment.to_le_bytes());
+        out[44..46].copy_from_slice(&self.shard.to_le_bytes());
+        out[46] = self.stream;
+        let crc = crc32c::crc32c(&out[4..SEGMENT_HEADER_BYTES]);
+        out[0..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<SegmentHeader> {
+        let bytes = bytes.get(..SEGMENT_HEADER_BYTES)?;
+        if u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?)
+            || u32_at(bytes, 4)? != SEGMENT_MAGIC
+        {
+            return None;
+        }
+        Some(SegmentHeader {
+            store: u64_at(bytes, 8)?,
+            sequence: u64_at(bytes, 16)?,
+            proven_below: u64_at(bytes, 24)?,
+            age: u64_at(bytes, 32)?,
+            segment: u32_at(bytes, 40)?,
+            shard: u16_at(bytes, 44)?,
+            stream: *bytes.get(46)?,
+        })
+    }
+}
+
+/// The last bytes of a sealed segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trailer {
+    pub sequence: u64,
+    /// Footer entries, which end where the trailer starts.
+    pub entries: u32,
+    /// Bytes from the segment's start to the end of its last record.
+    pub used_bytes: u32,
+    pub footer_crc: u32,
+    /// Logical age, as in the header but averaged over what was appended.
+    pub age: u64,
+}
+
+impl Trailer {
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        out[..TRAILER_BYTES].fill(0);
+        out[4..8].copy_from_slice(&TRAILER_MAGIC.to_le_bytes());
+        out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        out[16..20].copy_from_slice(&self.entries.to_le_bytes());
+        out[20..24].copy_from_slice(&self.used_bytes.to_le_bytes());
+        out[24..28].copy_from_slice(&self.footer_crc.to_le_bytes());
+        out[32..40].copy_from_slice(&self.age.to_le_bytes());
+        let crc = crc32c::crc32c(&out[4..TRAILER_BYTES]);
+        out[0..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Decodes the trailer at the end of `bytes`.
+    pub(crate) fn decode_end(bytes: &[u8]) -> Option<Trailer> {
+        let bytes = bytes.get(bytes.len().checked_sub(TRAILER_BYTES)?..)?;
+        if u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?)
+            || u32_at(bytes, 4)? != TRAILER_MAGIC
+        {
+            return None;
+        }
+        Some(Trailer {
+            sequence: u64_at(bytes, 8)?,
+            entries: u32_at(bytes, 16)?,
+            used_bytes: u32_at(bytes, 20)?,
+            footer_crc: u32_at(bytes, 24)?,
+            age: u64_at(bytes, 32)?,
+        })
+    }
+
+    /// Bytes of trailer and footer together.
+    pub(crate) fn region_bytes(&self) -> usize {
+        TRAILER_BYTES + self.entries as usize * FOOTER_ENTRY_BYTES
+    }
+}
+
+/// What the footer says of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FooterEntry {
+    /// Hash of space and key; of a piece: (version of its value) << 32 | number.
+    pub hash: u128,
+    pub sequence: u64,
+    /// Offset in the segment, bytes.
+    pub offset: u32,
+    pub flags: Flags,
+    /// Header, key and stored value.
+    pub record_bytes: u32,
+    /// When the record ends, whole seconds rounded up; 0: never.
+    pub ends_seconds: u32,
+    pub space: SpaceId,
+    pub partition: u16,
+}
+
+impl FooterEntry {
+    pub(crate) fn encode(&self) -> [u8; FOOTER_ENTRY_BYTES] {
+        let mut out = [0; FOOTER_ENTRY_BYTES];
+        out[0..16].copy_from_slice(&self.hash.to_le_bytes());
+        out[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        out[24..28].copy_from_slice(&self.record_bytes.to_le_bytes());
+        out[28..32].copy_from_slice(&self.ends_seconds.to_le_bytes());
+        out[32..34].copy_from_slice(&self.space.0.to_le_bytes());
+        out[34..36].copy_from_slice(&self.partition.to_le_bytes());
+        let place = self.offset / RECORD_ALIGNMENT as u32;
+        out[36..39].copy_from_slice(&place.to_le_bytes()[..3]);
+        out[39] = self.flags.to_byte();
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<FooterEntry> {
+        let place = u32_at(bytes, 36)? & 0x00ff_ffff;
+        Some(FooterEntry {
+            hash: u128::from(u64_at(bytes, 0)?) | u128::from(u64_at(bytes, 8)?) << 64,
+            sequence: u64_at(bytes, 16)?,
+            record_bytes: u32_at(bytes, 24)?,
+            ends_seconds: u32_at(bytes, 28)?,
+            space: SpaceId(u16_at(bytes, 32)?),
+            partition: u16_at(bytes, 34)?,
+            offset: place * RECORD_ALIGNMENT as u32,
+            flags: Flags::from_byte(*bytes.get(39)?)?,
+        })
+    }
+
+    /// Bytes the record takes in its segment.
+    pub(crate) fn aligned_bytes(&self) -> u32 {
+        self.record_bytes.next_multiple_of(RECORD_ALIGNMENT as u32)
+    }
+}
+
+/// Decodes the footer that stands before the trailer at the end of `bytes`; `None` if it does not
+/// verify or `bytes` is shorter than it.
+pub(crate) fn decode_footer(trailer: &Trailer, bytes: &[u8]) -> Option<Vec<FooterEntry>> {
+    let end = bytes.len().checked_sub(TRAILER_BYTES)?;
+    let start = bytes.len().checked_sub(trailer.region_bytes())?;
+    let footer = bytes.get(start..end)?;
+    if crc32c::crc32c(footer) != trailer.footer_crc {
+        return None;
+    }
+    footer.chunks_exact(FOOTER_ENTRY_BYTES).map(FooterEntry::decode).collect()
+}
+
+/// Everything of `space` (or of one partition of it) in segments older than `below` is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Floor {
+    pub space: SpaceId,
+    /// `None`: all partitions.
+    pub partition: Option<u16>,
+    /// A segment sequence.
+    pub below: u64,
+}
+
+/// The root: what the store is, and where the checkpoint of a clean stop stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub generation: u64,
+    pub store: u64,
+    pub hash_seed: u64,
+    pub segment_bytes: u32,
+    pub shards: u16,
+    pub segments_per_shard: u32,
+    /// Identifies the boot of the machine under which the store was last opened; 0: unknown.
+    pub boot: u128,
+    /// CRC-32C of the encryption key's check block; 0: not encrypted.
+    pub key_check: u64,
+    pub floors: Vec<Floor>,
+    /// Per shard: the segments that hold its checkpoint, in order. Empty: none.
+    pub checkpoint: Vec<Vec<u32>>,
+}
+
+const SUPERBLOCK_FIXED_BYTES: usize = 96;
+
+impl Superblock {
+    /// The bytes of one copy, or `None` if floors and checkpoint do not fit.
+    pub(crate) fn encode(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.segment_bytes.to_le_bytes());
+        out.extend_from_slice(&self.generation.to_le_bytes());
+        out.extend_from_slice(&self.store.to_le_bytes());
+        out.extend_from_slice(&self.hash_seed.to_le_bytes());
+        out.extend_from_slice(&self.boot.to_le_bytes());
+        out.extend_from_slice(&self.key_check.to_le_bytes());
+        out.extend_from_slice(&self.segments_per_shard.to_le_bytes());
+        out.extend_from_slice(&u32::from(self.shards).to_le_bytes());
+        out.extend_from_slice(&(self.floors.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.checkpoint.len() as u32).to_le_bytes());
+        out.resize(SUPERBLOCK_FIXED_BYTES, 0);
+        for floor in &self.floors {
+            out.extend_from_slice(&floor.below.to_le_bytes());
+            out.extend_from_slice(&floor.space.0.to_le_bytes());
+            let partition = floor.partition.map_or(u32::MAX, u32::from);
+            out.extend_from_slice(&partition.to_le_bytes());
+        }
+        for segments in &self.checkpoint {
+            out.extend_from_slice(&(segments.len() as u32).to_le_bytes());
+            for segment in segments {
+                out.extend_from_slice(&segment.to_le_bytes());
+            }
+        }
+        if out.len() > SUPERBLOCK_BYTES - 4 {
+            return None;
+        }
+        out.resize(SUPERBLOCK_BYTES - 4, 0);
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        Some(out)
+    }
+
+    /// Decodes a copy whose checksum holds and whose version is ours.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Superblock> {
+        let bytes = bytes.get(..SUPERBLOCK_BYTES)?;
+        let body = bytes.get(..SUPERBLOCK_BYTES - 4)?;
+        if bytes.get(..8)? != MAGIC
+            || u32_at(bytes, SUPERBLOCK_BYTES - 4)? != crc32c::crc32c(body)
+            || u32_at(bytes, 8)? != FORMAT_VERSION
+        {
+            return None;
+        }
+        let mut at = SUPERBLOCK_FIXED_BYTES;
+        let mut floors = Vec::new();
+        for _ in 0..u32_at(bytes, 72)? {
+            let partition = u32_at(bytes, at + 10)?;
+            floors.push(Floor {
+                below: u64_at(bytes, at)?,
+                space: SpaceId(u16_at(bytes, at + 8)?),
+                partition: u16::try_from(partition).ok(),
+            });
+            at += 14;
+        }
+        let mut checkpoint = Vec::new();
+        for _ in 0..u32_at(bytes, 76)? {
+            let count = u32_at(bytes, at)? as usize;
+            at += 4;
+            let list = body.get(at..at.checked_add(count.checked_mul(4)?)?)?;
+            checkpoint.push(list.chunks_exact(4).filter_map(|c| u32_at(c, 0)).collect());
+            at += count * 4;
+        }
+        Some(Superblock {
+            segment_bytes: u32_at(bytes, 12)?,
+            generation: u64_at(bytes, 16)?,
+            store: u64_at(bytes, 24)?,
+            hash_seed: u64_at(bytes, 32)?,
+            boot: u128::from(u64_at(bytes, 40)?) | u128::from(u64_at(bytes, 48)?) << 64,
+            key_check: u64_at(bytes, 56)?,
+            segments_per_shard: u32_at(bytes, 64)?,
+            shards: u16::try_from(u32_at(bytes, 68)?).ok()?,
+            floors,
+            checkpoint,
+        })
+    }
+
+    /// The version a copy claims to have, if it carries our magic at all.
+    pub(crate) fn claimed_version(bytes: &[u8]) -> Option<u32> {
+        if bytes.get(..8)? == MAGIC { u32_at(bytes, 8) } else { None }
+    }
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}

@@ -1,0 +1,489 @@
+//! The log of one shard: records appended to open segments, in streams; segments sealed, made
+//! durable, freed and used again.
+//!
+//! Invariants:
+//! 1. A segment is written front to back; what was handed to the device is never changed.
+//! 2. Bytes of a partial flush end at a sync unit, filled with a padding record, so that no later
+//!    write touches a unit that may have been acknowledged.
+//! 3. `durable` and `flushed` are append stamps: every append up to them is synced, or handed to the
+//!    device. They only grow.
+//! 4. A released segment is free only once everything appended before its release is durable.
+//! 5. After a failed write or sync `poisoned` says why, and nothing more is written.
+//!
+//! It knows nothing of keys or of the index. The caller holds the shard's lock.
+
+mod commit;
+mod open_segment;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use entresol_device::{Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
+    SegmentHeader,
+};
+use crate::index::SizeCode;
+use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
+use commit::Round;
+pub(crate) use commit::Goal;
+use open_segment::OpenSegment;
+
+/// Where the shard's segments are and how large.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub store: u64,
+    pub shard: u16,
+    pub shards: u16,
+    pub segment_bytes: u32,
+    pub segments: u32,
+    /// Where segment 0 of shard 0 starts.
+    pub base: u64,
+    pub sync_unit: u32,
+    /// Whether seal writes are durable on completion.
+    pub durable_writes: bool,
+}
+
+impl Shape {
+    /// The device offset of a segment. Shards take turns, so that each is spread over the device.
+    pub(crate) fn offset_of(&self, segment: u32) -> u64 {
+        let turn = u64::from(segment) * u64::from(self.shards) + u64::from(self.shard);
+        self.base + turn * u64::from(self.segment_bytes)
+    }
+
+    /// The segment of an address and the offset in it, bytes.
+    pub(crate) fn split(&self, address: u64) -> (u32, u32) {
+        let units = u64::from(self.segment_bytes) / RECORD_ALIGNMENT as u64;
+        ((address / units) as u32, (address % units) as u32 * RECORD_ALIGNMENT as u32)
+    }
+
+    pub(crate) fn address(&self, segment: u32, offset: u32) -> u64 {
+        let units = u64::from(self.segment_bytes) / RECORD_ALIGNMENT as u64;
+        u64::from(segment) * units + u64::from(offset) / RECORD_ALIGNMENT as u64
+    }
+}
+
+/// A buffer of one segment's bytes.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: WriteBuffer,
+    segment: Option<u32>,
+    writes: u32,
+    /// When it was sealed, a count; open buffers are `u64::MAX`.
+    sealed: u64,
+}
+
+/// The log of one shard.
+pub(crate) struct Log {
+    pub(crate) shape: Shape,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) device: Arc<dyn Device>,
+    queue: Box<dyn Queue>,
+    completions: Vec<Completion>,
+    free: VecDeque<u32>,
+    releasing: VecDeque<(u32, u64)>,
+    /// Segments whose header is being erased: (write number, segment).
+    erasing: Vec<(u64, u32)>,
+    zeros: WriteBuffer,
+    /// Former uses of erased or reused segments whose end is not yet durable: (sequence, stamp).
+    ghosts: Vec<(u64, u64)>,
+    buffers: Vec<Buffer>,
+    streams: [Option<OpenSegment>; STREAMS],
+    sequences: Arc<AtomicU64>,
+    sealed_count: u64,
+    appended: u64,
+    durable: u64,
+    flushed: u64,
+    /// Segments below this sequence are durable as a whole.
+    proven_below: u64,
+    round: Round,
+    /// In flight: (write number, buffer, mode).
+    writes: Vec<(u64, u16, WriteMode)>,
+    writes_begun: u64,
+    unsynced_writes: u64,
+    reserve: u32,
+    /// Live bytes of all segments.
+    pub(crate) live_bytes: u64,
+    poisoned: Option<String>,
+}
+
+/// A record to append; `header.generation` is filled in.
+pub(crate) struct Append<'a> {
+    pub stream: Stream,
+    pub header: RecordHeader,
+    pub payload: (&'a [u8], &'a [u8]),
+    pub hash: u128,
+    /// When the record was first put, as a record sequence.
+    pub age: u64,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+/// Free segments that only reclaim may take: one for each of its streams, and one to spare.
+const RECLAIM_SEGMENTS: u32 = 3;
+const SYNC_TOKEN: u64 = u64::MAX;
+/// Write requests of a shard in flight at once.
+const WRITE_DEPTH: usize = 64;
+
+impl Log {
+    pub(crate) fn new(
+        shape: Shape,
+        device: Arc<dyn Device>,
+        memory: Vec<WriteBuffer>,
+        sequences: Arc<AtomicU64>,
+    ) -> Result<Log> {
+        let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
+        let buffers: Vec<Buffer> = memory
+            .into_iter()
+            .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })
+            .collect();
+        let reserve = (STREAMS as u32 + 2 + shape.segments / 256).min(shape.segments / 3);
+        Ok(Log {
+            shape,
+            segments: vec![Segment::UNUSED; shape.segments as usize],
+            device,
+            queue,
+            completions: Vec::new(),
+            free: VecDeque::new(),
+            releasing: VecDeque::new(),
+            erasing: Vec::new(),
+            zeros: WriteBuffer::anonymous(shape.sync_unit.max(4096) as usize)?,
+            ghosts: Vec::new(),
+            buffers,
+            streams: [const { None }; STREAMS],
+            sequences,
+            sealed_count: 0,
+            appended: 0,
+            durable: 0,
+            flushed: 0,
+            proven_below: 0,
+            round: Round::Idle,
+            writes: Vec::new(),
+            writes_begun: 0,
+            unsynced_writes: 0,
+            reserve,
+            live_bytes: 0,
+            poisoned: None,
+        })
+    }
+
+    /// Fills the list of free segments from the table; called once the table is known. Oldest first.
+    pub(crate) fn collect_free(&mut self) {
+        let mut free: Vec<u32> = (0..self.shape.segments)
+            .filter(|&s| self.segments[s as usize].state == SegmentState::Free)
+            .collect();
+        free.sort_by_key(|&s| self.segments[s as usize].sequence);
+        self.free = free.into();
+        self.proven_below = self.sequences.load(Ordering::Relaxed);
+    }
+
+    /// Appends a record; returns its address. `Full` if there is no segment for it: reclaim first.
+    pub(crate) fn append(&mut self, append: Append<'_>) -> Result<u64> {
+        let Append { stream, mut header, payload, hash, age } = append;
+        let record_bytes = header.record_bytes();
+        let aligned = record_bytes.next_multiple_of(RECORD_ALIGNMENT);
+        self.ensure_open(stream, aligned)?;
+        let open = self.streams[stream as usize].as_mut().expect("ensure_open opened it");
+        let segment = &mut self.segments[open.segment as usize];
+        header.generation = segment.sequence as u32;
+        let at = open.used as usize;
+        let bytes = &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
+        header.encode(bytes);
+        let (head, tail) = payload;
+        let split = RECORD_HEADER_BYTES + head.len();
+        bytes[RECORD_HEADER_BYTES..split].copy_from_slice(head);
+        bytes[split..].copy_from_slice(tail);
+        let ends_seconds = header.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32;
+        let entry = FooterEntry {
+            hash,
+            sequence: header.sequence,
+            offset: open.used,
+            flags: header.flags,
+            record_bytes: record_bytes as u32,
+            ends_seconds,
+            space: header.space,
+            partition: header.partition,
+        };
+        let address = self.shape.address(open.segment, open.used);
+        open.push(&entry, aligned as u32, age);
+        let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
+        segment.live_bytes += counted;
+        segment.used_bytes += counted;
+        self.live_bytes += u64::from(counted);
+        if ends_seconds != 0 {
+            segment.next_end = segment.next_end.min(ends_seconds);
+        }
+        self.appended += 1;
+        Ok(address)
+    }
+
+    /// The bytes from `address` on, if its segment is in memory.
+    pub(crate) fn in_memory(&self, address: u64) -> Option<&[u8]> {
+        let (segment, offset) = self.shape.split(address);
+        let buffer = self.segments.get(segment as usize)?.buffer;
+        if buffer == NO_BUFFER {
+            return None;
+        }
+        self.buffers[buffer as usize].memory.bytes().get(offset as usize..)
+    }
+
+    /// Adds to (or takes from) the live bytes of the segment of `address`.
+    pub(crate) fn change_live(&mut self, address: u64, bytes: i64) {
+        let (segment, _) = self.shape.split(address);
+        let live = &mut self.segments[segment as usize].live_bytes;
+        let before = i64::from(*live);
+        *live = (before + bytes).max(0) as u32;
+        self.live_bytes = self.live_bytes.wrapping_add_signed(i64::from(*live) - before);
+    }
+
+    /// Stamp of the last append: durable once `durable()` reaches it.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    pub(crate) fn flushed(&self) -> u64 {
+        self.flushed
+    }
+
+    pub(crate) fn free_count(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    pub(crate) fn releasing_count(&self) -> u32 {
+        (self.releasing.len() + self.erasing.len()) as u32
+    }
+
+    /// Segments that only reclaim and removes may take.
+    pub(crate) fn reserve(&self) -> u32 {
+        self.reserve
+    }
+
+    pub(crate) fn pending_writes(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    pub(crate) fn poll_fd(&self) -> Option<std::os::fd::RawFd> {
+        self.queue.poll_fd()
+    }
+
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.buffers.len() as u64 * u64::from(self.shape.segment_bytes)
+    }
+
+    pub(crate) fn check_poisoned(&self) -> Result<()> {
+        match &self.poisoned {
+            None => Ok(()),
+            Some(why) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("writes are refused since {why}; reopen the store to recover"),
+            )),
+        }
+    }
+
+    pub(crate) fn poison(&mut self, why: String) {
+        if self.poisoned.is_none() && !cfg!(planted = "sync-error-swallowed") {
+            self.poisoned = Some(why);
+        }
+    }
+
+    /// Ends the use of a segment: free once everything appended so far is durable.
+    pub(crate) fn release(&mut self, segment: u32) {
+        self.segments[segment as usize].state = SegmentState::Releasing;
+        let stamp =
+            if cfg!(planted = "segment-released-before-copies-synced") { 0 } else { self.appended };
+        self.releasing.push_back((segment, stamp));
+        if let Err(error) = self.free_released() {
+            self.poison(format!("a released segment could not be erased: {error}"));
+        }
+    }
+
+    /// The oldest use of any segment but `except` that may hold records no longer live, former uses
+    /// whose end is not durable included. `None`: there is none.
+    pub(crate) fn oldest_dead(&self, except: u32) -> Option<u64> {
+        let segments = self.segments.iter().enumerate();
+        segments
+            .filter(|(number, s)| *number as u32 != except && s.has_dead())
+            .map(|(_, s)| s.sequence)
+            .chain(self.ghosts.iter().map(|(sequence, _)| *sequence))
+            .min()
+    }
+
+    /// The next segment sequence: every segment opened from now on has this or a higher one.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequences.load(Ordering::Relaxed)
+    }
+
+    /// Takes a free segment for a checkpoint.
+    pub(crate) fn take_for_checkpoint(&mut self) -> Option<u32> {
+        let segment = self.free.pop_front()?;
+        self.segments[segment as usize] =
+            Segment { state: SegmentState::Checkpoint, ..Segment::UNUSED };
+        Some(segment)
+    }
+
+    /// Erases the headers of released segments whose successors are durable. What recovery does not
+    /// find need not be reclaimed again; a lost erasure only brings back what is known to be dead.
+    fn free_released(&mut self) -> Result<()> {
+        let durable = self.durable;
+        self.ghosts.retain(|(_, stamp)| *stamp > durable);
+        while let Some(&(segment, stamp)) = self.releasing.front() {
+            if stamp > self.durable || self.queue.in_flight() + 2 >= self.queue.depth() {
+                break;
+            }
+            self.releasing.pop_front();
+            self.writes_begun += 1;
+            let request = WriteRequest {
+                token: self.writes_begun,
+                offset: self.shape.offset_of(segment),
+                buffer: &self.zeros,
+                range: 0..self.zeros.len(),
+                mode: WriteMode::Flushed,
+            };
+            self.queue.write(request)?;
+            self.queue.submit()?;
+            self.unsynced_writes += 1;
+            self.writes.push((self.writes_begun, NO_BUFFER, WriteMode::Flushed));
+            self.erasing.push((self.writes_begun, segment));
+        }
+        Ok(())
+    }
+
+    /// The header of a released segment is erased: it is free.
+    fn finish_erasing(&mut self, number: u64) {
+        let Some(at) = self.erasing.iter().position(|(n, _)| *n == number) else { return };
+        let (_, segment) = self.erasing.swap_remove(at);
+        let entry = &mut self.segments[segment as usize];
+        self.live_bytes -= u64::from(entry.live_bytes);
+        self.ghosts.push((entry.sequence, self.appended + 1));
+        if entry.buffer != NO_BUFFER {
+            self.buffers[entry.buffer as usize].segment = None;
+        }
+        *entry = Segment::UNUSED;
+        self.free.push_back(segment);
+    }
+
+    /// Makes room for `aligned` bytes in the open segment of `stream`.
+    fn ensure_open(&mut self, stream: Stream, aligned: usize) -> Result<()> {
+        if let Some(open) = &self.streams[stream as usize] {
+            if open.fits(aligned, self.shape.segment_bytes) {
+                return Ok(());
+            }
+            self.seal(stream)?;
+        }
+        self.open_segment(stream)
+    }
+
+    fn open_segment(&mut self, stream: Stream) -> Result<()> {
+        self.check_poisoned()?;
+        if !stream.is_reclaim() && self.free.len() as u32 <= RECLAIM_SEGMENTS {
+            let detail = format!("shard {} waits for reclaim to free segments", self.shape.shard);
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        let buffer = self.take_buffer()?;
+        let segment = self.free.pop_front().ok_or_else(|| {
+            Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
+        })?;
+        let entry = &mut self.segments[segment as usize];
+        let sequence = self.sequences.fetch_add(1, Ordering::Relaxed);
+        *entry = Segment {
+            sequence,
+            state: SegmentState::Open,
+            stream: stream as u8,
+            buffer,
+            ..Segment::UNUSED
+        };
+        let header = SegmentHeader {
+            store: self.shape.store,
+            shard: self.shape.shard,
+            stream: stream as u8,
+            segment,
+            sequence,
+            proven_below: self.proven_below,
+            age: 0,
+        };
+        let slot = &mut self.buffers[buffer as usize];
+        slot.segment = Some(segment);
+        slot.sealed = u64::MAX;
+        header.encode(&mut slot.memory.bytes_mut()[..SEGMENT_HEADER_BYTES]);
+        self.streams[stream as usize] = Some(OpenSegment::new(segment, buffer));
+        Ok(())
+    }
+
+    /// A buffer that nobody writes from: the one sealed longest ago. Waits for the device if all
+    /// are in use.
+    fn take_buffer(&mut self) -> Result<u16> {
+        loop {
+            let idle = self.buffers.iter().enumerate();
+            let idle = idle.filter(|(_, b)| b.writes == 0 && b.sealed != u64::MAX);
+            if let Some((number, _)) = idle.min_by_key(|(_, b)| b.sealed) {
+                let buffer = &mut self.buffers[number];
+                if let Some(segment) = buffer.segment.take() {
+                    self.segments[segment as usize].buffer = NO_BUFFER;
+                }
+                return Ok(number as u16);
+            }
+            self.poll(1)?;
+            self.check_poisoned()?;
+        }
+    }
+
+    /// Writes footer and trailer of the open segment of `stream` and hands the rest of it to the
+    /// device. No effect if none is open.
+    pub(crate) fn seal(&mut self, stream: Stream) -> Result<()> {
+        let Some(open) = self.streams[stream as usize].take() else { return Ok(()) };
+        let segment = &mut self.segments[open.segment as usize];
+        segment.state = SegmentState::Sealed;
+        segment.age = open.age();
+        let buffer = &mut self.buffers[open.buffer as usize];
+        open.finish(segment.sequence, buffer.memory.bytes_mut());
+        self.sealed_count += 1;
+        buffer.sealed = self.sealed_count;
+        let mode =
+            if self.shape.durable_writes { WriteMode::Durable } else { WriteMode::Flushed };
+        let range = open.submitted as usize..self.shape.segment_bytes as usize;
+        self.write(open.segment, open.buffer, range, mode)
+    }
+
+    fn write(
+        &mut self,
+        segment: u32,
+        buffer: u16,
+        range: std::ops::Range<usize>,
+        mode: WriteMode,
+    ) -> Result<()> {
+        self.check_poisoned()?;
+        while self.queue.in_flight() + 1 >= self.queue.depth() {
+            self.poll(1)?;
+        }
+        self.writes_begun += 1;
+        let request = WriteRequest {
+            token: self.writes_begun,
+            offset: self.shape.offset_of(segment) + range.start as u64,
+            buffer: &self.buffers[buffer as usize].memory,
+            range,
+            mode,
+        };
+        let begun = self.queue.write(request).and_then(|()| self.queue.submit());
+        if let Err(error) = begun {
+            self.poison(format!("a write failed: {error}"));
+            return Err(error.into());
+        }
+        self.buffers[buffer as usize].writes += 1;
+        self.writes.push((self.writes_begun, buffer, mode));
+        if mode == WriteMode::Flushed {
+            self.unsynced_writes += 1;
+        }
+        Ok(())
+    }
+}

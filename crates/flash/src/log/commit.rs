@@ -1,0 +1,242 @@
+//! Rounds of group commit: everything appended so far is flushed and, if asked, synced; whoever
+//! waits for it shares the round.
+//!
+//! ```text
+//! Idle --begin_round--> Writing --all its writes done--> Idle          (goal: flushed; or all writes durable)
+//!                               '--all its writes done--> Syncing --sync done--> Idle
+//! ```
+
+use entresol_device::{Completion, WriteMode};
+
+use super::{Log, SYNC_TOKEN};
+use crate::error::Result;
+use crate::format::{Flags, RecordHeader, RecordKind};
+use crate::segment::{SegmentState, Stream};
+use crate::types::SpaceId;
+
+/// What a round is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Goal {
+    /// Handed to the device.
+    Flushed,
+    /// Survives power loss.
+    Synced,
+}
+
+/// The round under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Round {
+    Idle,
+    /// Waits for writes up to number `last`.
+    Writing { covers: u64, last: u64, goal: Goal, proven: u64 },
+    Syncing { covers: u64, synced_writes: u64, proven: u64 },
+}
+
+impl Log {
+    /// Begins a round that covers everything appended so far, unless one is under way or nothing is
+    /// left to do.
+    pub(crate) fn begin_round(&mut self, goal: Goal) -> Result<()> {
+        self.check_poisoned()?;
+        let reached = if goal == Goal::Synced { self.durable } else { self.flushed };
+        if !matches!(self.round, Round::Idle) || reached >= self.appended {
+            return Ok(());
+        }
+        let mode = if goal == Goal::Synced && self.unsynced_writes == 0 {
+            WriteMode::Durable
+        } else {
+            WriteMode::Flushed
+        };
+        let covers = self.appended;
+        let mut proven = self.next_sequence();
+        for stream in Stream::ALL {
+            self.flush_stream(stream, mode)?;
+            if let Some(open) = &self.streams[stream as usize] {
+                proven = proven.min(self.segments[open.segment as usize].sequence);
+            }
+        }
+        let last = self.writes_begun;
+        self.round = Round::Writing { covers, last, goal, proven };
+        self.advance_round()
+    }
+
+    /// Reaps finished writes, at least `wait_for` of those in flight, and moves the round on.
+    pub(crate) fn poll(&mut self, wait_for: usize) -> Result<()> {
+        let in_flight = self.queue.in_flight();
+        if in_flight == 0 {
+            return self.advance_round();
+        }
+        let mut completions = std::mem::take(&mut self.completions);
+        let reaped = self.queue.reap(wait_for.min(in_flight), &mut completions);
+        for completion in completions.drain(..) {
+            self.finish_request(completion);
+        }
+        self.completions = completions;
+        if let Err(error) = reaped {
+            self.poison(format!("the device queue failed: {error}"));
+            return Err(error.into());
+        }
+        if self.poisoned.is_none() { self.advance_round() } else { Ok(()) }
+    }
+
+    /// Blocks until everything appended before the call reached `goal`.
+    pub(crate) fn commit(&mut self, goal: Goal) -> Result<()> {
+        let target = self.appended;
+        while (if goal == Goal::Synced { self.durable } else { self.flushed }) < target {
+            self.begin_round(goal)?;
+            self.poll(1)?;
+            self.check_poisoned()?;
+        }
+        Ok(())
+    }
+
+    /// Blocks until released segments are free.
+    pub(crate) fn wait_released(&mut self) -> Result<()> {
+        while self.releasing_count() > 0 {
+            if !self.releasing.is_empty() {
+                self.begin_round(Goal::Synced)?;
+                self.free_released()?;
+            }
+            self.poll(1)?;
+            self.check_poisoned()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the stream's open segment holds, up to a sync unit.
+    fn flush_stream(&mut self, stream: Stream, mode: WriteMode) -> Result<()> {
+        let unit = self.shape.sync_unit;
+        let Some(open) = &mut self.streams[stream as usize] else { return Ok(()) };
+        if open.used == open.submitted {
+            return Ok(());
+        }
+        let mut gap = open.used.next_multiple_of(unit) - open.used;
+        if gap != 0 && gap < PADDING_BYTES_MIN {
+            gap += unit;
+        }
+        if !open.fits(gap as usize, self.shape.segment_bytes) {
+            return self.seal(stream);
+        }
+        if gap != 0 {
+            let at = open.used as usize;
+            let segment = &self.segments[open.segment as usize];
+            let bytes = self.buffers[open.buffer as usize].memory.bytes_mut();
+            bytes[at..at + gap as usize].fill(0);
+            padding(segment.sequence as u32, gap).encode(&mut bytes[at..]);
+            open.used += gap;
+        }
+        let range = open.submitted as usize..open.used as usize;
+        let (segment, buffer) = (open.segment, open.buffer);
+        open.submitted = open.used;
+        self.write(segment, buffer, range, mode)
+    }
+
+    fn finish_request(&mut self, completion: Completion) {
+        if let Err(error) = &completion.result {
+            let what = if completion.token == SYNC_TOKEN { "sync" } else { "write" };
+            self.poison(format!("a {what} of shard {} failed: {error}", self.shape.shard));
+        }
+        if completion.token == SYNC_TOKEN {
+            if let Round::Syncing { covers, synced_writes, proven } = self.round {
+                self.round = Round::Idle;
+                if self.poisoned.is_none() {
+                    self.unsynced_writes -= synced_writes;
+                    self.reach(Goal::Synced, covers, proven);
+                }
+            }
+            return;
+        }
+        if let Some(at) = self.writes.iter().position(|(number, ..)| *number == completion.token) {
+            let (number, buffer, _) = self.writes.swap_remove(at);
+            match self.buffers.get_mut(buffer as usize) {
+                Some(buffer) => buffer.writes -= 1,
+                None => self.finish_erasing(number),
+            }
+        }
+    }
+
+    fn advance_round(&mut self) -> Result<()> {
+        let Round::Writing { covers, last, goal, proven } = self.round else {
+            return Ok(());
+        };
+        let early = cfg!(planted = "partial-flush-reported-durable");
+        if self.writes.iter().any(|(number, ..)| *number <= last) && !early {
+            return Ok(());
+        }
+        // A stream may have been sealed by a plain write while the round began: asked only now.
+        if goal == Goal::Synced && self.unsynced_writes > 0 {
+            self.round = Round::Syncing { covers, synced_writes: self.completed_unsynced(), proven };
+            let begun = self.queue.sync(SYNC_TOKEN).and_then(|()| self.queue.submit());
+            if let Err(error) = begun {
+                self.poison(format!("a sync failed: {error}"));
+                return Err(error.into());
+            }
+            return Ok(());
+        }
+        self.round = Round::Idle;
+        self.reach(goal, covers, proven);
+        Ok(())
+    }
+
+    /// Unsynced writes that have completed: those that a sync begun now covers.
+    fn completed_unsynced(&self) -> u64 {
+        let in_flight = self.writes.iter().filter(|(.., mode)| *mode == WriteMode::Flushed);
+        self.unsynced_writes - in_flight.count() as u64
+    }
+
+    fn reach(&mut self, goal: Goal, covers: u64, proven: u64) {
+        self.flushed = self.flushed.max(covers);
+        if goal == Goal::Synced {
+            self.durable = self.durable.max(covers);
+            self.proven_below = self.proven_below.max(proven);
+            if let Err(error) = self.free_released() {
+                self.poison(format!("a released segment could not be erased: {error}"));
+            }
+        }
+    }
+
+    /// The footer entry of a record in an open segment.
+    pub(crate) fn open_entry(&self, segment: u32, offset: u32) -> Option<crate::format::FooterEntry> {
+        if self.segments.get(segment as usize)?.state != SegmentState::Open {
+            return None;
+        }
+        self.streams.iter().flatten().find(|o| o.segment == segment)?.entry_at(offset)
+    }
+
+    /// Blocks until every write is done and synced, and every released segment is free.
+    pub(crate) fn commit_all(&mut self) -> Result<()> {
+        self.commit(Goal::Synced)?;
+        self.wait_released()?;
+        while self.queue.in_flight() > 0 {
+            self.poll(1)?;
+        }
+        self.check_poisoned()?;
+        Ok(self.device.sync()?)
+    }
+
+    /// Seals every open segment.
+    pub(crate) fn seal_all(&mut self) -> Result<()> {
+        Stream::ALL.into_iter().try_for_each(|stream| self.seal(stream))
+    }
+}
+
+/// Header and the one byte of key that every record has.
+const PADDING_BYTES_MIN: u32 = 64;
+
+fn padding(generation: u32, bytes: u32) -> RecordHeader {
+    RecordHeader {
+        payload_crc: 0,
+        sequence: 0,
+        version: 0,
+        generation,
+        value_bytes: bytes - crate::format::RECORD_HEADER_BYTES as u32 - 1,
+        raw_bytes: 0,
+        expiry_ms: 0,
+        idle_seconds: 0,
+        touched_seconds: 0,
+        space: SpaceId(0),
+        partition: 0,
+        key_bytes: 1,
+        flags: Flags::of(RecordKind::Padding),
+        label: 0,
+    }
+}

@@ -1,0 +1,86 @@
+//! A segment that is being filled: how far, and the footer it will get.
+
+use crate::format::{
+    FOOTER_ENTRY_BYTES, FooterEntry, SEGMENT_HEADER_BYTES, TRAILER_BYTES, Trailer,
+};
+use crate::format::RECORD_ALIGNMENT;
+
+/// A segment that is being filled.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub segment: u32,
+    pub buffer: u16,
+    /// Bytes filled.
+    pub used: u32,
+    /// Bytes handed to the device; a multiple of the sync unit.
+    pub submitted: u32,
+    footer: Vec<u8>,
+    age_sum: u128,
+}
+
+impl OpenSegment {
+    pub(crate) fn new(segment: u32, buffer: u16) -> OpenSegment {
+        OpenSegment {
+            segment,
+            buffer,
+            used: SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT) as u32,
+            submitted: 0,
+            footer: Vec::with_capacity(32 << 10),
+            age_sum: 0,
+        }
+    }
+
+    /// Whether a record of `aligned` bytes and its footer entry fit.
+    pub(crate) fn fits(&self, aligned: usize, segment_bytes: u32) -> bool {
+        let footer = self.footer.len() + FOOTER_ENTRY_BYTES + TRAILER_BYTES;
+        self.used as usize + aligned + footer <= segment_bytes as usize
+    }
+
+    pub(crate) fn push(&mut self, entry: &FooterEntry, aligned: u32, age: u64) {
+        self.footer.extend_from_slice(&entry.encode());
+        self.used += aligned;
+        self.age_sum += u128::from(age);
+    }
+
+    pub(crate) fn entries(&self) -> u32 {
+        (self.footer.len() / FOOTER_ENTRY_BYTES) as u32
+    }
+
+    /// The entry of the record at `offset`, if it is one of this segment's.
+    pub(crate) fn entry_at(&self, offset: u32) -> Option<FooterEntry> {
+        let mut low = 0;
+        let mut high = self.entries() as usize;
+        while low < high {
+            let middle = (low + high) / 2;
+            let at = middle * FOOTER_ENTRY_BYTES;
+            let entry = FooterEntry::decode(self.footer.get(at..at + FOOTER_ENTRY_BYTES)?)?;
+            match entry.offset.cmp(&offset) {
+                std::cmp::Ordering::Equal => return Some(entry),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Mean age of what was appended.
+    pub(crate) fn age(&self) -> u64 {
+        (self.age_sum / u128::from(self.entries().max(1))) as u64
+    }
+
+    /// Writes footer and trailer at the end of `bytes`, the segment's memory, and clears the gap.
+    pub(crate) fn finish(&self, sequence: u64, bytes: &mut [u8]) {
+        let trailer = Trailer {
+            sequence,
+            entries: self.entries(),
+            used_bytes: self.used,
+            footer_crc: crc32c::crc32c(&self.footer),
+            age: self.age(),
+        };
+        let trailer_at = bytes.len() - TRAILER_BYTES;
+        let footer_at = trailer_at - self.footer.len();
+        bytes[self.used as usize..footer_at].fill(0);
+        bytes[footer_at..trailer_at].copy_from_slice(&self.footer);
+        trailer.encode(&mut bytes[trailer_at..]);
+    }
+}

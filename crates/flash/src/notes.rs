@@ -1,0 +1,118 @@
+//! Overwrites that nobody has checked yet.
+//!
+//! The index knows some 35 to 45 bits of a key's hash. A put that finds a matching slot therefore
+//! cannot tell, without reading, whether it overwrites its own key or would hide another one. It
+//! assumes the first and leaves a note: where the hidden record is, and the whole hash of the key
+//! that was put. The footer of the hidden record's segment settles the note: the same whole hash, it
+//! was an overwrite; another one, the hidden record gets its slot back. Until then a get that finds
+//! only records of other keys asks the notes. So an overwrite needs no read and no key is lost.
+//!
+//! Invariants:
+//! 1. A hidden record is reachable through its note as long as the note stands.
+//! 2. Every note is settled before its segment is freed.
+
+use std::collections::HashMap;
+
+use crate::types::SpaceId;
+
+/// One unchecked overwrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// Where the hidden record is.
+    pub address: u64,
+    /// The whole hash of the key that was put over it.
+    pub by: u128,
+    /// Space and partition of the key that was put, which was not counted as a new one.
+    pub owner: (SpaceId, u16),
+    /// How many leading bits of the index hash the two keys are known to share.
+    pub shared_bits: u8,
+}
+
+/// The pending notes of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// By the leading bits of the index hash.
+    by_prefix: HashMap<u32, Vec<Note>, std::hash::BuildHasherDefault<PrefixHasher>>,
+    count: usize,
+}
+
+/// Bits of the prefix notes are found by; slots always know more.
+const PREFIX_BITS: u32 = 20;
+
+impl Notes {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn add(&mut self, note: Note) {
+        self.by_prefix.entry(prefix(index_hash(note.by))).or_default().push(note);
+        self.count += 1;
+    }
+
+    /// Hidden records that may be of the key with `hash`: those hidden by another key that shares
+    /// with it what the slot knew.
+    pub(crate) fn hidden(&self, hash: u128) -> impl Iterator<Item = Note> + '_ {
+        let wanted = index_hash(hash);
+        let list = if self.count == 0 { None } else { self.by_prefix.get(&prefix(wanted)) };
+        list.into_iter().flatten().copied().filter(move |note| {
+            let differing = index_hash(note.by) ^ wanted;
+            note.by != hash && differing.leading_zeros() >= u32::from(note.shared_bits)
+        })
+    }
+
+    /// Removes and returns the note on the record at `address` whose own whole hash is `hash`, or
+    /// the one that was put over it: both share the prefix.
+    pub(crate) fn take(&mut self, hash: u128, address: u64) -> Option<Note> {
+        if self.count == 0 {
+            return None;
+        }
+        let key = prefix(index_hash(hash));
+        let list = self.by_prefix.get_mut(&key)?;
+        let at = list.iter().position(|note| note.address == address)?;
+        let note = list.swap_remove(at);
+        if list.is_empty() {
+            self.by_prefix.remove(&key);
+        }
+        self.count -= 1;
+        Some(note)
+    }
+
+    /// Every note.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Note> {
+        self.by_prefix.values().flatten()
+    }
+
+    /// Memory used, bytes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.by_prefix.capacity() * 40 + self.count * std::mem::size_of::<Note>()) as u64
+    }
+}
+
+/// The half of the whole hash that the index uses.
+pub(crate) fn index_hash(hash: u128) -> u64 {
+    (hash >> 64) as u64
+}
+
+fn prefix(hash: u64) -> u32 {
+    (hash >> (64 - PREFIX_BITS)) as u32
+}
+
+/// Prefixes are bits of a good hash already.
+#[derive(Debug, Default)]
+pub(crate) struct PrefixHasher(u64);
+
+impl std::hash::Hasher for PrefixHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn write_u32(&mut self, prefix: u32) {
+        self.0 = u64::from(prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}

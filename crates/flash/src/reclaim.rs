@@ -1,0 +1,513 @@
+//! Reclaim: making segments free. Live records are copied forward (store) or let go (cache).
+//!
+//! The victim is read whole without the lock; its records are then decided a few at a time under it.
+//! A record is live if the index says so: no scan of the index, no read besides the victim itself.
+//!
+//! Invariants:
+//! 1. The index is changed to a copy only after the copy is appended, and only if it still points to
+//!    the original.
+//! 2. A victim is released after its last record was decided, and free only once all copies are
+//!    durable (`Log::release`).
+//! 3. A tombstone is dropped only if no older segment holds records that are no longer live.
+//! 4. A live record that does not verify is not copied: its segment stays as it is.
+
+use entresol_device::IoBuffer;
+
+use crate::error::Result;
+use crate::format::{
+    Flags, FooterEntry, RECORD_HEADER_BYTES, RecordHeader, RecordKind, SegmentHeader, Trailer,
+    decode_footer,
+};
+use crate::index::{Place, SizeCode};
+use crate::log::{Append, Goal};
+use crate::notes::index_hash;
+use crate::record::PIECE_SPACE;
+use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
+use crate::shard::Shard;
+use crate::store::{Budget, Inner, Maintenance};
+use crate::types::Timestamp;
+
+/// Segments looked at for one victim.
+const VICTIM_WINDOW: usize = 1 << 15;
+/// Records decided under one hold of the lock.
+const BATCH: usize = 32;
+/// Released segments that are worth a sync.
+const RELEASE_BATCH: u32 = 8;
+/// Bytes read first from a segment's end: most footers fit.
+const FOOTER_READ_BYTES: usize = 32 << 10;
+
+/// What becomes of a record of a victim.
+enum Fate {
+    Dead,
+    Copy,
+    /// An expired record that may have an older one behind it.
+    Entomb,
+}
+
+impl Inner {
+    /// Background work within `budget`.
+    pub(crate) fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Maintenance> {
+        let mut done = Maintenance::default();
+        if self.check_open().is_err() {
+            return Ok(done);
+        }
+        self.sync_periodically(now)?;
+        for number in 0..self.shards.len() {
+            for _ in 0..budget.segments {
+                if !self.maintain_shard(number, now, &mut done)? {
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// One piece of work on one shard; false if there was none.
+    fn maintain_shard(&self, number: usize, now: Timestamp, done: &mut Maintenance) -> Result<bool> {
+        let mut shard = self.shards[number].lock();
+        shard.log.poll(0)?;
+        let log = &shard.log;
+        let low = log.free_count() < log.reserve() + log.reserve() / 2 + 4;
+        let settle = shard.notes.len() as u64 > notes_budget(&shard);
+        let seconds = (now.0 / 1000) as u32;
+        let expired = log
+            .segments
+            .iter()
+            .position(|s| s.state == SegmentState::Sealed && s.next_end <= seconds);
+        let noted = if settle { most_noted(&log.segments) } else { None };
+        drop(shard);
+        if low {
+            let freed = self.reclaim_one(number, now)?;
+            done.segments_freed += u32::from(freed);
+            done.more |= freed;
+            if freed {
+                return Ok(true);
+            }
+        }
+        if let Some(segment) = noted.or(expired.map(|s| s as u32)) {
+            self.sweep(number, segment, now)?;
+            done.more = true;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn sync_periodically(&self, now: Timestamp) -> Result<()> {
+        let Some(period) = self.period_ms() else { return Ok(()) };
+        let last = self.last_sync_ms.load(std::sync::atomic::Ordering::Relaxed);
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            shard.log.poll(0)?;
+            if now.0 >= last + period || now.0 < last {
+                shard.log.begin_round(Goal::Synced)?;
+            }
+        }
+        if now.0 >= last + period || now.0 < last {
+            self.last_sync_ms.store(now.0, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Frees one segment of a shard, or waits for released ones to become free. False if there is
+    /// nothing to gain.
+    pub(crate) fn reclaim_one(&self, number: usize, now: Timestamp) -> Result<bool> {
+        let mut shard = self.shards[number].lock();
+        shard.log.poll(0)?;
+        let scarce = shard.log.free_count() <= shard.log.reserve() / 2;
+        if shard.log.releasing_count() >= RELEASE_BATCH || (scarce && shard.log.releasing_count() > 0)
+        {
+            if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
+                shard.log.wait_released()?;
+                return Ok(true);
+            }
+            shard.log.begin_round(Goal::Synced)?;
+        }
+        let Some(victim) = self.begin_reclaim(&mut shard) else {
+            if shard.log.releasing_count() == 0 {
+                return Ok(false);
+            }
+            shard.log.wait_released()?;
+            return Ok(true);
+        };
+        let segment = shard.log.segments[victim as usize];
+        if segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX {
+            shard.counters.segments_reclaimed += 1;
+            shard.log.release(victim);
+            return Ok(true);
+        }
+        drop(shard);
+        let ended = self.reclaim_segment(number, victim, segment, now);
+        let mut shard = self.shards[number].lock();
+        match ended {
+            Ok(true) => {
+                shard.counters.segments_reclaimed += 1;
+                if segment.stream == Stream::Hot as u8 {
+                    learn_lifespan(&mut shard, &segment);
+                }
+                shard.log.release(victim);
+                Ok(true)
+            }
+            Ok(false) => {
+                shard.log.segments[victim as usize].state = SegmentState::Damaged;
+                Ok(true)
+            }
+            Err(error) => {
+                shard.log.segments[victim as usize].state = SegmentState::Sealed;
+                Err(error)
+            }
+        }
+    }
+
+    fn begin_reclaim(&self, shard: &mut Shard) -> Option<u32> {
+        let victim = if self.evicts() {
+            choose_oldest(&shard.log.segments)
+        } else {
+            let start = shard.victim_cursor;
+            let window = (start, VICTIM_WINDOW);
+            let bytes = shard.log.shape.segment_bytes;
+            shard.victim_cursor = (start + VICTIM_WINDOW) % shard.log.segments.len().max(1);
+            choose_victim(&shard.log.segments, bytes, shard.sequence, window)
+        }?;
+        shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
+        Some(victim)
+    }
+
+    /// Decides every record of the victim; false if some could neither be copied nor dropped.
+    fn reclaim_segment(
+        &self,
+        number: usize,
+        victim: u32,
+        segment: Segment,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let shape = self.shards[number].lock().log.shape;
+        let memory = self.segment_memory.lock().pop();
+        let mut bytes =
+            memory.unwrap_or_else(|| IoBuffer::aligned(shape.segment_bytes as usize));
+        self.read_segment(number, victim, &mut bytes)?;
+        let header = SegmentHeader::decode(&bytes);
+        let footer = Trailer::decode_end(&bytes)
+            .filter(|t| t.sequence == segment.sequence)
+            .and_then(|t| decode_footer(&t, &bytes));
+        let whole = header.is_some_and(|h| h.sequence == segment.sequence);
+        let Some(footer) = footer.filter(|_| whole) else { return Ok(false) };
+        let mut kept = true;
+        for batch in footer.chunks(BATCH) {
+            let mut shard = self.shards[number].lock();
+            for entry in batch {
+                let at = entry.offset as usize;
+                let record = bytes.get(at..at + entry.record_bytes as usize).unwrap_or_default();
+                kept &= shard.reclaim_record((victim, &segment), entry, record, now)?;
+            }
+        }
+        self.segment_memory.lock().push(bytes);
+        Ok(kept)
+    }
+
+    /// Reads a sealed segment, from memory if it is there.
+    fn read_segment(&self, number: usize, segment: u32, out: &mut IoBuffer) -> Result<()> {
+        let shard = self.shards[number].lock();
+        let start = shard.log.shape.address(segment, 0);
+        if let Some(memory) = shard.log.in_memory(start) {
+            out.copy_from_slice(memory);
+            return Ok(());
+        }
+        let offset = shard.log.shape.offset_of(segment);
+        drop(shard);
+        Ok(self.device.read_at(offset, out)?)
+    }
+
+    /// Settles the notes on a segment and drops what ended in it, by its footer alone.
+    fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<()> {
+        let (shape, state) = {
+            let shard = self.shards[number].lock();
+            (shard.log.shape, shard.log.segments[segment as usize])
+        };
+        let offset = shape.offset_of(segment);
+        let footer = read_footer(self, offset, shape.segment_bytes, state.sequence)?;
+        let mut shard = self.shards[number].lock();
+        let current = shard.log.segments[segment as usize];
+        if current.sequence != state.sequence || current.state != SegmentState::Sealed {
+            return Ok(());
+        }
+        let Some(footer) = footer else {
+            shard.log.segments[segment as usize].state = SegmentState::Damaged;
+            return Ok(());
+        };
+        let mut next_end = u32::MAX;
+        for entry in &footer {
+            shard.settle(segment, entry)?;
+            if entry.ends_seconds == 0 {
+                continue;
+            }
+            if u64::from(entry.ends_seconds) * 1000 <= now.0 {
+                let place = place_of(&shard, segment, entry);
+                shard.expire(entry.hash, place, (entry.space, entry.partition));
+            } else {
+                next_end = next_end.min(entry.ends_seconds);
+            }
+        }
+        shard.log.segments[segment as usize].next_end = next_end;
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// Decides one record of a victim; false if it is live and damaged.
+    fn reclaim_record(
+        &mut self,
+        (victim, segment): (u32, &Segment),
+        entry: &FooterEntry,
+        record: &[u8],
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.settle(victim, entry)?;
+        let place = place_of(self, victim, entry);
+        let fate = match entry.flags.kind {
+            RecordKind::Value | RecordKind::Manifest => {
+                self.entry_fate((victim, segment), entry, place, now)
+            }
+            RecordKind::Tombstone => self.tombstone_fate(victim, record),
+            RecordKind::Piece => {
+                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
+                let live = self.large.holds(version, number, place.address);
+                if live { Fate::Copy } else { Fate::Dead }
+            }
+            RecordKind::Padding => Fate::Dead,
+        };
+        match fate {
+            Fate::Dead => Ok(true),
+            Fate::Copy => self.copy_forward(segment, entry, place, record),
+            Fate::Entomb => self.entomb(entry, record),
+        }
+    }
+
+    fn entry_fate(
+        &mut self,
+        (victim, segment): (u32, &Segment),
+        entry: &FooterEntry,
+        place: Place,
+        now: Timestamp,
+    ) -> Fate {
+        let live = self.index.contains(index_hash(entry.hash), place.address);
+        if segment.sequence < self.floor_of(entry.space, entry.partition) {
+            if live {
+                self.index.remove(index_hash(entry.hash), place.address);
+                self.forget(place);
+            }
+            return Fate::Dead;
+        }
+        if entry.ends_seconds != 0 && u64::from(entry.ends_seconds) * 1000 <= now.0 {
+            if live {
+                self.expire(entry.hash, place, (entry.space, entry.partition));
+            }
+            let older = entry.flags.follows && self.log.oldest_dead(victim).is_some();
+            return if older { Fate::Entomb } else { Fate::Dead };
+        }
+        if !live {
+            return Fate::Dead;
+        }
+        if self.limits.reclaim == crate::options::Reclaim::Evict
+            && !entry.flags.pinned
+            && !self.index.take_referenced(index_hash(entry.hash), place.address)
+        {
+            self.index.remove(index_hash(entry.hash), place.address);
+            self.forget(place);
+            self.count(entry.space, entry.partition, -1);
+            self.counters.evicted += 1;
+            return Fate::Dead;
+        }
+        Fate::Copy
+    }
+
+    fn tombstone_fate(&self, victim: u32, record: &[u8]) -> Fate {
+        let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
+        let birth = header.version;
+        let needed = self.log.oldest_dead(victim).is_some_and(|oldest| oldest < birth);
+        if needed && !cfg!(planted = "tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
+    }
+
+    fn copy_forward(
+        &mut self,
+        segment: &Segment,
+        entry: &FooterEntry,
+        place: Place,
+        record: &[u8],
+    ) -> Result<bool> {
+        let Some(header) = whole_header(entry, record) else { return Ok(false) };
+        let age = self.sequence.saturating_sub(segment.age) as f64;
+        let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
+        let stream = match (self.limits.reclaim, young) {
+            (crate::options::Reclaim::Evict, _) => Stream::Cold,
+            (_, true) => Stream::ReclaimedYoung,
+            (_, false) => Stream::ReclaimedOld,
+        };
+        let payload = (&record[RECORD_HEADER_BYTES..], &[][..]);
+        let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
+        let address = self.log.append(append)?;
+        let copy = Place { address, size: place.size };
+        self.counters.moved_bytes += u64::from(entry.aligned_bytes());
+        match entry.flags.kind {
+            RecordKind::Piece => {
+                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
+                self.large.move_piece(version, number, address);
+            }
+            RecordKind::Value | RecordKind::Manifest => {
+                self.index.replace(index_hash(entry.hash), place.address, copy);
+                self.large.move_manifest(place.address, address);
+            }
+            RecordKind::Tombstone | RecordKind::Padding => {}
+        }
+        self.log.change_live(place.address, -(place.size.bytes() as i64));
+        Ok(true)
+    }
+
+    /// Leaves a tombstone in place of an expired record.
+    fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Result<bool> {
+        let Some(header) = whole_header(entry, record) else { return Ok(true) };
+        let payload = self.payloads.clone();
+        let mut scratch = Vec::new();
+        let wanted = (header.generation, None);
+        let Ok(found) = payload.open(self.log.shape.shard, record, wanted, &mut scratch) else {
+            return Ok(true);
+        };
+        let tombstone = RecordHeader {
+            version: self.log.next_sequence(),
+            expiry_ms: 0,
+            idle_seconds: 0,
+            raw_bytes: 0,
+            flags: Flags::of(RecordKind::Tombstone),
+            ..header
+        };
+        let stream = (Stream::ReclaimedYoung, self.sequence);
+        self.append_record(tombstone, (found.key, &[]), entry.hash, stream)?;
+        Ok(true)
+    }
+
+    /// Settles the note on a record, if there is one.
+    fn settle(&mut self, segment: u32, entry: &FooterEntry) -> Result<()> {
+        if self.notes.len() == 0 || entry.space == PIECE_SPACE {
+            return Ok(());
+        }
+        let place = place_of(self, segment, entry);
+        let Some(note) = self.notes.take(entry.hash, place.address) else { return Ok(()) };
+        let notes = &mut self.log.segments[segment as usize].notes;
+        *notes = notes.saturating_sub(1);
+        self.counters.notes_settled += 1;
+        if note.by == entry.hash {
+            return Ok(());
+        }
+        self.counters.collisions_put += 1;
+        if self.superseded(entry)? {
+            return Ok(());
+        }
+        self.index.insert(index_hash(entry.hash), place);
+        self.log.change_live(place.address, place.size.bytes() as i64);
+        self.count(note.owner.0, note.owner.1, 1);
+        Ok(())
+    }
+
+    /// Whether the index holds a later record of the key of `entry`. Reads under the lock; it
+    /// happens once in tens of thousands of overwrites.
+    fn superseded(&mut self, entry: &FooterEntry) -> Result<bool> {
+        let mut found = crate::index::Candidates::default();
+        self.index.candidates(index_hash(entry.hash), &mut found);
+        for place in found.iter() {
+            let (segment, offset) = self.log.shape.split(place.address);
+            let known = match self.log.open_entry(segment, offset) {
+                Some(known) => Some(known),
+                None => {
+                    let bytes = self.log.shape.segment_bytes;
+                    let base = self.log.shape.offset_of(segment);
+                    let sequence = self.segment_sequence(place.address);
+                    let memory = self.log.in_memory(self.log.shape.address(segment, 0));
+                    let footer = match memory {
+                        Some(memory) => footer_of(memory, sequence),
+                        None => read_footer_of(&*self.log.device, base, bytes, sequence)?,
+                    };
+                    footer.and_then(|f| f.into_iter().find(|e| e.offset == offset))
+                }
+            };
+            if known.is_some_and(|k| k.hash == entry.hash && k.sequence >= entry.sequence) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The footer of a sealed segment on the device; `None` if it does not verify.
+pub(crate) fn read_footer(
+    inner: &Inner,
+    offset: u64,
+    segment_bytes: u32,
+    sequence: u64,
+) -> Result<Option<Vec<FooterEntry>>> {
+    read_footer_of(&*inner.device, offset, segment_bytes, sequence)
+}
+
+pub(crate) fn read_footer_of(
+    device: &dyn entresol_device::Device,
+    offset: u64,
+    segment_bytes: u32,
+    sequence: u64,
+) -> Result<Option<Vec<FooterEntry>>> {
+    let mut length = FOOTER_READ_BYTES.min(segment_bytes as usize);
+    loop {
+        let mut bytes = IoBuffer::aligned(length);
+        device.read_at(offset + u64::from(segment_bytes) - length as u64, &mut bytes)?;
+        let Some(trailer) = Trailer::decode_end(&bytes).filter(|t| t.sequence == sequence) else {
+            return Ok(None);
+        };
+        let needed = trailer.region_bytes().next_multiple_of(4096);
+        if needed > segment_bytes as usize {
+            return Ok(None);
+        }
+        if needed <= length {
+            return Ok(decode_footer(&trailer, &bytes));
+        }
+        length = needed;
+    }
+}
+
+fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
+    let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == sequence)?;
+    decode_footer(&trailer, bytes)
+}
+
+/// The header of `record` if all of it verifies.
+fn whole_header(entry: &FooterEntry, record: &[u8]) -> Option<RecordHeader> {
+    let header = RecordHeader::decode(record)?;
+    let payload = record.get(RECORD_HEADER_BYTES..header.record_bytes())?;
+    let whole = header.sequence == entry.sequence
+        && header.record_bytes() == entry.record_bytes as usize
+        && crc32c::crc32c(payload) == header.payload_crc;
+    whole.then_some(header)
+}
+
+fn place_of(shard: &Shard, segment: u32, entry: &FooterEntry) -> Place {
+    Place {
+        address: shard.log.shape.address(segment, entry.offset),
+        size: SizeCode::covering(u64::from(entry.record_bytes)),
+    }
+}
+
+/// Notes a shard keeps before it settles some: a thirty-second of its entries.
+fn notes_budget(shard: &Shard) -> u64 {
+    (shard.index.len() / 32).max(4096)
+}
+
+fn most_noted(segments: &[Segment]) -> Option<u32> {
+    let sealed = segments.iter().enumerate().filter(|(_, s)| s.state == SegmentState::Sealed);
+    sealed.filter(|(_, s)| s.notes > 0).max_by_key(|(_, s)| s.notes).map(|(n, _)| n as u32)
+}
+
+fn learn_lifespan(shard: &mut Shard, segment: &Segment) {
+    let age = shard.sequence.saturating_sub(segment.age) as f64;
+    shard.lifespan = if shard.lifespan == f64::INFINITY || shard.lifespan == 0.0 {
+        age
+    } else {
+        shard.lifespan * 0.9 + age * 0.1
+    };
+}
+

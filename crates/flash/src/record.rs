@@ -1,0 +1,252 @@
+//! One record: how a key and a value become bytes, and how bytes become an entry again.
+//!
+//! Payload = key, then the stored value: compressed if that makes it smaller, then, if the store is
+//! encrypted, both sealed with AES-256-GCM (nonce: the record's sequence and shard, never used twice
+//! under a key; 16 bytes of tag behind the value).
+//!
+//! A record is returned only if header checksum, generation, key and payload checksum all hold.
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Codec, RECORD_HEADER_BYTES, RecordHeader};
+use crate::options::{Compression, EncryptionKey};
+use crate::types::{Expiry, Key, Pinning, SpaceId, Timestamp};
+
+/// Bytes that encryption adds to a value.
+pub(crate) const TAG_BYTES: usize = 16;
+/// Values shorter than this are not worth compressing.
+const COMPRESS_BYTES_MIN: usize = 64;
+
+/// The hash that places a key: 128 bits of xxh3 over space and key under the store's seed. The
+/// upper half goes to the index, the lower chooses the shard; all of it stands in footers.
+pub(crate) fn hash_key(seed: u64, key: Key<'_>) -> u128 {
+    let salt = u64::from(key.space.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    xxh3_128_with_seed(key.bytes, seed ^ salt)
+}
+
+/// A record's bytes, taken apart and found whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub header: RecordHeader,
+    pub key: &'a [u8],
+    /// Decrypted and decompressed.
+    pub value: &'a [u8],
+}
+
+impl Record<'_> {
+    pub(crate) fn expiry(&self) -> Expiry {
+        expiry_of(&self.header)
+    }
+
+    pub(crate) fn pinning(&self) -> Pinning {
+        if self.header.flags.pinned { Pinning::Pinned } else { Pinning::Evictable }
+    }
+}
+
+pub(crate) fn expiry_of(header: &RecordHeader) -> Expiry {
+    Expiry {
+        at: (header.expiry_ms != 0).then_some(Timestamp(header.expiry_ms)),
+        idle_seconds: std::num::NonZeroU32::new(header.idle_seconds),
+    }
+}
+
+/// Why bytes are not the record that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// Not a record of that segment's generation.
+    Foreign,
+    /// A whole record of another key.
+    OtherKey,
+    /// The right header with damaged contents.
+    Damaged,
+}
+
+/// Encodes and decodes payloads. One per store; thread-safe.
+pub(crate) struct Payloads {
+    compression: Compression,
+    cipher: Option<LessSafeKey>,
+}
+
+impl std::fmt::Debug for Payloads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Payloads").field("compression", &self.compression).finish_non_exhaustive()
+    }
+}
+
+impl Payloads {
+    pub(crate) fn new(compression: Compression, key: Option<&EncryptionKey>) -> Result<Payloads> {
+        let cipher = match key {
+            None => None,
+            Some(key) => Some(LessSafeKey::new(
+                UnboundKey::new(&AES_256_GCM, &key.0)
+                    .map_err(|_| Error::new(ErrorKind::WrongKey, "the key is not 32 bytes"))?,
+            )),
+        };
+        Ok(Payloads { compression, cipher })
+    }
+
+    /// A number that tells one key from another; 0 without encryption.
+    pub(crate) fn key_check(&self) -> u64 {
+        let Some(cipher) = &self.cipher else { return 0 };
+        let mut block = *b"entresol key check block 1234567";
+        let nonce = Nonce::assume_unique_for_key([0xff; NONCE_LEN]);
+        match cipher.seal_in_place_separate_tag(nonce, Aad::empty(), &mut block) {
+            Ok(tag) => crate::format::u64_at(tag.as_ref(), 0).unwrap_or(1) | 1,
+            Err(_) => 1,
+        }
+    }
+
+    pub(crate) fn encrypts(&self) -> bool {
+        self.cipher.is_some()
+    }
+
+    /// Compresses `value` into `scratch` where that makes it smaller.
+    pub(crate) fn compress<'a>(&self, value: &'a [u8], scratch: &'a mut Vec<u8>) -> (Codec, &'a [u8]) {
+        if value.len() < COMPRESS_BYTES_MIN {
+            return (Codec::Plain, value);
+        }
+        let codec = match self.compression {
+            Compression::None => return (Codec::Plain, value),
+            Compression::Lz4 => {
+                scratch.resize(lz4_flex::block::get_maximum_output_size(value.len()), 0);
+                match lz4_flex::block::compress_into(value, scratch) {
+                    Ok(bytes) => scratch.truncate(bytes),
+                    Err(_) => return (Codec::Plain, value),
+                }
+                Codec::Lz4
+            }
+            Compression::Zstd => match zstd::bulk::compress(value, 1) {
+                Ok(bytes) => {
+                    *scratch = bytes;
+                    Codec::Zstd
+                }
+                Err(_) => return (Codec::Plain, value),
+            },
+        };
+        if scratch.len() < value.len() { (codec, scratch) } else { (Codec::Plain, value) }
+    }
+
+    /// Seals key and stored value in place: `payload` becomes ciphertext and tag.
+    pub(crate) fn encrypt(&self, shard: u16, sequence: u64, payload: &mut Vec<u8>) -> Result<()> {
+        let Some(cipher) = &self.cipher else { return Ok(()) };
+        cipher
+            .seal_in_place_append_tag(nonce(shard, sequence), Aad::empty(), payload)
+            .map_err(|_| Error::new(ErrorKind::InvalidInput, "the value is too long to encrypt"))
+    }
+
+    /// Takes apart the record at the start of `bytes` if it is of `generation` and, where `key` is
+    /// given, of that key. Borrows from `bytes` where it can, else from `scratch`.
+    pub(crate) fn open<'a>(
+        &self,
+        shard: u16,
+        bytes: &'a [u8],
+        wanted: (u32, Option<Key<'_>>),
+        scratch: &'a mut Vec<u8>,
+    ) -> std::result::Result<Record<'a>, Mismatch> {
+        let (generation, key) = wanted;
+        let header = RecordHeader::decode(bytes).ok_or(Mismatch::Foreign)?;
+        if header.generation != generation && !cfg!(planted = "generation-not-compared") {
+            return Err(Mismatch::Foreign);
+        }
+        let payload = bytes.get(RECORD_HEADER_BYTES..header.record_bytes());
+        let payload = payload.ok_or(Mismatch::Damaged)?;
+        let (found, value) = payload.split_at(header.key_bytes as usize);
+        let plain = !header.flags.encrypted && header.flags.codec == Codec::Plain;
+        if !header.flags.encrypted
+            && key.is_some_and(|k| k.bytes != found || k.space != header.space)
+        {
+            return Err(Mismatch::OtherKey);
+        }
+        if crc32c::crc32c(payload) != header.payload_crc && !cfg!(planted = "checksum-not-verified") {
+            return Err(Mismatch::Damaged);
+        }
+        if plain {
+            return Ok(Record { header, key: found, value });
+        }
+        self.unpack(shard, header, payload, scratch)?;
+        let (found, value) = scratch.split_at(header.key_bytes as usize);
+        if key.is_some_and(|k| k.bytes != found || k.space != header.space) {
+            return Err(Mismatch::OtherKey);
+        }
+        Ok(Record { header, key: found, value })
+    }
+
+    /// Whether the record at the start of `bytes` is of the generation and key wanted. The payload's
+    /// checksum is not looked at.
+    pub(crate) fn is_of(
+        &self,
+        shard: u16,
+        bytes: &[u8],
+        wanted: (u32, Option<Key<'_>>),
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        if self.encrypts() {
+            return self.open(shard, bytes, wanted, scratch).is_ok();
+        }
+        let Some(header) = RecordHeader::decode(bytes) else { return false };
+        let end = RECORD_HEADER_BYTES + header.key_bytes as usize;
+        header.generation == wanted.0
+            && wanted.1.is_none_or(|key| {
+                header.space == key.space && bytes.get(RECORD_HEADER_BYTES..end) == Some(key.bytes)
+            })
+    }
+
+    /// Decrypts and decompresses `payload` into `scratch`: key, then value.
+    fn unpack(
+        &self,
+        shard: u16,
+        header: RecordHeader,
+        payload: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> std::result::Result<(), Mismatch> {
+        scratch.clear();
+        scratch.extend_from_slice(payload);
+        if header.flags.encrypted {
+            let cipher = self.cipher.as_ref().ok_or(Mismatch::Damaged)?;
+            cipher
+                .open_in_place(nonce(shard, header.sequence), Aad::empty(), scratch)
+                .map_err(|_| Mismatch::Damaged)?;
+            scratch.truncate(scratch.len().saturating_sub(TAG_BYTES));
+        }
+        let key_bytes = header.key_bytes as usize;
+        let packed = scratch.get(key_bytes..).ok_or(Mismatch::Damaged)?;
+        let raw_bytes = header.raw_bytes as usize;
+        if raw_bytes > crate::types::VALUE_BYTES_MAX {
+            return Err(Mismatch::Damaged);
+        }
+        let value = match header.flags.codec {
+            Codec::Plain => return Ok(()),
+            Codec::Lz4 => lz4_flex::block::decompress(packed, raw_bytes).ok(),
+            Codec::Zstd => zstd::bulk::decompress(packed, raw_bytes).ok(),
+        };
+        let value = value.ok_or(Mismatch::Damaged)?;
+        scratch.truncate(key_bytes);
+        scratch.extend_from_slice(&value);
+        Ok(())
+    }
+}
+
+/// The key of a piece: which value it belongs to, and its number.
+pub(crate) fn piece_key(version: u64, number: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&version.to_le_bytes());
+    key[8..].copy_from_slice(&number.to_le_bytes());
+    key
+}
+
+/// What a footer says in place of a key's hash for a piece.
+pub(crate) fn piece_hash(version: u64, number: u32) -> u128 {
+    u128::from(version) << 32 | u128::from(number)
+}
+
+/// The space of pieces; callers cannot use it.
+pub(crate) const PIECE_SPACE: SpaceId = SpaceId(u16::MAX);
+
+fn nonce(shard: u16, sequence: u64) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    bytes[..8].copy_from_slice(&sequence.to_le_bytes());
+    bytes[8..10].copy_from_slice(&shard.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}

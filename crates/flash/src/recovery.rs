@@ -1,0 +1,370 @@
+//! Opening a store: superblock, then the checkpoint of a clean stop, or, after a crash, what the
+//! segments themselves say.
+//!
+//! After a crash, per shard: 1. headers and footers of all segments; 2. segments without a whole
+//! footer are scanned record by record (from the write buffers that outlived the process, where they
+//! did) and sealed; 3. segments not proven durable before a power loss have every record checked;
+//! 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
+//!
+//! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere and
+//! run again; memory beyond the index is bounded by `PASS_BYTES` a shard.
+
+mod entries;
+mod scan;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
+use parking_lot::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{RECORD_ALIGNMENT, SUPERBLOCK_BYTES, Superblock};
+use crate::index::Index;
+use crate::log::{Log, Shape};
+use crate::options::{OpenMode, StoreOptions};
+use crate::record::Payloads;
+use crate::shard::{Limits, Shard};
+use crate::store::{Inner, SessionCounters, write_superblock};
+use crate::types::{Durability, Timestamp};
+
+/// Segments below this many a shard make no store.
+const SEGMENTS_MIN: u32 = 16;
+
+/// Opens or makes the store on `device`.
+pub(crate) fn open(
+    device: Arc<dyn Device>,
+    mut options: StoreOptions,
+    now: Timestamp,
+) -> Result<Inner> {
+    check_options(&options)?;
+    let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
+    let found = if options.mode == OpenMode::Reformat { None } else { read_superblock(&*device)? };
+    let made = found.is_none();
+    let mut superblock = match found {
+        Some(superblock) => superblock,
+        None if options.mode == OpenMode::ReadOnly => {
+            let detail = format!("{} holds no store to open for reading", device.name());
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+        None => new_superblock(&*device, &options, &payloads, now)?,
+    };
+    check_superblock(&superblock, &*device, &payloads)?;
+    options.segment_bytes = superblock.segment_bytes;
+    options.shards = superblock.shards;
+    if made {
+        erase_segments(&*device, &superblock)?;
+        // Both copies, so that an older store's copy cannot come back.
+        write_superblock(&*device, &mut superblock)?;
+        write_superblock(&*device, &mut superblock)?;
+    }
+    let buffer_path = buffer_path(&options, superblock.store);
+    let images = match &buffer_path {
+        Some(path) if !made => surviving_images(path, &superblock),
+        _ => HashMap::new(),
+    };
+    let sequences = Arc::new(AtomicU64::new(1));
+    let memory = buffer_memory(&options, buffer_path.as_deref())?;
+    let same_boot = options.boot != 0 && superblock.boot == options.boot;
+    let mut shards = Vec::new();
+    for (number, buffers) in memory.into_iter().enumerate() {
+        let shape = shape_of(&superblock, number as u16, &*device, &options);
+        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&sequences))?;
+        let index = new_index(&shape, &options)?;
+        let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
+        shard.floors = superblock.floors.clone();
+        shard.hash_seed = superblock.hash_seed;
+        shards.push(shard);
+    }
+    let clean = superblock.checkpoint.len() == shards.len();
+    if clean {
+        for (shard, segments) in shards.iter_mut().zip(&superblock.checkpoint) {
+            crate::checkpoint::load(shard, segments)?;
+        }
+    } else if !made {
+        let context = scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
+        recover_shards(&mut shards, &images, context)?;
+    }
+    let highest = shards.iter().flat_map(|s| &s.log.segments).map(|s| s.sequence).max();
+    sequences.store(highest.unwrap_or(0) + 1, std::sync::atomic::Ordering::Relaxed);
+    for shard in &mut shards {
+        shard.log.collect_free();
+    }
+    if options.mode != OpenMode::ReadOnly {
+        superblock.checkpoint = Vec::new();
+        superblock.boot = options.boot;
+        write_superblock(&*device, &mut superblock)?;
+    }
+    Ok(Inner {
+        sector_bytes: u64::from(device.geometry().sector_bytes),
+        device,
+        shards: shards.into_iter().map(Mutex::new).collect(),
+        payloads,
+        hash_seed: superblock.hash_seed,
+        session_counters: SessionCounters::default(),
+        superblock: Mutex::new(superblock),
+        buffer_path,
+        last_sync_ms: AtomicU64::new(now.0),
+        closed: AtomicBool::new(false),
+        segment_memory: Mutex::new(Vec::new()),
+        options,
+    })
+}
+
+/// Recovers every shard, at the same time where the caller's `parallel` allows.
+fn recover_shards(
+    shards: &mut [Shard],
+    images: &HashMap<(u16, u32), IoBuffer>,
+    context: scan::Context,
+) -> Result<()> {
+    for shard in shards {
+        entries::recover(shard, images, context)?;
+    }
+    Ok(())
+}
+
+/// The newer of the two copies that verify. `None` if the device is blank.
+pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
+    let mut newest: Option<Superblock> = None;
+    let mut claimed = None;
+    for copy in 0..2 {
+        let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
+        device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer)?;
+        claimed = claimed.or(Superblock::claimed_version(&buffer));
+        if let Some(found) = Superblock::decode(&buffer)
+            && newest.as_ref().is_none_or(|n| found.generation > n.generation)
+        {
+            newest = Some(found);
+        }
+    }
+    match (newest, claimed) {
+        (Some(superblock), _) => Ok(Some(superblock)),
+        (None, None) => Ok(None),
+        (None, Some(version)) if version != crate::format::FORMAT_VERSION => Err(Error::new(
+            ErrorKind::Incompatible,
+            format!(
+                "{} holds a store of format version {version}; this program reads version {}",
+                device.name(),
+                crate::format::FORMAT_VERSION
+            ),
+        )),
+        (None, Some(_)) => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!(
+                "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; restore \
+                 the device from a copy, or make a new store over it by reformatting",
+                device.name()
+            ),
+        )),
+    }
+}
+
+fn new_superblock(
+    device: &dyn Device,
+    options: &StoreOptions,
+    payloads: &Payloads,
+    now: Timestamp,
+) -> Result<Superblock> {
+    let capacity = device.geometry().capacity_bytes;
+    let base = base_offset(options.segment_bytes);
+    let segments = capacity.saturating_sub(base) / u64::from(options.segment_bytes);
+    let per_shard = segments / u64::from(options.shards);
+    let per_shard = u32::try_from(per_shard).unwrap_or(u32::MAX);
+    let seed = xxhash_rust::xxh3::xxh3_128_with_seed(
+        format!("{} {}", device.name(), capacity).as_bytes(),
+        now.0 ^ options.seed,
+    );
+    let superblock = Superblock {
+        generation: 0,
+        store: (seed >> 64) as u64,
+        hash_seed: seed as u64,
+        segment_bytes: options.segment_bytes,
+        shards: options.shards,
+        segments_per_shard: per_shard,
+        boot: options.boot,
+        key_check: payloads.key_check(),
+        floors: Vec::new(),
+        checkpoint: Vec::new(),
+    };
+    if per_shard < SEGMENTS_MIN {
+        let needed = base
+            + u64::from(SEGMENTS_MIN) * u64::from(options.shards) * u64::from(options.segment_bytes);
+        let detail = format!(
+            "{} has {capacity} bytes; {} shards with segments of {} bytes need at least {needed}",
+            device.name(),
+            options.shards,
+            options.segment_bytes
+        );
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(superblock)
+}
+
+/// Where segments start: behind both superblock copies.
+fn base_offset(segment_bytes: u32) -> u64 {
+    u64::from(segment_bytes).max(2 * SUPERBLOCK_BYTES as u64)
+}
+
+fn check_options(options: &StoreOptions) -> Result<()> {
+    let fail = |detail: String| Err(Error::new(ErrorKind::InvalidInput, detail));
+    if !(1..=64).contains(&options.shards) {
+        return fail(format!("{} shards; 1 to 64 expected", options.shards));
+    }
+    let bytes = options.segment_bytes;
+    if !bytes.is_power_of_two() || !((64 << 10)..=(8 << 20)).contains(&bytes) {
+        let detail = format!(
+            "segments of {bytes} bytes; a power of two from 65536 to 8388608 expected"
+        );
+        return fail(detail);
+    }
+    if options.buffers_per_shard < 6 {
+        return fail(format!("{} buffers a shard; at least 6 expected", options.buffers_per_shard));
+    }
+    Ok(())
+}
+
+fn check_superblock(superblock: &Superblock, device: &dyn Device, payloads: &Payloads) -> Result<()> {
+    if superblock.key_check != payloads.key_check() {
+        let detail = match (superblock.key_check, payloads.key_check()) {
+            (0, _) => "the store is not encrypted, but a key was given; open it without the key",
+            (_, 0) => "the store is encrypted; give the file with its key",
+            _ => "the store was made with another encryption key; give that key's file",
+        };
+        return Err(Error::new(ErrorKind::WrongKey, format!("{}: {detail}", device.name())));
+    }
+    let needed = base_offset(superblock.segment_bytes)
+        + u64::from(superblock.segments_per_shard)
+            * u64::from(superblock.shards)
+            * u64::from(superblock.segment_bytes);
+    let capacity = device.geometry().capacity_bytes;
+    let plausible = superblock.segment_bytes.is_power_of_two()
+        && (1..=64).contains(&superblock.shards)
+        && superblock.segments_per_shard >= SEGMENTS_MIN;
+    if !plausible || needed > capacity {
+        let detail = format!(
+            "{} has {capacity} bytes, but its store was made for {needed}; use the whole device it \
+             was made on",
+            device.name()
+        );
+        return Err(Error::new(ErrorKind::Incompatible, detail));
+    }
+    Ok(())
+}
+
+fn shape_of(
+    superblock: &Superblock,
+    shard: u16,
+    device: &dyn Device,
+    options: &StoreOptions,
+) -> Shape {
+    Shape {
+        store: superblock.store,
+        shard,
+        shards: superblock.shards,
+        segment_bytes: superblock.segment_bytes,
+        segments: superblock.segments_per_shard,
+        base: base_offset(superblock.segment_bytes),
+        sync_unit: device.geometry().sync_unit_bytes,
+        durable_writes: options.durability == Durability::Synced,
+    }
+}
+
+fn new_index(shape: &Shape, options: &StoreOptions) -> Result<Index> {
+    let units = u64::from(shape.segments) * u64::from(shape.segment_bytes) / RECORD_ALIGNMENT as u64;
+    let address_bits = (64 - units.leading_zeros()).clamp(20, 36);
+    Index::new(address_bits, index_buckets_max(shape, options))
+}
+
+/// Buckets that the smallest records would need, or that the memory cap allows.
+pub(crate) fn index_buckets_max(shape: &Shape, options: &StoreOptions) -> u64 {
+    let units = u64::from(shape.segments) * u64::from(shape.segment_bytes) / 96;
+    let allowed = options.index_bytes_max / u64::from(shape.shards) / 64;
+    (units / 6 + 64).min(allowed.max(64))
+}
+
+fn limits(options: &StoreOptions) -> Limits {
+    Limits {
+        reclaim: options.reclaim,
+        index_bytes_max: options.index_bytes_max / u64::from(options.shards),
+        full_mark_percent: options.full_mark_percent,
+        slow_mark_percent: options.slow_mark_percent,
+    }
+}
+
+/// Clears the first and last blocks of every segment, so that nothing of a former store is found.
+fn erase_segments(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+    let block = device.geometry().sync_unit_bytes.max(4096) as usize;
+    let mut found = IoBuffer::aligned(block);
+    let zeros = IoBuffer::aligned(block);
+    let count = u64::from(superblock.segments_per_shard) * u64::from(superblock.shards);
+    let bytes = u64::from(superblock.segment_bytes);
+    for segment in 0..count {
+        let offset = base_offset(superblock.segment_bytes) + segment * bytes;
+        device.read_at(offset, &mut found)?;
+        if found.iter().any(|b| *b != 0) {
+            device.write_at(offset, &zeros)?;
+        }
+    }
+    device.sync()?;
+    Ok(())
+}
+
+fn buffer_path(options: &StoreOptions, store: u64) -> Option<PathBuf> {
+    let survives = matches!(options.durability, Durability::Process | Durability::Periodic(_))
+        || options.durability == Durability::Flushed;
+    let directory = options.buffer_directory.as_ref().filter(|_| survives)?;
+    (options.mode != OpenMode::ReadOnly)
+        .then(|| directory.join(format!("entresol-{store:016x}.buffers")))
+}
+
+fn buffer_memory(options: &StoreOptions, path: Option<&Path>) -> Result<Vec<Vec<WriteBuffer>>> {
+    let per_shard = usize::from(options.buffers_per_shard);
+    let count = per_shard * usize::from(options.shards);
+    let bytes = options.segment_bytes as usize;
+    let mut all = match path {
+        None => {
+            let made = (0..count).map(|_| WriteBuffer::anonymous(bytes));
+            made.collect::<entresol_device::Result<Vec<_>>>()?
+        }
+        Some(path) => {
+            let memory = SharedMemory::create(path, BUFFER_FILE_HEADER + count * bytes)?;
+            memory.buffers(BUFFER_FILE_HEADER, bytes, count)?.1
+        }
+    };
+    let mut shards = Vec::new();
+    for _ in 0..options.shards {
+        let rest = all.split_off(per_shard);
+        shards.push(std::mem::replace(&mut all, rest));
+    }
+    Ok(shards)
+}
+
+const BUFFER_FILE_HEADER: usize = 4096;
+
+/// Copies of the segments that stood in the former process's write buffers, by shard and segment.
+fn surviving_images(path: &Path, superblock: &Superblock) -> HashMap<(u16, u32), IoBuffer> {
+    let mut images = HashMap::new();
+    let Ok(memory) = SharedMemory::open(path) else { return images };
+    let bytes = superblock.segment_bytes as usize;
+    let count = (memory.len() - BUFFER_FILE_HEADER) / bytes;
+    let Ok((_, buffers)) = memory.buffers(BUFFER_FILE_HEADER, bytes, count) else { return images };
+    for buffer in buffers {
+        let Some(header) = crate::format::SegmentHeader::decode(buffer.bytes()) else { continue };
+        if header.store != superblock.store {
+            continue;
+        }
+        let key = (header.shard, header.segment);
+        let newer = images.get(&key).is_none_or(|present: &IoBuffer| {
+            crate::format::SegmentHeader::decode(present)
+                .is_none_or(|p| p.sequence < header.sequence)
+        });
+        if newer {
+            let mut image = IoBuffer::aligned(bytes);
+            image.copy_from_slice(buffer.bytes());
+            images.insert(key, image);
+        }
+    }
+    images
+}

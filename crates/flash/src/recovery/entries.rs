@@ -1,0 +1,396 @@
+//! From what the segments hold to the index: the newest record of each key.
+
+use std::collections::HashMap;
+
+use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
+
+use super::scan::{Context, Found, Scanner, parse, read_whole, seal_image};
+use crate::error::Result;
+use crate::format::{FooterEntry, RecordKind, SegmentHeader, Trailer, decode_footer};
+use crate::index::{Index, Place, SizeCode};
+use crate::large::Pieces;
+use crate::notes::index_hash;
+use crate::reclaim::read_footer_of;
+use crate::segment::{Segment, SegmentState};
+use crate::session::decode_manifest;
+use crate::shard::Shard;
+use crate::types::SpaceId;
+
+/// Memory for the records under comparison, bytes a shard; more records take more passes.
+const PASS_BYTES: u64 = 768 << 20;
+/// Read from a segment's end in the first request.
+const TAIL_BYTES: usize = 32 << 10;
+/// Read from a segment's start.
+const HEAD_BYTES: usize = 4096;
+/// Reads in flight.
+const DEPTH: usize = 64;
+/// Bits by which records are spread before they are sorted.
+const SPREAD_BITS: u32 = 10;
+/// Set apart from the sequences that a lost tail may have used.
+const SEQUENCE_GAP: u64 = 1 << 32;
+
+/// A record under comparison.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    hash: u128,
+    sequence: u64,
+    address: u64,
+    record_bytes: u32,
+    ends_seconds: u32,
+    space: SpaceId,
+    partition: u16,
+    kind: RecordKind,
+}
+
+/// Rebuilds a shard from its segments.
+pub(super) fn recover(
+    shard: &mut Shard,
+    images: &HashMap<(u16, u32), IoBuffer>,
+    context: Context,
+) -> Result<()> {
+    let found = survey(shard, images, context)?;
+    let mut records = 0u64;
+    let mut highest = 0;
+    for segment in &found {
+        records += u64::from(segment.count);
+        let entry = &mut shard.log.segments[segment.segment as usize];
+        *entry = Segment {
+            sequence: segment.header.sequence,
+            age: segment.age,
+            stream: segment.header.stream,
+            state: SegmentState::Sealed,
+            ..Segment::UNUSED
+        };
+    }
+    shard.index = fresh_index(shard, records)?;
+    let passes = (records * std::mem::size_of::<Claim>() as u64 / PASS_BYTES + 1).next_power_of_two();
+    let mut manifests = Vec::new();
+    let mut pieces: HashMap<u64, Vec<(u32, u64, u32)>> = HashMap::new();
+    for pass in 0..passes {
+        let mut spread: Vec<Vec<Claim>> = vec![Vec::new(); 1 << SPREAD_BITS];
+        let share = (records / passes) as usize / spread.len();
+        spread.iter_mut().for_each(|s| s.reserve(share + share / 8));
+        for_each_entry(shard, &found, &mut |shard, segment, entry| {
+            if pass == 0 {
+                highest = highest.max(entry.sequence);
+                tally(shard, segment, entry);
+            }
+            if entry.flags.kind == RecordKind::Piece {
+                if pass == 0 {
+                    let address = shard.log.shape.address(segment, entry.offset);
+                    let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
+                    let list = pieces.entry(version).or_default();
+                    list.push((number, address, entry.record_bytes));
+                }
+                return;
+            }
+            let top = index_hash(entry.hash);
+            if passes > 1 && top >> (64 - passes.trailing_zeros()) != pass {
+                return;
+            }
+            let shift = passes.trailing_zeros() + SPREAD_BITS;
+            let slot = (top >> (64 - shift)) as usize & ((1 << SPREAD_BITS) - 1);
+            spread[slot].push(claim(shard, segment, entry));
+        })?;
+        for claims in &mut spread {
+            settle_claims(shard, claims, context, &mut manifests);
+            *claims = Vec::new();
+        }
+    }
+    shard.sequence = highest + SEQUENCE_GAP;
+    adopt_pieces(shard, manifests, &mut pieces)
+}
+
+fn fresh_index(shard: &Shard, records: u64) -> Result<Index> {
+    let layout_bits = shard.index.address_bits();
+    Index::with_expected(layout_bits, shard.index.buckets_max(), records.min(1 << 20))
+}
+
+/// Counts a record into its segment.
+fn tally(shard: &mut Shard, segment: u32, entry: &FooterEntry) {
+    let counted = SizeCode::covering(u64::from(entry.record_bytes)).bytes() as u32;
+    let row = &mut shard.log.segments[segment as usize];
+    row.used_bytes += counted;
+    if entry.ends_seconds != 0 {
+        row.next_end = row.next_end.min(entry.ends_seconds);
+    }
+}
+
+fn claim(shard: &Shard, segment: u32, entry: &FooterEntry) -> Claim {
+    Claim {
+        hash: entry.hash,
+        sequence: entry.sequence,
+        address: shard.log.shape.address(segment, entry.offset),
+        record_bytes: entry.record_bytes,
+        ends_seconds: entry.ends_seconds,
+        space: entry.space,
+        partition: entry.partition,
+        kind: entry.flags.kind,
+    }
+}
+
+/// Indexes the newest claim of each key. Of equal ones (copies) the last in the log wins.
+fn settle_claims(
+    shard: &mut Shard,
+    claims: &mut [Claim],
+    context: Context,
+    manifests: &mut Vec<(Claim, Place)>,
+) {
+    claims.sort_unstable_by(|a, b| {
+        (a.hash, b.sequence, a.kind == RecordKind::Tombstone)
+            .cmp(&(b.hash, a.sequence, b.kind == RecordKind::Tombstone))
+    });
+    let mut last = None;
+    for claim in claims.iter() {
+        if last == Some(claim.hash) {
+            continue;
+        }
+        last = Some(claim.hash);
+        let ended = claim.ends_seconds != 0
+            && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
+        let dropped = shard.segment_sequence(claim.address)
+            < shard.floor_of(claim.space, claim.partition);
+        let size = SizeCode::covering(u64::from(claim.record_bytes));
+        if claim.kind == RecordKind::Tombstone {
+            shard.log.change_live(claim.address, size.bytes() as i64);
+        }
+        if claim.kind == RecordKind::Tombstone || ended || dropped {
+            continue;
+        }
+        let place = Place { address: claim.address, size };
+        shard.index.insert(index_hash(claim.hash), place);
+        shard.log.change_live(place.address, size.bytes() as i64);
+        shard.count(claim.space, claim.partition, 1);
+        if claim.kind == RecordKind::Manifest {
+            manifests.push((*claim, place));
+        }
+    }
+}
+
+/// Gives each large value its pieces. One with a piece missing never was whole: it is dropped.
+fn adopt_pieces(
+    shard: &mut Shard,
+    manifests: Vec<(Claim, Place)>,
+    pieces: &mut HashMap<u64, Vec<(u32, u64, u32)>>,
+) -> Result<()> {
+    for (claim, place) in manifests {
+        let (segment, offset) = shard.log.shape.split(place.address);
+        let start = u64::from(offset) / 4096 * 4096;
+        let mut bytes = IoBuffer::aligned(TAIL_BYTES * 8);
+        let room = u64::from(shard.log.shape.segment_bytes) - start;
+        let length = room.min(bytes.len() as u64) as usize;
+        let at = shard.log.shape.offset_of(segment) + start;
+        shard.log.device.read_at(at, &mut bytes[..length])?;
+        let record = &bytes[(u64::from(offset) - start) as usize..length];
+        let generation = shard.segment_sequence(place.address) as u32;
+        let mut scratch = Vec::new();
+        let number = shard.log.shape.shard;
+        let opened = shard.payloads.open(number, record, (generation, None), &mut scratch);
+        let Ok(record) = opened else { continue };
+        let version = record.header.version;
+        let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else { continue };
+        let mut list = pieces.remove(&version).unwrap_or_default();
+        // A piece that reclaim copied stands twice; the copy in the younger segment is kept.
+        list.sort_unstable_by_key(|(number, address, _)| {
+            (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
+        });
+        list.dedup_by_key(|(number, ..)| *number);
+        let whole = list.len() == count as usize;
+        if !whole {
+            shard.index.remove(index_hash(claim.hash), place.address);
+            shard.forget(place);
+            shard.count(claim.space, claim.partition, -1);
+            continue;
+        }
+        let places: Vec<(u64, u32)> = list.iter().map(|(_, a, b)| (*a, *b)).collect();
+        for (address, bytes) in &places {
+            let size = SizeCode::covering(u64::from(*bytes));
+            shard.log.change_live(*address, size.bytes() as i64);
+        }
+        shard.large.insert(place.address, version, Pieces { stored_bytes, places });
+    }
+    Ok(())
+}
+
+/// Looks at every segment: which are in use, and what those without a footer hold.
+fn survey(
+    shard: &mut Shard,
+    images: &HashMap<(u16, u32), IoBuffer>,
+    context: Context,
+) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut unsealed = Vec::new();
+    let mut kept_bytes = 0;
+    read_ends(shard, &mut |segment, head, tail| {
+        let Some(header) = SegmentHeader::decode(head) else { return };
+        let trailer = Trailer::decode_end(tail).filter(|t| t.sequence == header.sequence);
+        match trailer {
+            None => unsealed.push((segment, header)),
+            Some(trailer) => {
+                kept_bytes += u64::from(trailer.entries) * std::mem::size_of::<FooterEntry>() as u64;
+                let keep = kept_bytes < PASS_BYTES;
+                found.push(Found {
+                    segment,
+                    header,
+                    age: trailer.age,
+                    entries: if keep { decode_footer(&trailer, tail) } else { None },
+                    count: trailer.entries,
+                });
+            }
+        }
+    })?;
+    let shape = shard.log.shape;
+    found.retain(|f| f.header.store == shape.store && f.header.shard == shape.shard);
+    unsealed.retain(|(_, h)| h.store == shape.store && h.shard == shape.shard);
+    let proven = found.iter().map(|f| f.header.proven_below);
+    let proven = proven.chain(unsealed.iter().map(|(_, h)| h.proven_below)).max().unwrap_or(0);
+    let seed_holder = shard.payloads.clone();
+    let scanner =
+        Scanner { payloads: &seed_holder, hash_seed: shard.hash_seed, shard: shape.shard };
+    for segment in &mut found {
+        let unproven = segment.header.sequence >= proven && !context.same_boot;
+        if unproven {
+            let bytes = read_whole(shard, segment.segment)?;
+            let footer = match parse(&bytes, shape.store, shape.shard) {
+                Some((_, Some((_, footer)))) => scanner.checked(&bytes, &segment.header, footer),
+                _ => scanner.scan(&bytes, &segment.header),
+            };
+            segment.count = footer.len() as u32;
+            segment.entries = Some(footer);
+        }
+    }
+    for (segment, header) in unsealed {
+        if images.contains_key(&(shape.shard, segment)) {
+            continue;
+        }
+        let mut bytes = read_whole(shard, segment)?;
+        let entries = scanner.scan(&bytes, &header);
+        found.push(sealed(shard, segment, (header, entries), &mut bytes, context)?);
+    }
+    adopt_images(shard, images, &mut found, (&scanner, context))?;
+    found.retain(|f| f.count > 0);
+    Ok(found)
+}
+
+/// Segments whose newest bytes stood in write buffers that outlived the process.
+fn adopt_images(
+    shard: &Shard,
+    images: &HashMap<(u16, u32), IoBuffer>,
+    found: &mut Vec<Found>,
+    (scanner, context): (&Scanner<'_>, Context),
+) -> Result<()> {
+    let shape = shard.log.shape;
+    for ((_, segment), image) in images.iter().filter(|((s, _), _)| *s == shape.shard) {
+        let Some((header, footer)) = parse(image, shape.store, shape.shard) else { continue };
+        if *segment >= shape.segments {
+            continue;
+        }
+        let present = found.iter().position(|f| f.segment == *segment);
+        if let Some(at) = present {
+            if found[at].header.sequence >= header.sequence {
+                continue;
+            }
+            found.swap_remove(at);
+        }
+        let entries = match footer {
+            Some((_, footer)) => scanner.checked(image, &header, footer),
+            None => scanner.scan(image, &header),
+        };
+        let mut bytes = IoBuffer::aligned(image.len());
+        bytes.copy_from_slice(image);
+        found.push(sealed(shard, *segment, (header, entries), &mut bytes, context)?);
+    }
+    Ok(())
+}
+
+/// Writes a segment back with a footer for what it was found to hold.
+fn sealed(
+    shard: &Shard,
+    segment: u32,
+    (header, entries): (SegmentHeader, Vec<FooterEntry>),
+    bytes: &mut IoBuffer,
+    context: Context,
+) -> Result<Found> {
+    let age = seal_image(bytes, &header, &entries);
+    if !context.read_only && !entries.is_empty() {
+        shard.log.device.write_at(shard.log.shape.offset_of(segment), bytes)?;
+    }
+    Ok(Found { segment, header, age, count: entries.len() as u32, entries: Some(entries) })
+}
+
+/// Reads head and tail of every segment, many at a time.
+fn read_ends(shard: &Shard, visit: &mut dyn FnMut(u32, &[u8], &[u8])) -> Result<()> {
+    let shape = shard.log.shape;
+    let mut queue = shard
+        .log
+        .device
+        .queue(QueueOptions { depth: DEPTH * 2, buffer_bytes: TAIL_BYTES })?;
+    let mut heads: HashMap<u32, IoBuffer> = HashMap::new();
+    let mut tails: HashMap<u32, IoBuffer> = HashMap::new();
+    let mut completions: Vec<Completion> = Vec::new();
+    let tail_bytes = TAIL_BYTES.min(shape.segment_bytes as usize);
+    let mut next = 0;
+    while next < shape.segments || queue.in_flight() > 0 {
+        while next < shape.segments && queue.in_flight() + 2 <= DEPTH * 2 {
+            let start = shape.offset_of(next);
+            let end = start + u64::from(shape.segment_bytes);
+            queue.read(u64::from(next) * 2, start, HEAD_BYTES)?;
+            queue.read(u64::from(next) * 2 + 1, end - tail_bytes as u64, tail_bytes)?;
+            next += 1;
+        }
+        reap(&mut *queue, &mut completions)?;
+        for completion in completions.drain(..) {
+            let segment = (completion.token / 2) as u32;
+            completion.result?;
+            let Some(buffer) = completion.buffer else { continue };
+            let (mine, other) = if completion.token % 2 == 0 {
+                (&mut heads, &mut tails)
+            } else {
+                (&mut tails, &mut heads)
+            };
+            match other.remove(&segment) {
+                None => {
+                    mine.insert(segment, buffer);
+                }
+                Some(pair) if completion.token % 2 == 0 => visit(segment, &buffer, &pair),
+                Some(pair) => visit(segment, &pair, &buffer),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn reap(queue: &mut dyn Queue, completions: &mut Vec<Completion>) -> Result<()> {
+    let wait_for = queue.in_flight().min(16);
+    Ok(queue.reap(wait_for, completions)?)
+}
+
+/// Visits the footer entries of all segments found.
+fn for_each_entry(
+    shard: &mut Shard,
+    found: &[Found],
+    visit: &mut dyn FnMut(&mut Shard, u32, &FooterEntry),
+) -> Result<()> {
+    for segment in found {
+        if let Some(entries) = &segment.entries {
+            entries.iter().for_each(|entry| visit(shard, segment.segment, entry));
+            continue;
+        }
+        let shape = shard.log.shape;
+        let sequence = segment.header.sequence;
+        let base = shape.offset_of(segment.segment);
+        let footer = read_footer_of(&*shard.log.device, base, shape.segment_bytes, sequence)?;
+        let Some(footer) = footer else {
+            // A trailer without its footer: the records speak for themselves.
+            let bytes = read_whole(shard, segment.segment)?;
+            let payloads = shard.payloads.clone();
+            let scanner =
+                Scanner { payloads: &payloads, hash_seed: shard.hash_seed, shard: shape.shard };
+            let entries = scanner.scan(&bytes, &segment.header);
+            entries.iter().for_each(|entry| visit(shard, segment.segment, entry));
+            continue;
+        };
+        footer.iter().for_each(|entry| visit(shard, segment.segment, entry));
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! What one segment holds, found out from its own bytes.
+
+use entresol_device::IoBuffer;
+
+use crate::error::Result;
+use crate::format::{
+    FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader,
+    RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, TRAILER_BYTES, Trailer, decode_footer,
+};
+use crate::record::{Payloads, hash_key, piece_hash};
+use crate::shard::Shard;
+use crate::types::{Key, Timestamp};
+
+/// How to recover.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context {
+    /// The machine did not reboot since: completed writes are all there.
+    pub same_boot: bool,
+    pub read_only: bool,
+    pub now: Timestamp,
+}
+
+/// What a segment was found to hold.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub segment: u32,
+    pub header: SegmentHeader,
+    pub age: u64,
+    /// `None`: the footer was read but is not kept; read it again.
+    pub entries: Option<Vec<FooterEntry>>,
+    pub count: u32,
+}
+
+/// Everything a scan of a segment's records needs.
+pub(crate) struct Scanner<'a> {
+    pub payloads: &'a Payloads,
+    pub hash_seed: u64,
+    pub shard: u16,
+}
+
+impl Scanner<'_> {
+    /// The records of the segment in `bytes`, from front to back, up to the first that does not
+    /// verify. After a power loss a gap may precede records that were never acknowledged.
+    pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> Vec<FooterEntry> {
+        let mut entries = Vec::new();
+        let mut at = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT);
+        let mut scratch = Vec::new();
+        let limit = bytes.len() - TRAILER_BYTES;
+        while let Some(rest) = bytes.get(at..limit) {
+            let Some(record) = RecordHeader::decode(rest) else { break };
+            let length = record.record_bytes();
+            if record.generation != header.sequence as u32 || length > rest.len() {
+                break;
+            }
+            if record.flags.kind != RecordKind::Padding {
+                match self.entry(at as u32, rest, &record, &mut scratch) {
+                    Some(entry) => entries.push(entry),
+                    None => break,
+                }
+            }
+            at += length.next_multiple_of(RECORD_ALIGNMENT);
+        }
+        entries
+    }
+
+    /// The entries of a footer whose records verify.
+    pub(crate) fn checked(
+        &self,
+        bytes: &[u8],
+        header: &SegmentHeader,
+        footer: Vec<FooterEntry>,
+    ) -> Vec<FooterEntry> {
+        let mut scratch = Vec::new();
+        let holds = |entry: &FooterEntry| {
+            let rest = bytes.get(entry.offset as usize..).unwrap_or_default();
+            RecordHeader::decode(rest).is_some_and(|record| {
+                record.generation == header.sequence as u32
+                    && self.entry(entry.offset, rest, &record, &mut scratch).as_ref() == Some(entry)
+            })
+        };
+        let mut holds = holds;
+        footer.into_iter().filter(|entry| holds(entry)).collect()
+    }
+
+    /// The footer entry of the record at the start of `rest`, if all of it verifies.
+    fn entry(
+        &self,
+        offset: u32,
+        rest: &[u8],
+        record: &RecordHeader,
+        scratch: &mut Vec<u8>,
+    ) -> Option<FooterEntry> {
+        let wanted = (record.generation, None);
+        let found = self.payloads.open(self.shard, rest, wanted, scratch).ok()?;
+        let hash = if record.flags.kind == RecordKind::Piece {
+            let number = crate::format::u32_at(found.key, 8)?;
+            piece_hash(record.version, number)
+        } else {
+            let key = Key { space: record.space, partition: record.partition, bytes: found.key };
+            hash_key(self.hash_seed, key)
+        };
+        Some(FooterEntry {
+            hash,
+            sequence: record.sequence,
+            offset,
+            flags: record.flags,
+            record_bytes: record.record_bytes() as u32,
+            ends_seconds: record.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32,
+            space: record.space,
+            partition: record.partition,
+        })
+    }
+}
+
+/// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written.
+pub(crate) fn seal_image(bytes: &mut [u8], header: &SegmentHeader, entries: &[FooterEntry]) -> u64 {
+    let footer: Vec<u8> = entries.iter().flat_map(FooterEntry::encode).collect();
+    let end = |e: &FooterEntry| e.offset + e.aligned_bytes();
+    let used_bytes = entries.last().map_or(SEGMENT_HEADER_BYTES as u32, end);
+    let age_sum: u128 = entries.iter().map(|e| u128::from(e.sequence)).sum();
+    let age = (age_sum / entries.len().max(1) as u128) as u64;
+    let trailer = Trailer {
+        sequence: header.sequence,
+        entries: entries.len() as u32,
+        used_bytes,
+        footer_crc: crc32c::crc32c(&footer),
+        age,
+    };
+    let trailer_at = bytes.len() - TRAILER_BYTES;
+    let footer_at = trailer_at - footer.len();
+    bytes[used_bytes as usize..footer_at].fill(0);
+    bytes[footer_at..trailer_at].copy_from_slice(&footer);
+    trailer.encode(&mut bytes[trailer_at..]);
+    age
+}
+
+/// Takes apart a whole segment in memory: its header, and its footer if that verifies.
+pub(crate) fn parse(
+    bytes: &[u8],
+    store: u64,
+    shard: u16,
+) -> Option<(SegmentHeader, Option<(Trailer, Vec<FooterEntry>)>)> {
+    let header = SegmentHeader::decode(bytes)?;
+    if header.store != store || header.shard != shard {
+        return None;
+    }
+    let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == header.sequence);
+    let footer = trailer.and_then(|t| Some((t, decode_footer(&t, bytes)?)));
+    Some((header, footer))
+}
+
+/// Reads a whole segment.
+pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<IoBuffer> {
+    let mut bytes = IoBuffer::aligned(shard.log.shape.segment_bytes as usize);
+    shard.log.device.read_at(shard.log.shape.offset_of(segment), &mut bytes)?;
+    Ok(bytes)
+}
+
+const _: () = assert!(FOOTER_ENTRY_BYTES == 40 && RECORD_HEADER_BYTES == 60, "the format's sizes");

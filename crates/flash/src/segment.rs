@@ -1,0 +1,137 @@
+//! The table of a shard's segments: state, generation, live bytes. In memory only; recovery rebuilds it.
+//!
+//! ```text
+//! Free --open--> Open --seal--> Sealed --begin_reclaim--> Reclaiming --release--> Releasing
+//!   ^                             |  ^--- keep (damaged) ----'                       |
+//!   |                             '-- take for a checkpoint --> Checkpoint           |
+//!   '---------- free (what superseded its records is durable) ----------------------'
+//! ```
+//! Invariants:
+//! 1. `sequence` identifies one use of a segment: its generation. Locations are checked against it.
+//! 2. The header of a free segment is erased; until that is durable, the log's ghosts remember its use.
+//! 3. `live_bytes` counts records that the index points to, tombstones and pieces included.
+
+/// What a segment is being used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    Free,
+    Open,
+    Sealed,
+    Reclaiming,
+    Releasing,
+    Checkpoint,
+    /// Holds live records that do not verify: kept as it is.
+    Damaged,
+}
+
+/// No buffer holds the segment.
+pub(crate) const NO_BUFFER: u16 = u16::MAX;
+
+/// One segment of a shard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    /// Generation; 0: never used.
+    pub sequence: u64,
+    /// Mean record sequence at which its records were put: the older, the colder.
+    pub age: u64,
+    pub live_bytes: u32,
+    /// Record bytes appended.
+    pub used_bytes: u32,
+    /// The earliest end of a record in it, seconds; `u32::MAX`: none ends.
+    pub next_end: u32,
+    /// Pending notes on records of this segment.
+    pub notes: u16,
+    pub buffer: u16,
+    pub stream: u8,
+    pub state: SegmentState,
+}
+
+impl Segment {
+    pub(crate) const UNUSED: Segment = Segment {
+        sequence: 0,
+        age: 0,
+        live_bytes: 0,
+        used_bytes: 0,
+        next_end: u32::MAX,
+        notes: 0,
+        buffer: NO_BUFFER,
+        stream: 0,
+        state: SegmentState::Free,
+    };
+
+    /// Whether records that are no longer live may stand in it.
+    pub(crate) fn has_dead(&self) -> bool {
+        match self.state {
+            SegmentState::Free | SegmentState::Checkpoint => false,
+            _ => self.live_bytes < self.used_bytes,
+        }
+    }
+}
+
+/// Which log a record is appended to: records of like lifetime share segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Puts that replaced a young record.
+    Hot = 0,
+    /// Other puts.
+    Cold = 1,
+    /// Survivors that were young.
+    ReclaimedYoung = 2,
+    /// Survivors that were old.
+    ReclaimedOld = 3,
+}
+
+/// Streams of a shard.
+pub(crate) const STREAMS: usize = 4;
+
+impl Stream {
+    pub(crate) const ALL: [Stream; STREAMS] =
+        [Stream::Hot, Stream::Cold, Stream::ReclaimedYoung, Stream::ReclaimedOld];
+
+    /// Whether reclaim writes it, and so may use the reserve of free segments.
+    pub(crate) fn is_reclaim(self) -> bool {
+        matches!(self, Stream::ReclaimedYoung | Stream::ReclaimedOld)
+    }
+}
+
+/// Chooses the segment to reclaim: cost-benefit of Rosenblum and Ousterhout's log-structured file
+/// system (SOSP 1991, section 3.6): (1 - u) · age / (1 + u), with u the live share. Looks at
+/// `window` segments from `start` on, wrapping. `None` if none has anything to gain.
+pub(crate) fn choose_victim(
+    segments: &[Segment],
+    segment_bytes: u32,
+    now: u64,
+    (start, window): (usize, usize),
+) -> Option<u32> {
+    let mut best: Option<(f64, u32)> = None;
+    let count = segments.len();
+    for step in 0..window.min(count) {
+        let number = (start + step) % count;
+        let segment = &segments[number];
+        if segment.state != SegmentState::Sealed || !segment.has_dead() {
+            continue;
+        }
+        let live = f64::from(segment.live_bytes) / f64::from(segment_bytes);
+        let age = now.saturating_sub(segment.age) as f64 + 1.0;
+        let score = if segment.live_bytes == 0 {
+            f64::INFINITY
+        } else {
+            (1.0 - live) * age / (1.0 + live)
+        };
+        if best.is_none_or(|(top, _)| score > top) {
+            best = Some((score, number as u32));
+        }
+    }
+    best.map(|(_, number)| number)
+}
+
+/// Chooses the oldest sealed segment: a cache evicts in the order of the log, so that no older
+/// record of a key outlives a younger one.
+pub(crate) fn choose_oldest(segments: &[Segment]) -> Option<u32> {
+    segments
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.state == SegmentState::Sealed)
+        .min_by_key(|(_, s)| s.sequence)
+        .map(|(number, _)| number as u32)
+}

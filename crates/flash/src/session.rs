@@ -1,0 +1,376 @@
+//! One thread's door to a store: operations submitted, device reads in flight, outcomes visited.
+//!
+//! An operation that needs the present record goes round: *locate* under the shard's lock → read
+//! without it → *verify* → decide under the lock, where the index must still say the same.
+//!
+//! Invariants:
+//! 1. Every submitted operation is visited exactly once, with an outcome or an error.
+//! 2. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
+//!    call into the store.
+
+mod pending;
+mod resolve;
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use entresol_device::{Completion, Queue, QueueOptions};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Goal;
+use crate::options::WriteMode;
+use crate::record::{PIECE_SPACE, hash_key};
+use crate::shard::{Known, PutRequest, PutStep, Written};
+use crate::store::Inner;
+use crate::types::{
+    Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
+    VALUE_BYTES_MAX, Version,
+};
+use pending::{Pending, PendingKind};
+pub(crate) use resolve::{decode_manifest, with_piece_key};
+
+/// Called with the token and the outcome of each finished operation.
+pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);
+
+/// How a session is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionOptions {
+    /// Most device reads in flight, 1 to 4096. Operations past it wait in memory.
+    pub depth: usize,
+    /// Size of the registered read buffers, bytes.
+    pub read_buffer_bytes: usize,
+}
+
+impl Default for SessionOptions {
+    fn default() -> SessionOptions {
+        SessionOptions { depth: 256, read_buffer_bytes: 8 << 10 }
+    }
+}
+
+/// One thread's operations on a store. Not shared; the store behind it is.
+pub struct Session {
+    inner: Arc<Inner>,
+    queue: Box<dyn Queue>,
+    completions: Vec<Completion>,
+    pending: Vec<Pending>,
+    unused: Vec<u32>,
+    /// Pending operations whose read found the queue full.
+    backlog: VecDeque<u32>,
+    waiting: Vec<Waiting>,
+    scratch: Vec<u8>,
+    in_flight: usize,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
+}
+
+/// A write that waits for its durability.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    token: u64,
+    shard: u16,
+    stamp: u64,
+    goal: Goal,
+    outcome: Ack,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ack {
+    Stored(Version),
+    Removed(Version),
+    Touched(Version),
+}
+
+impl Ack {
+    fn outcome(self) -> Outcome<'static> {
+        match self {
+            Ack::Stored(version) => Outcome::Stored { version },
+            Ack::Removed(version) => Outcome::Removed { version },
+            Ack::Touched(version) => Outcome::Touched { version },
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn new(inner: Arc<Inner>, options: SessionOptions) -> Result<Session> {
+        let queue = inner.device.queue(QueueOptions {
+            depth: options.depth,
+            buffer_bytes: options.read_buffer_bytes,
+        })?;
+        Ok(Session {
+            inner,
+            queue,
+            completions: Vec::with_capacity(options.depth),
+            pending: Vec::new(),
+            unused: Vec::new(),
+            backlog: VecDeque::new(),
+            waiting: Vec::new(),
+            scratch: Vec::new(),
+            in_flight: 0,
+        })
+    }
+
+    /// Begins `operation`. `visit` is called before return where the answer is at hand, else from a
+    /// later [`Session::poll`].
+    pub fn submit(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: Visit<'_>,
+    ) {
+        self.in_flight += 1;
+        if let Err(error) = self.begin(token, now, operation, visit) {
+            self.finish(token, Err(error), visit);
+        }
+    }
+
+    /// Starts loading what an operation on `key` will touch first in the index. Worth it for
+    /// batches, some 8 operations ahead.
+    pub fn prefetch(&self, key: Key<'_>) {
+        let hash = hash_key(self.inner.hash_seed, key);
+        // A racy look at a shard is not possible without its lock; an uncontended one is cheap.
+        if let Some(shard) = self.inner.shards[self.inner.shard_of(hash)].try_lock() {
+            shard.prefetch(hash);
+        }
+    }
+
+    /// Hands gathered reads to the device, and begins a commit round where writes wait for one.
+    pub fn flush(&mut self) -> Result<()> {
+        self.queue.submit()?;
+        self.begin_rounds()
+    }
+
+    /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
+    /// Returns how many were visited.
+    pub fn poll(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<usize> {
+        let before = self.in_flight;
+        let wait_for = wait_for.min(before);
+        self.begin_rounds()?;
+        loop {
+            self.reap_reads(0, now, visit)?;
+            self.reap_commits(false, visit)?;
+            let done = before - self.in_flight;
+            if done >= wait_for {
+                return Ok(done);
+            }
+            if self.queue.in_flight() > 0 {
+                self.reap_reads(wait_for - done, now, visit)?;
+            } else if !self.waiting.is_empty() {
+                self.reap_commits(true, visit)?;
+            }
+        }
+    }
+
+    /// Operations begun and not yet visited.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Descriptors that poll readable when `poll(0, …)` may have something to visit: this session's
+    /// reads, and the shards' writes.
+    pub fn poll_fds(&self) -> Vec<RawFd> {
+        let shards = self.inner.shards.iter().filter_map(|shard| shard.lock().log.poll_fd());
+        self.queue.poll_fd().into_iter().chain(shards).collect()
+    }
+
+    /// Submits one operation and waits for it. Others may be visited meanwhile only by later polls.
+    pub fn run(
+        &mut self,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: &mut dyn FnMut(Outcome<'_>),
+    ) -> Result<()> {
+        if self.in_flight != 0 {
+            let detail = "a blocking operation needs a session with nothing in flight";
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        let mut ended = Ok(());
+        let mut once = |_: u64, outcome: Result<Outcome<'_>>| match outcome {
+            Ok(outcome) => visit(outcome),
+            Err(error) => ended = Err(error),
+        };
+        self.submit(0, now, operation, &mut once);
+        while self.in_flight > 0 {
+            self.poll(1, now, &mut once)?;
+        }
+        ended
+    }
+
+    fn begin(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let (key, value, kind) = match operation {
+            Operation::Get { key } => return self.begin_get(token, now, key, visit),
+            Operation::Put { key, value, options } if options.condition == Condition::Always => {
+                return self.begin_put(token, now, (key, value, options), visit);
+            }
+            Operation::Put { key, value, options } => (key, value, PendingKind::Put(options)),
+            Operation::Remove { key, condition } => (key, &[][..], PendingKind::Remove(condition)),
+            Operation::Touch { key, expiry } => (key, &[][..], PendingKind::Touch(expiry)),
+        };
+        self.check_key(key)?;
+        check_value(value)?;
+        let slot = self.take_pending(token, now, key, kind);
+        self.pending[slot as usize].value.extend_from_slice(value);
+        self.resolve(slot, visit)
+    }
+
+    fn begin_put(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        (key, value, options): (Key<'_>, &[u8], PutOptions),
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        self.check_key(key)?;
+        check_value(value)?;
+        let hash = hash_key(self.inner.hash_seed, key);
+        let request = PutRequest { key, hash, value, options, now, version: None };
+        match self.inner.put(request, Known::Nothing)? {
+            PutStep::Stored(written) => {
+                self.acknowledge(token, hash, written, (options.durability, Ack::Stored(written.version)), visit);
+                Ok(())
+            }
+            PutStep::Resolve | PutStep::Changed => {
+                let slot = self.take_pending(token, now, key, PendingKind::Put(options));
+                self.pending[slot as usize].value.extend_from_slice(value);
+                self.resolve(slot, visit)
+            }
+        }
+    }
+
+    fn check_key(&self, key: Key<'_>) -> Result<()> {
+        if key.bytes.is_empty() || key.bytes.len() > KEY_BYTES_MAX {
+            let detail = format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} expected", key.bytes.len());
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        if key.space == PIECE_SPACE {
+            let detail = format!("space {} is the store's own", key.space.0);
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(())
+    }
+
+    /// Answers the caller of a write, now or once its durability is reached.
+    fn acknowledge(
+        &mut self,
+        token: u64,
+        hash: u128,
+        written: Written,
+        (durability, ack): (Option<Durability>, Ack),
+        visit: Visit<'_>,
+    ) {
+        let goal = match durability.unwrap_or(self.inner.options.durability) {
+            Durability::Memory | Durability::Process | Durability::Periodic(_) => None,
+            Durability::Flushed => Some(Goal::Flushed),
+            Durability::Synced => Some(Goal::Synced),
+        };
+        match goal {
+            Some(goal) if self.inner.options.write_mode == WriteMode::Through => {
+                let shard = self.inner.shard_of(hash) as u16;
+                let stamp = written.stamp;
+                self.waiting.push(Waiting { token, shard, stamp, goal, outcome: ack });
+            }
+            _ => self.finish(token, Ok(ack.outcome()), visit),
+        }
+    }
+
+    fn finish(&mut self, token: u64, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
+        self.in_flight -= 1;
+        visit(token, outcome);
+    }
+
+    fn begin_rounds(&mut self) -> Result<()> {
+        for number in 0..self.inner.shards.len() {
+            let mut wanted = None;
+            for waiting in self.waiting.iter().filter(|w| usize::from(w.shard) == number) {
+                wanted = wanted.max(Some(waiting.goal));
+            }
+            if let Some(goal) = wanted {
+                // A poisoned log is reported to each waiting write by `reap_commits`.
+                let _poisoned = self.inner.shards[number].lock().log.begin_round(goal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits writes that reached their durability; with `wait`, blocks for one device completion.
+    fn reap_commits(&mut self, wait: bool, visit: Visit<'_>) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        for number in 0..self.inner.shards.len() as u16 {
+            if !self.waiting.iter().any(|w| w.shard == number) {
+                continue;
+            }
+            let mut shard = self.inner.shards[usize::from(number)].lock();
+            let goal = self.waiting.iter().filter(|w| w.shard == number).map(|w| w.goal).max();
+            let log = &mut shard.log;
+            let failed = log
+                .poll(usize::from(wait))
+                .and_then(|()| log.check_poisoned())
+                .and_then(|()| log.begin_round(goal.unwrap_or(Goal::Flushed)))
+                .err();
+            let (durable, flushed) = (log.durable(), log.flushed());
+            drop(shard);
+            let mut at = 0;
+            while at < self.waiting.len() {
+                let waiting = self.waiting[at];
+                let reached = if waiting.goal == Goal::Synced { durable } else { flushed };
+                if waiting.shard != number || (reached < waiting.stamp && failed.is_none()) {
+                    at += 1;
+                    continue;
+                }
+                self.waiting.swap_remove(at);
+                let outcome = if reached >= waiting.stamp {
+                    Ok(waiting.outcome.outcome())
+                } else {
+                    let detail = failed.as_ref().map_or(String::new(), ToString::to_string);
+                    Err(Error::new(ErrorKind::Poisoned, detail))
+                };
+                self.finish(waiting.token, outcome, visit);
+            }
+        }
+        Ok(())
+    }
+
+    fn reap_reads(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<()> {
+        if self.queue.in_flight() == 0 && self.backlog.is_empty() {
+            return Ok(());
+        }
+        let mut completions = std::mem::take(&mut self.completions);
+        let reaped = self.queue.reap(wait_for.min(self.queue.in_flight()), &mut completions);
+        for completion in completions.drain(..) {
+            self.finish_read(completion, now, visit);
+        }
+        self.completions = completions;
+        while self.queue.in_flight() < self.queue.depth() {
+            let Some(slot) = self.backlog.pop_front() else { break };
+            self.begin_read(slot)?;
+        }
+        self.queue.submit()?;
+        Ok(reaped?)
+    }
+
+    pub(crate) fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
+        which(&self.inner.session_counters).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn check_value(value: &[u8]) -> Result<()> {
+    if value.len() > VALUE_BYTES_MAX {
+        let detail = format!("a value of {} bytes; at most {VALUE_BYTES_MAX} expected", value.len());
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(())
+}

@@ -1,0 +1,449 @@
+//! Finding the present record of a key, and deciding the operation on it.
+
+use entresol_device::{Completion, IoBuffer};
+
+use super::pending::PendingKind;
+use super::{Ack, Session, Visit};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Codec, RecordKind, u32_at, u64_at};
+use crate::index::{Place, SizeCode};
+use crate::record::{Mismatch, Record, hash_key, piece_key};
+use crate::shard::{Known, Located, Plan, PutRequest, PutStep, Shard, damaged};
+use crate::types::{Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version};
+
+/// What is known of the record that was found.
+#[derive(Debug, Clone, Copy)]
+struct Present {
+    place: Place,
+    version: Version,
+    ended: bool,
+    label: u8,
+    pinning: crate::types::Pinning,
+}
+
+/// Times an operation starts over because its key keeps moving, before it gives up as busy.
+const RETRIES_MAX: u32 = 10_000;
+
+impl Session {
+    pub(super) fn begin_get(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        key: Key<'_>,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        self.check_key(key)?;
+        let hash = hash_key(self.inner.hash_seed, key);
+        let shards = &self.inner.shards[self.inner.shard_of(hash)];
+        let mut shard = shards.lock();
+        let plan = match shard.locate(key, hash, &[])? {
+            Located::Absent => {
+                shard.counters.gets_missed += 1;
+                drop(shard);
+                self.finish(token, Ok(Outcome::Missing), visit);
+                return Ok(());
+            }
+            Located::Memory(record, _) if is_simple(&record, now) => {
+                self.in_flight -= 1;
+                visit(token, Ok(Outcome::Found(entry(&record))));
+                shard.counters.gets_memory += 1;
+                return Ok(());
+            }
+            Located::Memory(..) => None,
+            Located::Read(plan) => Some(plan),
+        };
+        drop(shard);
+        let slot = self.take_pending(token, now, key, PendingKind::Get);
+        match plan {
+            None => self.resolve(slot, visit),
+            Some(plan) => {
+                self.pending[slot as usize].plan = Some(plan);
+                self.begin_read(slot)
+            }
+        }
+    }
+
+    /// Locates the record of a pending operation and decides it, or begins the next read.
+    pub(super) fn resolve(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        let (hash, now) = (pending.hash, pending.now);
+        let inner = std::sync::Arc::clone(&self.inner);
+        let mut shard = inner.shards[inner.shard_of(hash)].lock();
+        match shard.locate(pending.key(), hash, &pending.tried) {
+            Err(error) => {
+                drop(shard);
+                self.give_back(slot);
+                Err(error)
+            }
+            Ok(Located::Absent) => {
+                drop(shard);
+                self.decide(slot, None, visit)
+            }
+            Ok(Located::Read(plan)) => {
+                pending.plan = Some(plan);
+                drop(shard);
+                self.begin_read(slot)
+            }
+            Ok(Located::Memory(record, place)) => {
+                // Copied: what follows needs the shard, or the lock given up.
+                let copy = OwnedRecord::of(&record);
+                drop(shard);
+                self.found(slot, copy.record(), place, now, visit)
+            }
+        }
+    }
+
+    pub(super) fn begin_read(&mut self, slot: u32) -> Result<()> {
+        let Some(plan) = self.pending[slot as usize].plan else { return Ok(()) };
+        if self.queue.in_flight() >= self.queue.depth() {
+            self.backlog.push_back(slot);
+            return Ok(());
+        }
+        let (offset, length) = self.inner.read_range(&plan);
+        Ok(self.queue.read(u64::from(slot), offset, length)?)
+    }
+
+    pub(super) fn finish_read(&mut self, completion: Completion, now: Timestamp, visit: Visit<'_>) {
+        let slot = completion.token as u32;
+        let token = self.pending[slot as usize].token;
+        let ended = match (completion.result, completion.buffer) {
+            (Ok(()), Some(buffer)) => self.verify(slot, buffer, now, visit),
+            (Err(error), _) => {
+                self.give_back(slot);
+                Err(error.into())
+            }
+            (Ok(()), None) => {
+                self.give_back(slot);
+                Err(Error::new(ErrorKind::Io, "a read completed without its bytes"))
+            }
+        };
+        if let Err(error) = ended {
+            self.finish(token, Err(error), visit);
+        }
+    }
+
+    /// Checks what was read against what was looked for.
+    fn verify(
+        &mut self,
+        slot: u32,
+        buffer: IoBuffer,
+        now: Timestamp,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        let Some(plan) = pending.plan else { return Ok(()) };
+        let (offset, _) = self.inner.read_range(&plan);
+        let bytes = buffer.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let shard_number = self.inner.shard_of(pending.hash);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let wanted = (plan.segment_sequence as u32, Some(pending.key()));
+        let opened =
+            self.inner.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
+        let ended = match opened {
+            Ok(record) => {
+                let size = SizeCode::covering(record.header.record_bytes() as u64);
+                let place = Place { address: plan.place.address, size };
+                if plan.hidden {
+                    self.inner.shards[shard_number].lock().unhide(pending.hash, place);
+                }
+                let place = if plan.hidden { place } else { plan.place };
+                self.count(|c| &c.gets_flash);
+                self.found(slot, record, place, now, visit)
+            }
+            Err(mismatch) => self.mismatched(slot, &plan, mismatch, visit),
+        };
+        self.scratch = scratch;
+        ended
+    }
+
+    /// Another key's record: look on. Not a record: the index must have moved on, or it is damaged.
+    fn mismatched(
+        &mut self,
+        slot: u32,
+        plan: &Plan,
+        mismatch: Mismatch,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        if mismatch == Mismatch::OtherKey {
+            pending.tried.push(plan.place.address);
+            self.count(|c| &c.collisions_get);
+            return self.resolve(slot, visit);
+        }
+        let shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+        let current = shard.is_current(pending.hash, plan);
+        let error = damaged(&shard.log, plan.place.address, mismatch);
+        drop(shard);
+        if current {
+            self.give_back(slot);
+            return Err(error);
+        }
+        self.start_over(slot, visit)
+    }
+
+    fn start_over(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        pending.tried.clear();
+        pending.retries += 1;
+        if pending.retries > RETRIES_MAX {
+            self.give_back(slot);
+            return Err(Error::new(ErrorKind::Busy, "the key changes faster than it can be read"));
+        }
+        self.resolve(slot, visit)
+    }
+
+    /// The key's record was found and is whole.
+    fn found(
+        &mut self,
+        slot: u32,
+        record: Record<'_>,
+        place: Place,
+        now: Timestamp,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let ended = Shard::has_ended(&record, now);
+        let pending = &mut self.pending[slot as usize];
+        if ended {
+            let from = (record.header.space, record.header.partition);
+            let hash = pending.hash;
+            self.inner.shards[self.inner.shard_of(hash)].lock().expire(hash, place, from);
+            return self.decide(slot, None, visit);
+        }
+        let manifest = record.header.flags.kind == RecordKind::Manifest;
+        match pending.kind {
+            PendingKind::Get | PendingKind::Touch(_) if manifest => {
+                match self.inner.assemble(pending.hash, &record) {
+                    Ok(Some(value)) => {
+                        let whole = Record { value: &value, ..record };
+                        self.found_whole(slot, whole, place, visit)
+                    }
+                    Ok(None) => self.start_over(slot, visit),
+                    Err(error) => {
+                        self.give_back(slot);
+                        Err(error)
+                    }
+                }
+            }
+            _ => self.found_whole(slot, record, place, visit),
+        }
+    }
+
+    fn found_whole(
+        &mut self,
+        slot: u32,
+        record: Record<'_>,
+        place: Place,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        let now = pending.now;
+        let present = Present {
+            place,
+            version: Version(record.header.version),
+            ended: false,
+            label: record.header.label,
+            pinning: record.pinning(),
+        };
+        match pending.kind {
+            PendingKind::Get => {
+                if wants_touch(&record, now) {
+                    let expiry = record.expiry();
+                    // Only the time of its last use is renewed; if that fails it ends earlier.
+                    let _renewed = self.rewrite(slot, record.value, present, expiry);
+                }
+                let token = self.pending[slot as usize].token;
+                self.give_back(slot);
+                self.finish(token, Ok(Outcome::Found(entry(&record))), visit);
+                Ok(())
+            }
+            PendingKind::Touch(expiry) => {
+                match self.rewrite(slot, record.value, present, expiry) {
+                    Ok(PutStep::Stored(written)) => {
+                        let pending = &self.pending[slot as usize];
+                        let (token, hash) = (pending.token, pending.hash);
+                        self.give_back(slot);
+                        let ack = (None, Ack::Touched(present.version));
+                        self.acknowledge(token, hash, written, ack, visit);
+                        Ok(())
+                    }
+                    Ok(_) => self.start_over(slot, visit),
+                    Err(error) => {
+                        self.give_back(slot);
+                        Err(error)
+                    }
+                }
+            }
+            PendingKind::Put(_) | PendingKind::Remove(_) => self.decide(slot, Some(present), visit),
+        }
+    }
+
+    /// Appends the same entry again with another end.
+    fn rewrite(
+        &mut self,
+        slot: u32,
+        value: &[u8],
+        present: Present,
+        expiry: Expiry,
+    ) -> Result<PutStep> {
+        let pending = &self.pending[slot as usize];
+        let options = PutOptions {
+            expiry,
+            pinning: present.pinning,
+            label: present.label,
+            ..PutOptions::default()
+        };
+        let request = PutRequest {
+            key: pending.key(),
+            hash: pending.hash,
+            value,
+            options,
+            now: pending.now,
+            version: Some(present.version),
+        };
+        let step = self.inner.put(request, Known::At(present.place));
+        if let Ok(PutStep::Stored(_)) = step {
+            let shard = self.inner.shard_of(pending.hash);
+            self.inner.shards[shard].lock().counters.touches += 1;
+        }
+        step
+    }
+
+    /// Decides an operation for which presence (or absence) was established.
+    fn decide(&mut self, slot: u32, present: Option<Present>, visit: Visit<'_>) -> Result<()> {
+        let pending = &self.pending[slot as usize];
+        let token = pending.token;
+        let present = present.filter(|p| !p.ended);
+        let current = present.map(|p| p.version);
+        let (condition, missing) = match pending.kind {
+            PendingKind::Get => {
+                self.count(|c| &c.gets_missed);
+                (Condition::Present, true)
+            }
+            PendingKind::Touch(_) => (Condition::Present, true),
+            PendingKind::Put(options) => (options.condition, false),
+            PendingKind::Remove(condition) => (condition, present.is_none()),
+        };
+        if missing {
+            self.give_back(slot);
+            self.finish(token, Ok(Outcome::Missing), visit);
+            return Ok(());
+        }
+        let holds = match condition {
+            Condition::Always => true,
+            Condition::Absent => current.is_none(),
+            Condition::Present => current.is_some(),
+            Condition::Version(version) => current == Some(version),
+        };
+        if !holds {
+            self.give_back(slot);
+            self.finish(token, Ok(Outcome::Refused { current }), visit);
+            return Ok(());
+        }
+        self.apply(slot, present, visit)
+    }
+
+    fn apply(&mut self, slot: u32, present: Option<Present>, visit: Visit<'_>) -> Result<()> {
+        let pending = &self.pending[slot as usize];
+        let (token, hash) = (pending.token, pending.hash);
+        let step = match (pending.kind, present) {
+            (PendingKind::Put(options), present) => {
+                let request = PutRequest {
+                    key: pending.key(),
+                    hash,
+                    value: &pending.value,
+                    options,
+                    now: pending.now,
+                    version: None,
+                };
+                let known = present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.place));
+                self.inner.put(request, known).map(|step| match step {
+                    PutStep::Stored(w) => Some((w, options.durability, Ack::Stored(w.version))),
+                    _ => None,
+                })
+            }
+            (_, Some(present)) => {
+                let removed = self.inner.remove(pending.key(), hash, present.place);
+                removed.map(|stamp| {
+                    let version = present.version;
+                    stamp.map(|stamp| {
+                        let written = crate::shard::Written { version, stamp };
+                        (written, None, Ack::Removed(version))
+                    })
+                })
+            }
+            (_, None) => Ok(None),
+        };
+        match step {
+            Ok(Some((written, durability, ack))) => {
+                self.give_back(slot);
+                self.acknowledge(token, hash, written, (durability, ack), visit);
+                Ok(())
+            }
+            Ok(None) => self.start_over(slot, visit),
+            Err(error) => {
+                self.give_back(slot);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A record copied out of the shard.
+struct OwnedRecord {
+    header: crate::format::RecordHeader,
+    bytes: Vec<u8>,
+}
+
+impl OwnedRecord {
+    fn of(record: &Record<'_>) -> OwnedRecord {
+        OwnedRecord { header: record.header, bytes: [record.key, record.value].concat() }
+    }
+
+    fn record(&self) -> Record<'_> {
+        let (key, value) = self.bytes.split_at(self.header.key_bytes as usize);
+        Record { header: self.header, key, value }
+    }
+}
+
+/// Whether a get can answer with the record as it is.
+fn is_simple(record: &Record<'_>, now: Timestamp) -> bool {
+    record.header.flags.kind == RecordKind::Value
+        && !Shard::has_ended(record, now)
+        && !wants_touch(record, now)
+}
+
+/// Whether the record's idle time should be renewed: an eighth of it has passed.
+fn wants_touch(record: &Record<'_>, now: Timestamp) -> bool {
+    let header = &record.header;
+    header.idle_seconds != 0
+        && (now.0 / 1000).saturating_sub(u64::from(header.touched_seconds)) * 8
+            >= u64::from(header.idle_seconds)
+}
+
+fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
+    Entry {
+        key: record.key,
+        value: record.value,
+        version: Version(record.header.version),
+        label: record.header.label,
+        expiry: record.expiry(),
+        pinning: record.pinning(),
+    }
+}
+
+/// What a manifest says: stored bytes, raw bytes, codec, pieces.
+pub(crate) fn decode_manifest(value: &[u8]) -> Option<(u64, u32, Codec, u32)> {
+    let codec = match value.get(12)? {
+        0 => Codec::Plain,
+        1 => Codec::Lz4,
+        2 => Codec::Zstd,
+        _ => return None,
+    };
+    Some((u64_at(value, 0)?, u32_at(value, 8)?, codec, u32_at(value, 16)?))
+}
+
+/// The key of a piece as the engine looks for it.
+pub(crate) fn with_piece_key<T>(version: u64, number: u32, f: impl FnOnce(Key<'_>) -> T) -> T {
+    let bytes = piece_key(version, number);
+    f(Key { space: SpaceId(u16::MAX), partition: 0, bytes: &bytes })
+}

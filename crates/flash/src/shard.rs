@@ -1,0 +1,303 @@
+//! One shard: an index over a log, under one lock. Where operations are decided.
+//!
+//! Invariants:
+//! 1. A record is appended before the index points to it; the old location is given up after.
+//! 2. A location read outside the lock is acted on only if the index still holds it.
+//! 3. Every slot of the index points to a record that stands in its segment, in memory or on the
+//!    device; `log` live bytes are the sum over slots, pieces and tombstones.
+//! 4. The sequence grows with every append of a caller's; of two records of one key the one with the
+//!    higher sequence is the truth.
+//!
+//! It does no reads of its own: what is not in memory is answered with a [`Plan`], and the session
+//! reads it without the lock.
+
+mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::Floor;
+use crate::index::{Candidates, Index, Place};
+use crate::large::LargeValues;
+use crate::log::Log;
+use crate::notes::{Notes, index_hash};
+use crate::options::Reclaim;
+use crate::record::{Payloads, Record};
+use crate::statistics::ShardCounters;
+use crate::types::{Key, SpaceId, Timestamp};
+
+pub(crate) use write::{Known, PutRequest, PutStep, Written};
+
+/// One shard.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) log: Log,
+    pub(crate) index: Index,
+    pub(crate) notes: Notes,
+    pub(crate) large: LargeValues,
+    pub(crate) counts: HashMap<(SpaceId, u16), u64>,
+    pub(crate) floors: Vec<Floor>,
+    pub(crate) sequence: u64,
+    pub(crate) hash_seed: u64,
+    pub(crate) counters: ShardCounters,
+    pub(crate) payloads: Arc<Payloads>,
+    pub(crate) limits: Limits,
+    /// Mean age, in sequences, at which records of the hot stream were found dead.
+    pub(crate) lifespan: f64,
+    /// Where the search for a victim goes on.
+    pub(crate) victim_cursor: usize,
+    found: Candidates,
+    scratch: Vec<u8>,
+    pieces_scratch: Vec<u8>,
+}
+
+/// What bounds a shard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub reclaim: Reclaim,
+    pub index_bytes_max: u64,
+    pub full_mark_percent: u8,
+    pub slow_mark_percent: u8,
+}
+
+/// A read that has to happen before the operation can be decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub place: Place,
+    /// Sequence of the segment when the plan was made.
+    pub segment_sequence: u64,
+    /// Where the record starts on the device.
+    pub offset: u64,
+    /// How much may be read from there: up to the end of the segment.
+    pub length: u32,
+    /// The record is hidden behind another key's slot.
+    pub hidden: bool,
+}
+
+/// What the shard knows of a key without reading.
+#[derive(Debug)]
+pub(crate) enum Located<'a> {
+    /// The record is in memory.
+    Memory(Record<'a>, Place),
+    /// Read this and verify it.
+    Read(Plan),
+    /// There is none, besides the places already tried.
+    Absent,
+}
+
+enum Step {
+    Memory(Place, u64),
+    Read(Place, bool),
+    Absent,
+}
+
+impl Shard {
+    pub(crate) fn new(log: Log, index: Index, payloads: Arc<Payloads>, limits: Limits) -> Shard {
+        Shard {
+            log,
+            index,
+            notes: Notes::default(),
+            large: LargeValues::default(),
+            counts: HashMap::new(),
+            floors: Vec::new(),
+            sequence: 1,
+            hash_seed: 0,
+            counters: ShardCounters::default(),
+            payloads,
+            limits,
+            lifespan: f64::INFINITY,
+            victim_cursor: 0,
+            found: Candidates::default(),
+            scratch: Vec::new(),
+            pieces_scratch: Vec::new(),
+        }
+    }
+
+    /// Where the record of `key` is, places in `tried` excepted (they hold other keys).
+    pub(crate) fn locate(&mut self, key: Key<'_>, hash: u128, tried: &[u64]) -> Result<Located<'_>> {
+        self.index.candidates(index_hash(hash), &mut self.found);
+        let mut step = Step::Absent;
+        for at in 0..self.found.len() {
+            let Some(place) = self.found.get(at) else { break };
+            if tried.contains(&place.address) || self.is_dropped(key, place.address) {
+                continue;
+            }
+            let generation = self.segment_sequence(place.address);
+            match self.log.in_memory(place.address) {
+                None => {
+                    step = Step::Read(place, false);
+                    break;
+                }
+                Some(bytes) => {
+                    let wanted = (generation as u32, Some(key));
+                    if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
+                        step = Step::Memory(place, generation);
+                        break;
+                    }
+                    self.counters.collisions_get += 1;
+                }
+            }
+        }
+        if matches!(step, Step::Absent) && self.notes.len() > 0 {
+            let hidden = self.notes.hidden(hash).find(|note| !tried.contains(&note.address));
+            if let Some(note) = hidden {
+                let size = crate::index::SizeCode::LARGEST;
+                step = Step::Read(Place { address: note.address, size }, true);
+            }
+        }
+        match step {
+            Step::Absent => Ok(Located::Absent),
+            Step::Read(place, hidden) => Ok(Located::Read(self.plan(place, hidden))),
+            Step::Memory(place, generation) => {
+                self.index.mark_referenced(index_hash(hash), place.address);
+                let bytes = self.log.in_memory(place.address).unwrap_or_default();
+                let wanted = (generation as u32, Some(key));
+                let shard = self.log.shape.shard;
+                match self.payloads.open(shard, bytes, wanted, &mut self.scratch) {
+                    Ok(record) => Ok(Located::Memory(record, place)),
+                    Err(mismatch) => Err(damaged(&self.log, place.address, mismatch)),
+                }
+            }
+        }
+    }
+
+    /// Sequence of the segment that `address` is in.
+    pub(crate) fn segment_sequence(&self, address: u64) -> u64 {
+        let (segment, _) = self.log.shape.split(address);
+        self.log.segments.get(segment as usize).map_or(0, |s| s.sequence)
+    }
+
+    fn plan(&self, place: Place, hidden: bool) -> Plan {
+        let (segment, offset) = self.log.shape.split(place.address);
+        Plan {
+            place,
+            segment_sequence: self.segment_sequence(place.address),
+            offset: self.log.shape.offset_of(segment) + u64::from(offset),
+            length: self.log.shape.segment_bytes - offset,
+            hidden,
+        }
+    }
+
+    /// Whether the index (or a note) still holds what `plan` read.
+    pub(crate) fn is_current(&self, hash: u128, plan: &Plan) -> bool {
+        if self.segment_sequence(plan.place.address) != plan.segment_sequence {
+            return false;
+        }
+        if plan.hidden {
+            return self.notes.hidden(hash).any(|note| note.address == plan.place.address);
+        }
+        self.index.contains(index_hash(hash), plan.place.address)
+    }
+
+    /// Whether a record at `address`, if it is of `key`, was dropped with its space or partition.
+    pub(crate) fn is_dropped(&self, key: Key<'_>, address: u64) -> bool {
+        if self.floors.is_empty() {
+            return false;
+        }
+        self.floor_of(key.space, key.partition) > self.segment_sequence(address)
+    }
+
+    /// Segments below this sequence hold nothing of the partition any more.
+    pub(crate) fn floor_of(&self, space: SpaceId, partition: u16) -> u64 {
+        self.floors
+            .iter()
+            .filter(|f| f.space == space && f.partition.is_none_or(|p| p == partition))
+            .map(|f| f.below)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A record found hidden behind another key's slot gets a slot of its own back.
+    pub(crate) fn unhide(&mut self, hash: u128, place: Place) {
+        if let Some(note) = self.notes.take(hash, place.address) {
+            let (segment, _) = self.log.shape.split(place.address);
+            let notes = &mut self.log.segments[segment as usize].notes;
+            *notes = notes.saturating_sub(1);
+            self.counters.collisions_put += 1;
+            self.index.insert(index_hash(hash), place);
+            self.log.change_live(place.address, place.size.bytes() as i64);
+            self.count(note.owner.0, note.owner.1, 1);
+        }
+    }
+
+    /// Drops an entry whose time is over. Its record stays as its own tombstone.
+    pub(crate) fn expire(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
+        if self.index.remove(index_hash(hash), place.address) {
+            self.forget(place);
+            self.count(space, partition, -1);
+            self.counters.expired += 1;
+        }
+    }
+
+    /// Gives up a location that no slot holds any more, pieces of a large value included.
+    pub(crate) fn forget(&mut self, place: Place) {
+        self.log.change_live(place.address, -(place.size.bytes() as i64));
+        if self.large.is_empty() {
+            return;
+        }
+        if let Some(pieces) = self.large.remove(place.address) {
+            for (address, bytes) in pieces.places {
+                let size = crate::index::SizeCode::covering(u64::from(bytes));
+                self.log.change_live(address, -(size.bytes() as i64));
+            }
+        }
+    }
+
+    pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {
+        let count = self.counts.entry((space, partition)).or_insert(0);
+        *count = count.saturating_add_signed(change);
+    }
+
+    /// Entries of `space`.
+    pub(crate) fn entries(&self, space: SpaceId) -> u64 {
+        self.counts.iter().filter(|((s, _), _)| *s == space).map(|(_, n)| n).sum()
+    }
+
+    /// Everything of a space or partition is gone at once; slots go when their segments are swept.
+    pub(crate) fn drop_below(&mut self, floor: Floor) {
+        self.floors.retain(|f| f.space != floor.space || f.partition != floor.partition);
+        if floor.partition.is_none() {
+            self.floors.retain(|f| f.space != floor.space);
+        }
+        self.floors.push(floor);
+        self.counts.retain(|(space, partition), _| {
+            *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
+        });
+    }
+
+    /// Memory of tables other than index and buffers, bytes.
+    pub(crate) fn other_bytes(&self) -> u64 {
+        let segments = self.log.segments.len() * std::mem::size_of::<crate::segment::Segment>();
+        segments as u64 + self.notes.bytes() + self.large.bytes()
+    }
+
+    pub(crate) fn prefetch(&self, hash: u128) {
+        self.index.prefetch(index_hash(hash));
+    }
+
+    /// Whether a record of a kind that the index holds has ended.
+    pub(crate) fn has_ended(record: &Record<'_>, now: Timestamp) -> bool {
+        let end = record.header.ends_ms();
+        end != 0 && end <= now.0
+    }
+}
+
+/// The error for a record that should be whole and is not.
+pub(crate) fn damaged(
+    log: &Log,
+    address: u64,
+    mismatch: crate::record::Mismatch,
+) -> crate::error::Error {
+    let (segment, offset) = log.shape.split(address);
+    let at = log.shape.offset_of(segment) + u64::from(offset);
+    crate::error::Error::new(
+        crate::error::ErrorKind::Corrupt,
+        format!(
+            "record at byte {at} of {} (shard {}, segment {segment}, offset {offset}) does not \
+             verify: {mismatch:?}; the medium returned other bytes than were written",
+            log.device.name(),
+            log.shape.shard,
+        ),
+    )
+}

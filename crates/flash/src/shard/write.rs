@@ -1,0 +1,375 @@
+//! Puts, removes and touches on a shard: what is appended, and what the index then says.
+
+use super::Shard;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Codec, Flags, RecordHeader, RecordKind};
+use crate::index::{Place, SizeCode};
+use crate::large::Pieces;
+use crate::log::Append;
+use crate::notes::{Note, index_hash};
+use crate::options::Reclaim;
+use crate::record::{PIECE_SPACE, piece_hash, piece_key};
+use crate::segment::Stream;
+use crate::types::{Key, Pinning, PutOptions, Timestamp, Version};
+
+/// A put, ready to be decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PutRequest<'a> {
+    pub key: Key<'a>,
+    pub hash: u128,
+    /// As the caller gave it.
+    pub value: &'a [u8],
+    pub options: PutOptions,
+    pub now: Timestamp,
+    /// A touch keeps the version it had.
+    pub version: Option<Version>,
+}
+
+/// What is known of the key's present entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Known<'a> {
+    /// Nothing was read: fine for puts without a condition.
+    Nothing,
+    /// It is the one at this place.
+    At(Place),
+    /// There is none: all that matched (these addresses) are of other keys.
+    Absent(&'a [u64]),
+}
+
+/// How far a put came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PutStep {
+    Stored(Written),
+    /// It cannot be decided without reading: resolve the key first.
+    Resolve,
+    /// What was known is no longer so: resolve the key again.
+    Changed,
+}
+
+/// A write that was appended: durable once the log's `durable()` reaches `stamp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub version: Version,
+    pub stamp: u64,
+}
+
+/// What the key's slot was found to be.
+enum Slot {
+    /// No slot matches, or all that do are of other keys.
+    New,
+    /// This slot is the key's.
+    Own(Place),
+    /// One slot matches; whose it is would take a read.
+    Presumed(Place),
+}
+
+impl Shard {
+    /// Puts an entry, given what is `known` of the present one.
+    pub(crate) fn put(&mut self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
+        self.log.check_poisoned()?;
+        let slot = match self.slot_for(&request, known) {
+            Ok(slot) => slot,
+            Err(step) => return Ok(step),
+        };
+        self.check_room(&request, matches!(slot, Slot::New))?;
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let version = request.version.unwrap_or(Version(sequence));
+        let (stream, follows) = match &slot {
+            Slot::New => (Stream::Cold, !self.floors.is_empty()),
+            Slot::Own(place) | Slot::Presumed(place) => (self.stream_over(*place), true),
+        };
+        let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
+        let place = self.append_value(&request, (sequence, version), stream, follows)?;
+        let hash = index_hash(request.hash);
+        match slot {
+            Slot::New => {
+                self.index.insert(hash, place);
+                self.count(request.key.space, request.key.partition, 1);
+            }
+            Slot::Own(old) => {
+                self.index.replace(hash, old.address, place);
+                self.replace_dropped(&request, old);
+                self.forget(old);
+                self.counters.overwrites += 1;
+            }
+            Slot::Presumed(old) => {
+                let shared = self.index.known_bits(hash, old.address).unwrap_or(0);
+                self.index.replace(hash, old.address, place);
+                self.replace_dropped(&request, old);
+                self.note(&request, old, shared as u8);
+                self.counters.overwrites += 1;
+            }
+        }
+        self.counters.count_put(request.key.bytes.len(), request.value.len());
+        Ok(PutStep::Stored(Written { version, stamp: self.log.appended() }))
+    }
+
+    /// Removes the entry at `place`, which was found to be the key's.
+    pub(crate) fn remove(&mut self, key: Key<'_>, hash: u128, place: Place) -> Result<Option<u64>> {
+        self.log.check_poisoned()?;
+        if !self.index.contains(index_hash(hash), place.address) {
+            return Ok(None);
+        }
+        self.sequence += 1;
+        let header = RecordHeader {
+            version: self.log.next_sequence(),
+            ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
+        };
+        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        self.index.remove(index_hash(hash), place.address);
+        self.forget(place);
+        self.count(key.space, key.partition, -1);
+        self.counters.removes += 1;
+        Ok(Some(self.log.appended()))
+    }
+
+    /// Appends one record; returns its place.
+    pub(crate) fn append_record(
+        &mut self,
+        mut header: RecordHeader,
+        (key, value): (&[u8], &[u8]),
+        hash: u128,
+        (stream, age): (Stream, u64),
+    ) -> Result<Place> {
+        let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
+        header.key_bytes = key.len() as u32;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let payload = if self.payloads.encrypts() {
+            scratch.clear();
+            scratch.extend_from_slice(key);
+            scratch.extend_from_slice(value);
+            header.flags.encrypted = true;
+            self.payloads.encrypt(self.log.shape.shard, header.sequence, &mut scratch)?;
+            scratch.split_at(key.len())
+        } else {
+            (key, value)
+        };
+        header.value_bytes = payload.1.len() as u32;
+        header.payload_crc = crc32c::crc32c_append(crc32c::crc32c(payload.0), payload.1);
+        let size = SizeCode::covering(header.record_bytes() as u64);
+        let address = self.log.append(Append { stream, header, payload, hash, age });
+        self.scratch = scratch;
+        Ok(Place { address: address?, size })
+    }
+
+    /// Decides which slot the put is about, or why it cannot be.
+    fn slot_for(
+        &mut self,
+        request: &PutRequest<'_>,
+        known: Known<'_>,
+    ) -> std::result::Result<Slot, PutStep> {
+        let hash = index_hash(request.hash);
+        match known {
+            Known::At(place) if self.index.contains(hash, place.address) => Ok(Slot::Own(place)),
+            Known::At(_) => Err(PutStep::Changed),
+            Known::Absent(tried) => {
+                self.index.candidates(hash, &mut self.found);
+                let all_other = self.found.iter().all(|place| {
+                    tried.contains(&place.address) || self.is_dropped(request.key, place.address)
+                });
+                if all_other { Ok(Slot::New) } else { Err(PutStep::Changed) }
+            }
+            Known::Nothing => self.slot_unread(request),
+        }
+    }
+
+    fn slot_unread(&mut self, request: &PutRequest<'_>) -> std::result::Result<Slot, PutStep> {
+        self.index.candidates(index_hash(request.hash), &mut self.found);
+        let mut only = None;
+        for at in 0..self.found.len() {
+            let Some(place) = self.found.get(at) else { break };
+            if let Some(bytes) = self.log.in_memory(place.address) {
+                let wanted = (self.segment_sequence(place.address) as u32, Some(request.key));
+                if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
+                    return Ok(Slot::Own(place));
+                }
+            } else if only.replace(place).is_some() {
+                return Err(PutStep::Resolve);
+            }
+        }
+        match only {
+            None => Ok(Slot::New),
+            Some(place) if self.large.is_manifest(place.address) => Err(PutStep::Resolve),
+            Some(place) => Ok(Slot::Presumed(place)),
+        }
+    }
+
+    /// A put over an entry that was dropped with its space counts as a new one.
+    fn replace_dropped(&mut self, request: &PutRequest<'_>, old: Place) {
+        if self.is_dropped(request.key, old.address) {
+            self.count(request.key.space, request.key.partition, 1);
+        }
+    }
+
+    fn note(&mut self, request: &PutRequest<'_>, old: Place, shared_bits: u8) {
+        self.log.change_live(old.address, -(old.size.bytes() as i64));
+        let (segment, _) = self.log.shape.split(old.address);
+        let notes = &mut self.log.segments[segment as usize].notes;
+        *notes = notes.saturating_add(1);
+        let owner = (request.key.space, request.key.partition);
+        self.notes.add(Note { address: old.address, by: request.hash, owner, shared_bits });
+    }
+
+    /// The stream for a put over the record at `old`: hot if that one did not live long.
+    fn stream_over(&self, old: Place) -> Stream {
+        let (segment, _) = self.log.shape.split(old.address);
+        let old = &self.log.segments[segment as usize];
+        let age = if old.age == 0 { 0 } else { self.sequence.saturating_sub(old.age) };
+        if (age as f64) < self.lifespan { Stream::Hot } else { Stream::Cold }
+    }
+
+    fn header(&self, flags: Flags, sequence: u64, key: Key<'_>) -> RecordHeader {
+        RecordHeader {
+            payload_crc: 0,
+            sequence,
+            version: sequence,
+            generation: 0,
+            value_bytes: 0,
+            raw_bytes: 0,
+            expiry_ms: 0,
+            idle_seconds: 0,
+            touched_seconds: 0,
+            space: key.space,
+            partition: key.partition,
+            key_bytes: key.bytes.len() as u32,
+            flags,
+            label: 0,
+        }
+    }
+
+    /// Appends the value, in pieces if it is large.
+    fn append_value(
+        &mut self,
+        request: &PutRequest<'_>,
+        (sequence, version): (u64, Version),
+        stream: Stream,
+        follows: bool,
+    ) -> Result<Place> {
+        let mut packed = std::mem::take(&mut self.pieces_scratch);
+        let payloads = std::sync::Arc::clone(&self.payloads);
+        let (codec, stored) = payloads.compress(request.value, &mut packed);
+        let expiry = request.options.expiry;
+        let header = RecordHeader {
+            version: version.0,
+            raw_bytes: request.value.len() as u32,
+            expiry_ms: expiry.at.map_or(0, |at| at.0.max(1)),
+            idle_seconds: expiry.idle_seconds.map_or(0, std::num::NonZeroU32::get),
+            touched_seconds: (request.now.0 / 1000) as u32,
+            label: request.options.label,
+            flags: Flags {
+                pinned: request.options.pinning == Pinning::Pinned,
+                codec,
+                follows,
+                ..Flags::of(RecordKind::Value)
+            },
+            ..self.header(Flags::of(RecordKind::Value), sequence, request.key)
+        };
+        let whole = header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES;
+        let piece_bytes = piece_bytes(self.log.shape.segment_bytes);
+        let place = if whole <= piece_bytes {
+            let payload = (request.key.bytes, stored);
+            self.append_record(header, payload, request.hash, (stream, sequence))
+        } else {
+            self.append_pieces(header, request, stored, piece_bytes)
+        };
+        self.pieces_scratch = packed;
+        if self.pieces_scratch.capacity() > 1 << 20 {
+            self.pieces_scratch = Vec::new();
+        }
+        place
+    }
+
+    fn append_pieces(
+        &mut self,
+        mut header: RecordHeader,
+        request: &PutRequest<'_>,
+        stored: &[u8],
+        piece_bytes: usize,
+    ) -> Result<Place> {
+        let version = header.version;
+        let mut places = Vec::with_capacity(stored.len() / piece_bytes + 1);
+        for (number, piece) in stored.chunks(piece_bytes).enumerate() {
+            self.sequence += 1;
+            let number = number as u32;
+            let key = piece_key(version, number);
+            let piece_header = RecordHeader {
+                version,
+                raw_bytes: piece.len() as u32,
+                ..self.header(
+                    Flags::of(RecordKind::Piece),
+                    self.sequence,
+                    Key { space: PIECE_SPACE, partition: 0, bytes: &key },
+                )
+            };
+            let hash = piece_hash(version, number);
+            let age = (Stream::Cold, self.sequence);
+            let place = self.append_record(piece_header, (&key, piece), hash, age)?;
+            let bytes = (crate::format::RECORD_HEADER_BYTES + key.len() + piece.len()) as u32;
+            places.push((place.address, bytes));
+        }
+        let mut manifest = [0; MANIFEST_BYTES];
+        manifest[..8].copy_from_slice(&(stored.len() as u64).to_le_bytes());
+        manifest[8..12].copy_from_slice(&(request.value.len() as u32).to_le_bytes());
+        manifest[12] = match header.flags.codec {
+            Codec::Plain => 0,
+            Codec::Lz4 => 1,
+            Codec::Zstd => 2,
+        };
+        manifest[16..20].copy_from_slice(&(places.len() as u32).to_le_bytes());
+        header.flags = Flags { kind: RecordKind::Manifest, codec: Codec::Plain, ..header.flags };
+        header.raw_bytes = MANIFEST_BYTES as u32;
+        // The pieces carry later sequences than the version; the manifest must be the latest.
+        self.sequence += 1;
+        header.sequence = self.sequence;
+        let payload = (request.key.bytes, manifest.as_slice());
+        let place = self.append_record(header, payload, request.hash, (Stream::Cold, self.sequence))?;
+        let pieces = Pieces { stored_bytes: stored.len() as u64, places };
+        self.large.insert(place.address, version, pieces);
+        Ok(place)
+    }
+
+    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
+    fn check_room(&mut self, request: &PutRequest<'_>, new: bool) -> Result<()> {
+        let shape = &self.log.shape;
+        let usable = u64::from(shape.segments) * u64::from(shape.segment_bytes);
+        let wanted = (request.value.len() + request.key.bytes.len()) as u64;
+        let live = self.log.live_bytes + wanted;
+        let store = self.limits.reclaim == Reclaim::Compact;
+        if store && live * 100 > usable * u64::from(self.limits.full_mark_percent) {
+            let detail = format!(
+                "shard {} is full: {} of {usable} bytes are live, {} percent is the mark; remove \
+                 entries or give the store more capacity",
+                shape.shard, self.log.live_bytes, self.limits.full_mark_percent
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        if new && self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
+            || new && self.index.len() >= self.index.entries_max()
+        {
+            let detail = format!(
+                "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
+                 remove entries or raise the cap",
+                shape.shard,
+                self.index.len(),
+                self.index.bytes()
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
+        if self.log.free_count() <= self.log.reserve() + segments {
+            let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a manifest's value: stored bytes (8), raw bytes (4), codec (1), 3 unused, pieces (4),
+/// 4 unused.
+pub(crate) const MANIFEST_BYTES: usize = 24;
+
+/// Longest record that is not cut into pieces, and most value bytes of a piece: four fit a segment.
+pub(crate) fn piece_bytes(segment_bytes: u32) -> usize {
+    segment_bytes as usize / 4 - 256
+}

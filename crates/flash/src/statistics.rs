@@ -1,0 +1,182 @@
+//! What the engine counts.
+
+/// Counters of one shard, monotonic since the store was opened.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShardCounters {
+    pub gets_memory: u64,
+    pub gets_flash: u64,
+    pub gets_missed: u64,
+    pub puts: u64,
+    pub removes: u64,
+    pub touches: u64,
+    pub overwrites: u64,
+    pub collisions_get: u64,
+    pub collisions_put: u64,
+    pub expired: u64,
+    pub evicted: u64,
+    pub user_bytes: u64,
+    pub moved_bytes: u64,
+    pub segments_reclaimed: u64,
+    pub notes_settled: u64,
+    pub key_sizes: Sizes,
+    pub value_sizes: Sizes,
+}
+
+impl ShardCounters {
+    pub(crate) fn count_put(&mut self, key: usize, value: usize) {
+        self.puts += 1;
+        self.user_bytes += (key + value) as u64;
+        self.key_sizes.record(key as u64);
+        self.value_sizes.record(value as u64);
+    }
+}
+
+/// A log-linear histogram of sizes with exact moments: 16 steps an octave.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    counts: Vec<u64>,
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// Sum of the sizes.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        let counts = vec![0; SIZE_BUCKETS];
+        Sizes { counts, count: 0, min: u64::MAX, max: 0, sum: 0.0, squares: 0.0 }
+    }
+}
+
+/// 4 octaves of single steps, then 16 steps an octave up to 2^32.
+const SIZE_BUCKETS: usize = 16 * 29 + 32;
+
+impl Sizes {
+    /// Counts one size.
+    pub fn record(&mut self, size: u64) {
+        let bucket = bucket_of(size).min(SIZE_BUCKETS - 1);
+        self.counts[bucket] += 1;
+        self.count += 1;
+        self.min = self.min.min(size);
+        self.max = self.max.max(size);
+        self.sum += size as f64;
+        self.squares += (size as f64) * (size as f64);
+    }
+
+    /// Adds another histogram's counts.
+    pub fn merge(&mut self, other: &Sizes) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    /// The smallest size that at least `percent` of all do not exceed, to 1/16.
+    pub fn percentile(&self, percent: f64) -> u64 {
+        let wanted = (self.count as f64 * percent / 100.0).ceil() as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted.max(1) {
+                return bucket_start(bucket).clamp(self.min.min(self.max), self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Geometric mean of size + 1, less 1, from the buckets.
+    pub fn geometric_mean(&self) -> f64 {
+        let logs = self.counts.iter().enumerate();
+        let sum: f64 =
+            logs.map(|(b, count)| *count as f64 * ((bucket_start(b) + 1) as f64).ln()).sum();
+        if self.count == 0 { 0.0 } else { (sum / self.count as f64).exp() - 1.0 }
+    }
+}
+
+fn bucket_of(size: u64) -> usize {
+    if size < 32 {
+        return size as usize;
+    }
+    let octave = 63 - size.leading_zeros();
+    (32 + (octave - 5) * 16 + ((size >> (octave - 4)) & 15) as u32) as usize
+}
+
+fn bucket_start(bucket: usize) -> u64 {
+    if bucket < 32 {
+        return bucket as u64;
+    }
+    let octave = (bucket - 32) / 16 + 5;
+    let step = (bucket - 32) % 16;
+    (16 + step as u64) << (octave - 4)
+}
+
+/// Figures of a store since it was opened; bytes unless said otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct StoreStatistics {
+    /// Gets answered from write buffers and recent segments.
+    pub gets_memory: u64,
+    /// Gets answered by a device read.
+    pub gets_flash: u64,
+    /// Gets of keys that have no entry.
+    pub gets_missed: u64,
+    /// Puts, touches included.
+    pub puts: u64,
+    /// Removes that found an entry.
+    pub removes: u64,
+    /// Touches.
+    pub touches: u64,
+    /// Puts over an existing entry.
+    pub overwrites: u64,
+    /// Records read on behalf of gets that had another key.
+    pub collisions_get: u64,
+    /// Overwrites found to be of another key.
+    pub collisions_put: u64,
+    /// Entries that expired.
+    pub expired: u64,
+    /// Entries evicted (caches).
+    pub evicted: u64,
+    /// Entries now.
+    pub entries: u64,
+    /// Device writes in flight now.
+    pub pending_writes: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Segments free now.
+    pub segments_free: u64,
+    /// Bytes of the segments in use.
+    pub allocated_bytes: u64,
+    /// Bytes of live records.
+    pub live_bytes: u64,
+    /// Bytes of all segments.
+    pub capacity_bytes: u64,
+    /// Key and value bytes put by callers.
+    pub user_bytes: u64,
+    /// Record bytes copied by reclaim.
+    pub moved_bytes: u64,
+    /// Segments reclaimed.
+    pub segments_reclaimed: u64,
+    /// Memory of the index.
+    pub index_bytes: u64,
+    /// Memory of write buffers.
+    pub buffer_bytes: u64,
+    /// Memory of tables and notes.
+    pub other_bytes: u64,
+    /// Overwrites not yet checked.
+    pub notes: u64,
+    /// Why the store refuses writes, if it does.
+    pub poisoned: Option<String>,
+    /// Sizes of keys put.
+    pub key_sizes: Sizes,
+    /// Sizes of values put.
+    pub value_sizes: Sizes,
+}

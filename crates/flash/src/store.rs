@@ -1,0 +1,353 @@
+//! The store: shards on one device, opened, shared, maintained and closed.
+//!
+//! Lock order: one shard's lock at a time, except `drop_space`, `drop_partition` and `close`, which
+//! take all in order of number; then the superblock's lock. No other lock is taken under them.
+
+mod assemble;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use entresol_device::{Device, IoBuffer};
+use parking_lot::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
+use crate::log::Goal;
+use crate::options::{Reclaim, StoreOptions};
+use crate::record::Payloads;
+use crate::session::{Session, SessionOptions};
+use crate::shard::{Known, Plan, PutRequest, PutStep, Shard};
+use crate::statistics::StoreStatistics;
+use crate::types::{Durability, Key, SpaceId, Timestamp};
+
+/// A flash store: never loses an acknowledged entry beyond what its durability allows. With
+/// [`Reclaim::Evict`] it is a cache instead. Cheap to clone; thread-safe.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("device", &self.device.name()).finish_non_exhaustive()
+    }
+}
+
+/// What all clones and sessions of a store share.
+pub(crate) struct Inner {
+    pub device: Arc<dyn Device>,
+    pub options: StoreOptions,
+    pub shards: Vec<Mutex<Shard>>,
+    pub payloads: Arc<Payloads>,
+    pub hash_seed: u64,
+    pub sector_bytes: u64,
+    pub session_counters: SessionCounters,
+    pub superblock: Mutex<Superblock>,
+    pub buffer_path: Option<PathBuf>,
+    /// When the last periodic sync began, ms.
+    pub last_sync_ms: AtomicU64,
+    pub closed: std::sync::atomic::AtomicBool,
+    pub segment_memory: Mutex<Vec<IoBuffer>>,
+}
+
+/// Counts made without a shard's lock.
+#[derive(Debug, Default)]
+pub(crate) struct SessionCounters {
+    pub gets_flash: AtomicU64,
+    pub gets_missed: AtomicU64,
+    pub collisions_get: AtomicU64,
+}
+
+/// How much background work one call of [`Store::maintain`] may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Most segments to read: reclaimed, swept for expiry, or to settle notes.
+    pub segments: u32,
+}
+
+/// What one call of [`Store::maintain`] did, and whether more waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Maintenance {
+    /// Segments made free.
+    pub segments_freed: u32,
+    /// Whether calling again now would find work.
+    pub more: bool,
+}
+
+impl Store {
+    /// Opens the store on `device`, or makes one, as `options.mode` says. Recovers after a crash.
+    ///
+    /// Errors: `Incompatible` if the device holds something else, `Corrupt` if both superblocks are
+    /// damaged, `WrongKey`, `InvalidInput` for options, `Io`.
+    pub fn open(device: Arc<dyn Device>, options: StoreOptions, now: Timestamp) -> Result<Store> {
+        let inner = crate::recovery::open(device, options, now)?;
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// A session for the calling thread.
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
+        Session::new(Arc::clone(&self.inner), options)
+    }
+
+    /// Entries in `space`, expired ones that were not yet found included. O(1) in entries.
+    pub fn count(&self, space: SpaceId) -> u64 {
+        self.inner.shards.iter().map(|shard| shard.lock().entries(space)).sum()
+    }
+
+    /// Spaces that hold entries, in order.
+    pub fn spaces(&self) -> Vec<SpaceId> {
+        let mut spaces = Vec::new();
+        for shard in &self.inner.shards {
+            spaces.extend(shard.lock().counts.iter().filter(|(_, n)| **n > 0).map(|(k, _)| k.0));
+        }
+        spaces.sort_unstable();
+        spaces.dedup();
+        spaces
+    }
+
+    /// Removes all entries of `space`: at once for every reader, durable on return. O(segments).
+    pub fn drop_space(&self, space: SpaceId) -> Result<()> {
+        self.inner.drop_below(space, None)
+    }
+
+    /// Removes all entries of one partition of `space`, likewise.
+    pub fn drop_partition(&self, space: SpaceId, partition: u16) -> Result<()> {
+        self.inner.drop_below(space, Some(partition))
+    }
+
+    /// Does background work: reclaim ahead of need, expiry, notes, periodic sync.
+    pub fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Maintenance> {
+        self.inner.maintain(now, budget)
+    }
+
+    /// On return every write acknowledged before the call survives power loss.
+    pub fn sync(&self) -> Result<()> {
+        for shard in &self.inner.shards {
+            shard.lock().log.commit(Goal::Synced)?;
+        }
+        Ok(())
+    }
+
+    /// Syncs and writes a checkpoint, so that the next open is fast. Writes after it are refused.
+    pub fn close(&self, now: Timestamp) -> Result<()> {
+        crate::checkpoint::close(&self.inner, now)
+    }
+
+    /// Figures since the store was opened.
+    pub fn statistics(&self) -> StoreStatistics {
+        self.inner.statistics()
+    }
+
+    /// The device under the store.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.inner.device
+    }
+
+    /// The options the store was opened with, those fixed at its making as they were then.
+    pub fn options(&self) -> &StoreOptions {
+        &self.inner.options
+    }
+
+    /// The hash by which the store places `key`: stable for the life of the store.
+    pub fn hash(&self, key: Key<'_>) -> u128 {
+        crate::record::hash_key(self.inner.hash_seed, key)
+    }
+}
+
+/// Segments that one write reclaims at most before it gives up.
+const RECLAIMS_MAX: usize = 64;
+
+impl Inner {
+    pub(crate) fn shard_of(&self, hash: u128) -> usize {
+        (hash as u64 % self.shards.len() as u64) as usize
+    }
+
+    /// The aligned range to read for a plan: offset and length.
+    pub(crate) fn read_range(&self, plan: &Plan) -> (u64, usize) {
+        let start = plan.offset / self.sector_bytes * self.sector_bytes;
+        let wanted = plan.place.size.bytes().min(u64::from(plan.length));
+        let end = (plan.offset + wanted).next_multiple_of(self.sector_bytes);
+        (start, (end - start) as usize)
+    }
+
+    /// Puts, making room by reclaim where that is what is missing.
+    pub(crate) fn put(&self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
+        self.check_open()?;
+        let number = self.shard_of(request.hash);
+        for _ in 0..RECLAIMS_MAX {
+            match self.shards[number].lock().put(request, known) {
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                decided => return decided,
+            }
+            self.make_room(number, request.now)?;
+        }
+        Err(self.full(number))
+    }
+
+    /// Removes; tombstones may use the reserve, so reclaim is asked for only when that is gone.
+    pub(crate) fn remove(
+        &self,
+        key: Key<'_>,
+        hash: u128,
+        place: crate::index::Place,
+    ) -> Result<Option<u64>> {
+        self.check_open()?;
+        let number = self.shard_of(hash);
+        for _ in 0..RECLAIMS_MAX {
+            match self.shards[number].lock().remove(key, hash, place) {
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                decided => return decided,
+            }
+            self.make_room(number, Timestamp(0))?;
+        }
+        Err(self.full(number))
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Poisoned, "the store was closed; open it again"));
+        }
+        if self.options.mode == crate::options::OpenMode::ReadOnly {
+            let detail = "the store was opened for reading only; open it for writing";
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(())
+    }
+
+    fn make_room(&self, number: usize, now: Timestamp) -> Result<()> {
+        if self.reclaim_one(number, now)? {
+            return Ok(());
+        }
+        let shard = self.shards[number].lock();
+        if shard.log.free_count() > shard.log.reserve() {
+            return Ok(());
+        }
+        drop(shard);
+        Err(self.full(number))
+    }
+
+    fn full(&self, number: usize) -> Error {
+        let detail = format!(
+            "shard {number} is full: {} bytes are live and reclaim frees no segment; remove entries \
+             or give the store more capacity",
+            self.shards[number].lock().log.live_bytes
+        );
+        Error::new(ErrorKind::Full, detail)
+    }
+
+    fn drop_below(&self, space: SpaceId, partition: Option<u16>) -> Result<()> {
+        self.check_open()?;
+        let mut shards: Vec<_> = self.shards.iter().map(Mutex::lock).collect();
+        for shard in &mut shards {
+            shard.log.seal_all()?;
+        }
+        let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
+        let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(u32::MAX)).min();
+        let floor = Floor { space, partition, below };
+        for shard in &mut shards {
+            shard.drop_below(floor);
+            // Floors under everything that still stands are no longer needed.
+            let live = shard.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
+            let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
+            shard.floors.retain(|f| f.below > oldest);
+        }
+        let mut superblock = self.superblock.lock();
+        superblock.floors.retain(|f| {
+            f.space != space || (partition.is_some() && f.partition != partition)
+        });
+        superblock.floors.push(floor);
+        self.write_superblock(&mut superblock)
+    }
+
+    /// Writes the next generation of the superblock over its older copy, and syncs.
+    pub(crate) fn write_superblock(&self, superblock: &mut Superblock) -> Result<()> {
+        write_superblock(&*self.device, superblock)
+    }
+
+    fn statistics(&self) -> StoreStatistics {
+        let mut total = StoreStatistics::default();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            add_shard(&mut total, &shard);
+        }
+        let counters = &self.session_counters;
+        total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
+        total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
+        total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
+        total
+    }
+
+    /// The goal of periodic and process-level maintenance.
+    pub(crate) fn period_ms(&self) -> Option<u64> {
+        match self.options.durability {
+            Durability::Periodic(ms) => Some(u64::from(ms.get())),
+            Durability::Synced | Durability::Flushed
+                if self.options.write_mode == crate::options::WriteMode::Behind =>
+            {
+                Some(100)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn evicts(&self) -> bool {
+        self.options.reclaim == Reclaim::Evict
+    }
+}
+
+/// Writes the next generation of `superblock` to `device` over the older copy, and syncs.
+pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
+    superblock.generation += 1;
+    let bytes = superblock.encode().ok_or_else(|| {
+        let detail = "too many dropped partitions are still on the medium; let maintain() run";
+        Error::new(ErrorKind::Busy, detail)
+    })?;
+    let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
+    buffer.copy_from_slice(&bytes);
+    let copy = superblock.generation % 2;
+    if !cfg!(planted = "superblock-flipped-before-sync") {
+        device.sync()?;
+    }
+    device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;
+    device.sync()?;
+    Ok(())
+}
+
+fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
+    let counters = &shard.counters;
+    total.gets_memory += counters.gets_memory;
+    total.gets_flash += counters.gets_flash;
+    total.gets_missed += counters.gets_missed;
+    total.puts += counters.puts;
+    total.removes += counters.removes;
+    total.touches += counters.touches;
+    total.overwrites += counters.overwrites;
+    total.collisions_get += counters.collisions_get;
+    total.collisions_put += counters.collisions_put;
+    total.expired += counters.expired;
+    total.evicted += counters.evicted;
+    total.user_bytes += counters.user_bytes;
+    total.moved_bytes += counters.moved_bytes;
+    total.segments_reclaimed += counters.segments_reclaimed;
+    total.key_sizes.merge(&counters.key_sizes);
+    total.value_sizes.merge(&counters.value_sizes);
+    total.entries += shard.counts.values().sum::<u64>();
+    let log = &shard.log;
+    let segment_bytes = u64::from(log.shape.segment_bytes);
+    total.pending_writes += log.pending_writes() as u64;
+    total.segments += u64::from(log.shape.segments);
+    total.segments_free += u64::from(log.free_count());
+    total.allocated_bytes +=
+        (u64::from(log.shape.segments) - u64::from(log.free_count())) * segment_bytes;
+    total.capacity_bytes += u64::from(log.shape.segments) * segment_bytes;
+    total.live_bytes += log.live_bytes;
+    total.index_bytes += shard.index.bytes();
+    total.buffer_bytes += log.buffer_bytes();
+    total.other_bytes += shard.other_bytes();
+    total.notes += shard.notes.len() as u64;
+    if let Err(poisoned) = log.check_poisoned() {
+        total.poisoned = Some(poisoned.to_string());
+    }
+}

@@ -1,0 +1,105 @@
+//! Large values put together from their pieces.
+
+use entresol_device::IoBuffer;
+
+use super::Inner;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Codec, RECORD_HEADER_BYTES};
+use crate::record::{Mismatch, Record};
+use crate::session::{decode_manifest, with_piece_key};
+use crate::shard::damaged;
+use crate::types::VALUE_BYTES_MAX;
+
+impl Inner {
+    /// The value whose manifest is `record`. `None` if it was replaced meanwhile.
+    pub(crate) fn assemble(&self, hash: u128, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
+        let version = record.header.version;
+        let Some((stored_bytes, raw_bytes, codec, pieces)) = decode_manifest(record.value) else {
+            return Err(Error::new(ErrorKind::Corrupt, "a manifest does not decode"));
+        };
+        if stored_bytes > VALUE_BYTES_MAX as u64 + 1024 || raw_bytes as usize > VALUE_BYTES_MAX {
+            return Err(Error::new(ErrorKind::Corrupt, "a manifest names an impossible length"));
+        }
+        let mut stored = Vec::with_capacity(stored_bytes as usize);
+        for number in 0..pieces {
+            if !self.append_piece(self.shard_of(hash), version, number, &mut stored)? {
+                return Ok(None);
+            }
+        }
+        let raw_bytes = raw_bytes as usize;
+        let value = match codec {
+            Codec::Plain => Some(stored),
+            Codec::Lz4 => lz4_flex::block::decompress(&stored, raw_bytes).ok(),
+            Codec::Zstd => zstd::bulk::decompress(&stored, raw_bytes).ok(),
+        };
+        let whole = value.filter(|v| v.len() == raw_bytes);
+        let error = || Error::new(ErrorKind::Corrupt, "the pieces of a value do not make it whole");
+        whole.ok_or_else(error).map(Some)
+    }
+
+    /// Appends the bytes of one piece; false if the value is gone.
+    fn append_piece(
+        &self,
+        shard_number: usize,
+        version: u64,
+        number: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let mut scratch = Vec::new();
+        loop {
+            let shard = self.shards[shard_number].lock();
+            let pieces = shard.large.pieces(version);
+            let Some(&(address, bytes)) = pieces.and_then(|p| p.places.get(number as usize)) else {
+                return Ok(false);
+            };
+            let generation = shard.segment_sequence(address);
+            let wanted_generation = generation as u32;
+            let number16 = shard_number as u16;
+            if let Some(memory) = shard.log.in_memory(address) {
+                let opened = with_piece_key(version, number, |key| {
+                    let wanted = (wanted_generation, Some(key));
+                    shard.payloads.open(number16, memory, wanted, &mut scratch).map(|r| r.value)
+                });
+                match opened {
+                    Ok(value) => out.extend_from_slice(value),
+                    Err(mismatch) => return Err(damaged(&shard.log, address, mismatch)),
+                }
+                return Ok(true);
+            }
+            let (segment, offset) = shard.log.shape.split(address);
+            let at = shard.log.shape.offset_of(segment) + u64::from(offset);
+            drop(shard);
+            let start = at / self.sector_bytes * self.sector_bytes;
+            let end = (at + u64::from(bytes) + crate::record::TAG_BYTES as u64).next_multiple_of(self.sector_bytes);
+            let mut buffer = IoBuffer::aligned((end - start) as usize);
+            self.device.read_at(start, &mut buffer)?;
+            let found = buffer.get((at - start) as usize..).unwrap_or_default();
+            debug_assert!(found.len() >= RECORD_HEADER_BYTES);
+            let opened = with_piece_key(version, number, |key| {
+                let wanted = (wanted_generation, Some(key));
+                self.payloads.open(number16, found, wanted, &mut scratch).map(|r| r.value)
+            });
+            match opened {
+                Ok(value) => {
+                    out.extend_from_slice(value);
+                    return Ok(true);
+                }
+                Err(mismatch) => self.check_piece_moved(shard_number, (version, number, address), generation, mismatch)?,
+            }
+        }
+    }
+
+    /// An error unless the piece moved while it was being read.
+    fn check_piece_moved(
+        &self,
+        shard_number: usize,
+        (version, number, address): (u64, u32, u64),
+        generation: u64,
+        mismatch: Mismatch,
+    ) -> Result<()> {
+        let shard = self.shards[shard_number].lock();
+        let still = shard.large.holds(version, number, address)
+            && shard.segment_sequence(address) == generation;
+        if still { Err(damaged(&shard.log, address, mismatch)) } else { Ok(()) }
+    }
+}

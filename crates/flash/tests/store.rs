@@ -1,0 +1,334 @@
+//! A store on a device in memory does what it says.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use entresol_device::{Device, MemoryDevice};
+use entresol_flash::{
+    Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
+    Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store,
+    StoreOptions, Timestamp, Version,
+};
+
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+const SPACE: SpaceId = SpaceId(0);
+
+fn device(bytes: u64) -> Arc<dyn Device> {
+    Arc::new(MemoryDevice::new(bytes).unwrap())
+}
+
+fn small() -> StoreOptions {
+    StoreOptions {
+        segment_bytes: 64 << 10,
+        durability: Durability::Memory,
+        ..StoreOptions::default()
+    }
+}
+
+fn open(device: &Arc<dyn Device>, options: StoreOptions) -> (Store, Session) {
+    let store = Store::open(Arc::clone(device), options, NOW).unwrap();
+    let session = store.session(SessionOptions::default()).unwrap();
+    (store, session)
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(SPACE, bytes)
+}
+
+fn put(session: &mut Session, k: &[u8], value: &[u8], options: PutOptions) -> Option<Version> {
+    let mut version = None;
+    let operation = Operation::Put { key: key(k), value, options };
+    session
+        .run(NOW, operation, &mut |outcome| {
+            if let Outcome::Stored { version: v } = outcome {
+                version = Some(v);
+            }
+        })
+        .unwrap();
+    version
+}
+
+fn get_at(session: &mut Session, k: &[u8], now: Timestamp) -> Option<Vec<u8>> {
+    let mut value = None;
+    session
+        .run(now, Operation::Get { key: key(k) }, &mut |outcome| match outcome {
+            Outcome::Found(entry) => {
+                assert_eq!(entry.key, k);
+                value = Some(entry.value.to_vec());
+            }
+            Outcome::Missing => {}
+            other => panic!("{other:?}"),
+        })
+        .unwrap();
+    value
+}
+
+fn get(session: &mut Session, k: &[u8]) -> Option<Vec<u8>> {
+    get_at(session, k, NOW)
+}
+
+fn remove(session: &mut Session, k: &[u8]) -> bool {
+    let mut removed = false;
+    let operation = Operation::Remove { key: key(k), condition: Condition::Always };
+    session
+        .run(NOW, operation, &mut |o| removed = matches!(o, Outcome::Removed { .. }))
+        .unwrap();
+    removed
+}
+
+fn value_of(n: u64, length: usize) -> Vec<u8> {
+    let mut x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..length)
+        .map(|_| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x as u8
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_put_is_got_until_it_is_removed() {
+    let device = device(16 << 20);
+    let (store, mut session) = open(&device, small());
+    assert_eq!(get(&mut session, b"a"), None);
+    put(&mut session, b"a", b"one", PutOptions::default());
+    put(&mut session, b"b", b"", PutOptions::default());
+    assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"one"[..]));
+    assert_eq!(get(&mut session, b"b").as_deref(), Some(&b""[..]));
+    put(&mut session, b"a", b"two", PutOptions::default());
+    assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"two"[..]));
+    assert_eq!(store.count(SPACE), 2);
+    assert!(remove(&mut session, b"a"));
+    assert!(!remove(&mut session, b"a"));
+    assert_eq!(get(&mut session, b"a"), None);
+    assert_eq!(store.count(SPACE), 1);
+}
+
+#[test]
+fn conditions_are_tested_and_applied_as_one_step() {
+    let device = device(16 << 20);
+    let (_store, mut session) = open(&device, small());
+    let when = |condition| PutOptions { condition, ..PutOptions::default() };
+    assert_eq!(put(&mut session, b"k", b"1", when(Condition::Present)), None);
+    let first = put(&mut session, b"k", b"1", when(Condition::Absent)).unwrap();
+    assert_eq!(put(&mut session, b"k", b"2", when(Condition::Absent)), None);
+    let second = put(&mut session, b"k", b"2", when(Condition::Version(first))).unwrap();
+    assert_eq!(put(&mut session, b"k", b"3", when(Condition::Version(first))), None);
+    assert!(second > first);
+    assert_eq!(get(&mut session, b"k").as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn entries_end_by_age_and_by_idle_time() {
+    let device = device(16 << 20);
+    let (store, mut session) = open(&device, small());
+    let at = Expiry { at: Some(Timestamp(NOW.0 + 5000)), idle_seconds: None };
+    put(&mut session, b"age", b"x", PutOptions { expiry: at, ..PutOptions::default() });
+    let idle = Expiry { at: None, idle_seconds: NonZeroU32::new(80) };
+    put(&mut session, b"idle", b"y", PutOptions { expiry: idle, ..PutOptions::default() });
+    assert!(get_at(&mut session, b"age", Timestamp(NOW.0 + 4999)).is_some());
+    assert!(get_at(&mut session, b"age", Timestamp(NOW.0 + 5000)).is_none());
+    assert_eq!(store.count(SPACE), 1);
+    for step in 1..10 {
+        assert!(get_at(&mut session, b"idle", Timestamp(NOW.0 + step * 60_000)).is_some());
+    }
+    assert!(get_at(&mut session, b"idle", Timestamp(NOW.0 + 9 * 60_000 + 81_000)).is_none());
+}
+
+#[test]
+fn values_of_every_size_come_back_also_after_reopening() {
+    for (compression, encryption) in [
+        (Compression::None, None),
+        (Compression::Lz4, None),
+        (Compression::Zstd, Some(EncryptionKey([7; 32]))),
+    ] {
+        let device = device(64 << 20);
+        let options = StoreOptions { compression, encryption, ..small() };
+        let (store, mut session) = open(&device, options.clone());
+        let sizes = [0, 1, 63, 64, 1000, 16_000, 17_000, 65_536, 300_000, 3_000_000];
+        for (n, size) in sizes.into_iter().enumerate() {
+            let name = format!("key {n}");
+            put(&mut session, name.as_bytes(), &value_of(9, size), PutOptions::default());
+            put(&mut session, name.as_bytes(), &value_of(n as u64, size), PutOptions::default());
+        }
+        let check = |session: &mut Session| {
+            for (n, size) in sizes.into_iter().enumerate() {
+                let name = format!("key {n}");
+                let found = get(session, name.as_bytes());
+                assert_eq!(found, Some(value_of(n as u64, size)), "size {size}");
+            }
+        };
+        check(&mut session);
+        store.sync().unwrap();
+        drop(session);
+        drop(store);
+        let (store, mut session) = open(&device, options.clone());
+        check(&mut session);
+        store.close(NOW).unwrap();
+        let (store, mut session) = open(&device, options);
+        check(&mut session);
+        assert_eq!(store.count(SPACE), sizes.len() as u64);
+    }
+}
+
+/// Random operations against a map, with reopenings; the device is small so that reclaim runs.
+fn model_run(seed: u64, options: StoreOptions, steps: u64) {
+    let device = device(8 << 20);
+    let (mut store, mut session) = open(&device, options.clone());
+    let mut model: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    let mut x = seed;
+    let mut random = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 33) as u64
+    };
+    let mut reclaimed = 0;
+    for step in 0..steps {
+        let name = format!("k{}", random() % 900).into_bytes();
+        match random() % 20 {
+            0..=10 => {
+                let value = value_of(step, (random() % 4000) as usize);
+                put(&mut session, &name, &value, PutOptions::default());
+                model.insert(name, value);
+            }
+            11..=13 => {
+                assert_eq!(remove(&mut session, &name), model.remove(&name).is_some(), "seed {seed}");
+            }
+            14..=18 => {
+                assert_eq!(get(&mut session, &name), model.get(&name).cloned(), "seed {seed} step {step}");
+            }
+            _ if random() % 40 == 0 => {
+                if random() % 2 == 0 {
+                    store.close(NOW).unwrap();
+                } else {
+                    store.sync().unwrap();
+                }
+                reclaimed += store.statistics().segments_reclaimed;
+                drop((session, store));
+                (store, session) = open(&device, options.clone());
+            }
+            _ => {
+                store.maintain(NOW, Budget { segments: 2 }).unwrap();
+            }
+        }
+        assert_eq!(store.count(SPACE), model.len() as u64, "seed {seed} step {step}");
+    }
+    for (name, value) in &model {
+        assert_eq!(get(&mut session, name).as_ref(), Some(value), "seed {seed}");
+    }
+    reclaimed += store.statistics().segments_reclaimed;
+    assert!(reclaimed > 0, "the run must reclaim");
+}
+
+#[test]
+fn a_store_answers_like_a_map_through_reclaim_and_reopening() {
+    for seed in 1..=6 {
+        model_run(seed, StoreOptions { shards: 1, ..small() }, 20_000);
+        model_run(seed + 100, StoreOptions { shards: 2, durability: Durability::Synced, ..small() }, 6_000);
+    }
+}
+
+#[test]
+fn a_full_store_refuses_puts_but_still_reads_and_removes() {
+    let device = device(4 << 20);
+    let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    let mut stored = 0u64;
+    let error = loop {
+        let name = format!("key {stored}");
+        let operation = Operation::Put {
+            key: key(name.as_bytes()),
+            value: &value_of(stored, 1000),
+            options: PutOptions::default(),
+        };
+        match session.run(NOW, operation, &mut |_| {}) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 10_000);
+    };
+    assert_eq!(error.kind(), ErrorKind::Full);
+    for n in 0..stored {
+        let found = get(&mut session, format!("key {n}").as_bytes());
+        assert_eq!(found, Some(value_of(n, 1000)), "key {n} of {stored}");
+    }
+    for n in 0..stored / 2 {
+        assert!(remove(&mut session, format!("key {n}").as_bytes()));
+    }
+    put(&mut session, b"again", b"room", PutOptions::default());
+    assert_eq!(store.count(SPACE), stored - stored / 2 + 1);
+}
+
+#[test]
+fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+    let (store, mut session) = open(&device, options);
+    for n in 0..20_000u64 {
+        let name = format!("key {}", n % 5000);
+        put(&mut session, name.as_bytes(), &value_of(n, 900), PutOptions::default());
+    }
+    let mut hits = 0;
+    for n in 15_000..20_000u64 {
+        let name = format!("key {}", n % 5000);
+        if let Some(found) = get(&mut session, name.as_bytes()) {
+            assert_eq!(found, value_of(n, 900));
+            hits += 1;
+        }
+    }
+    assert!(hits > 2000, "{hits}");
+    assert!(store.statistics().evicted > 0);
+}
+
+#[test]
+fn dropping_a_space_takes_its_entries_and_no_others_at_once_and_for_good() {
+    let device = device(16 << 20);
+    let (store, mut session) = open(&device, small());
+    let other = SpaceId(3);
+    for n in 0..500u64 {
+        let name = format!("key {n}");
+        for space in [SPACE, other] {
+            let operation = Operation::Put {
+                key: Key::new(space, name.as_bytes()),
+                value: &value_of(n, 500),
+                options: PutOptions::default(),
+            };
+            session.run(NOW, operation, &mut |_| {}).unwrap();
+        }
+    }
+    let reads = device.counters().reads.load(std::sync::atomic::Ordering::Relaxed);
+    store.drop_space(SPACE).unwrap();
+    assert_eq!((store.count(SPACE), store.count(other)), (0, 500));
+    assert_eq!(get(&mut session, b"key 1"), None);
+    assert_eq!(reads, device.counters().reads.load(std::sync::atomic::Ordering::Relaxed));
+    put(&mut session, b"key 1", b"new", PutOptions::default());
+    assert_eq!(store.count(SPACE), 1);
+    store.sync().unwrap();
+    drop((session, store));
+    let (store, mut session) = open(&device, small());
+    assert_eq!((store.count(SPACE), store.count(other)), (1, 500));
+    assert_eq!(get(&mut session, b"key 1").as_deref(), Some(&b"new"[..]));
+    assert_eq!(get(&mut session, b"key 2"), None);
+}
+
+#[test]
+fn a_wrong_key_and_a_reformat_are_told_apart() {
+    let device = device(16 << 20);
+    let encrypted = StoreOptions { encryption: Some(EncryptionKey([1; 32])), ..small() };
+    let (store, mut session) = open(&device, encrypted.clone());
+    put(&mut session, b"a", b"secret secret secret", PutOptions::default());
+    store.close(NOW).unwrap();
+    drop((session, store));
+    for options in [small(), StoreOptions { encryption: Some(EncryptionKey([2; 32])), ..small() }] {
+        let error = Store::open(Arc::clone(&device), options, NOW).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WrongKey);
+    }
+    let (_store, mut session) = open(&device, encrypted);
+    assert!(get(&mut session, b"a").is_some());
+    drop(session);
+    let (store, mut session) =
+        open(&device, StoreOptions { mode: OpenMode::Reformat, ..small() });
+    assert_eq!(get(&mut session, b"a"), None);
+    assert_eq!(store.count(SPACE), 0);
+}
