@@ -312,7 +312,7 @@ impl SimQueue {
         match &mut medium.faults.stall {
             Stall::None => {}
             Stall::Endless => return 0,
-            Stall::Reaps(0 | 1) => medium.faults.stall = Stall::None,
+            Stall::Reaps(0) => medium.faults.stall = Stall::None,
             Stall::Reaps(left) => {
                 *left -= 1;
                 return 0;
