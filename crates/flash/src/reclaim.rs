@@ -205,7 +205,7 @@ impl Inner {
     }
 
     /// Reads a sealed segment, from memory if it is there.
-    fn read_segment(&self, number: usize, segment: u32, out: &mut IoBuffer) -> Result<()> {
+    pub(crate) fn read_segment(&self, number: usize, segment: u32, out: &mut IoBuffer) -> Result<()> {
         let shard = self.shards[number].lock();
         let start = shard.log.shape.address(segment, 0);
         if let Some(memory) = shard.log.in_memory(start) {
@@ -470,7 +470,7 @@ pub(crate) fn read_footer_of(
     }
 }
 
-fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
+pub(crate) fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
     let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == sequence)?;
     decode_footer(&trailer, bytes)
 }

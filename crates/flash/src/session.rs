@@ -10,6 +10,7 @@
 
 mod pending;
 mod resolve;
+mod scan;
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -61,6 +62,7 @@ pub struct Session {
     waiting: Vec<Waiting>,
     scratch: Vec<u8>,
     in_flight: usize,
+    scan_queue: Option<Box<dyn Queue>>,
 }
 
 impl std::fmt::Debug for Session {
@@ -112,6 +114,7 @@ impl Session {
             waiting: Vec::new(),
             scratch: Vec::new(),
             in_flight: 0,
+            scan_queue: None,
         })
     }
 
@@ -362,7 +365,12 @@ impl Session {
         Ok(reaped?)
     }
 
-    pub(crate) fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
+    /// The store of this session.
+    pub fn store(&self) -> crate::store::Store {
+        crate::store::Store { inner: Arc::clone(&self.inner) }
+    }
+
+    fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
         which(&self.inner.session_counters).fetch_add(1, Ordering::Relaxed);
     }
 }

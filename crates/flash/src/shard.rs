@@ -168,6 +168,11 @@ impl Shard {
         self.log.segments.get(segment as usize).map_or(0, |s| s.sequence)
     }
 
+    /// The read of the record that the index says is at `place`.
+    pub(crate) fn plan_of(&self, place: Place) -> Plan {
+        self.plan(place, false)
+    }
+
     fn plan(&self, place: Place, hidden: bool) -> Plan {
         let (segment, offset) = self.log.shape.split(place.address);
         Plan {

@@ -4,6 +4,9 @@
 //! take all in order of number; then the superblock's lock. No other lock is taken under them.
 
 mod assemble;
+mod inspect;
+
+pub use inspect::{SegmentInfo, Verification};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,12 +5,13 @@
 //! that was hit is computed anew, so that implausible fields reach the code behind the checksums.
 //! `ENTRESOL_SEED` replaces the seeds.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
 use entresol_flash::{
-    Budget, Condition, Durability, Key, MAGIC, Operation, Outcome, PutOptions, Reclaim,
-    SessionOptions, SpaceId, Store, StoreOptions, Timestamp,
+    Budget, Condition, Durability, Key, Operation, Outcome, PutOptions, Reclaim, SessionOptions,
+    SpaceId, Store, StoreOptions, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -18,7 +19,7 @@ const SPACE: SpaceId = SpaceId(0);
 const CAPACITY_BYTES: usize = 4 << 20;
 const SUPERBLOCK_BYTES: usize = 64 << 10;
 const KEYS: u64 = 400;
-const IMAGES_PER_SEED: usize = 24;
+const IMAGES_PER_SEED: usize = 16;
 /// More than a store of this size has any use for.
 const RESIDENT_KIB_MAX: u64 = 1 << 20;
 
@@ -45,12 +46,26 @@ struct Base {
     structures: Vec<Structure>,
 }
 
-/// Bytes whose checksum is known: `body` is covered by the four bytes at `checksum`.
+/// Bytes whose checksum is known: `body` is covered by the four bytes at `checksum`, which may lie in
+/// a structure themselves.
 #[derive(Clone)]
 struct Structure {
-    body: std::ops::Range<usize>,
+    body: Range<usize>,
     checksum: usize,
+    kind: Kind,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Superblock,
+    Record,
+    HeaderOrTrailer,
+    Footer,
+    Checkpoint,
+}
+
+const KINDS: [Kind; 5] =
+    [Kind::Superblock, Kind::Record, Kind::HeaderOrTrailer, Kind::Footer, Kind::Checkpoint];
 
 fn options(reclaim: Reclaim) -> StoreOptions {
     StoreOptions {
@@ -127,29 +142,50 @@ fn base(closed: bool) -> Base {
     drop(store);
     let image = image_of(device.as_ref());
     let structures = structures_in(&image);
-    assert!(structures.len() > KEYS as usize, "{} structures found", structures.len());
+    for kind in KINDS.into_iter().filter(|kind| closed || *kind != Kind::Checkpoint) {
+        let count = structures.iter().filter(|structure| structure.kind == kind).count();
+        assert!(count > 0, "found nothing of kind {kind:?}: has the format changed?");
+    }
     Base { image, structures }
 }
 
-/// Superblocks have their checksum at the end; headers and trailers, at multiples of 32, begin with it.
+/// Superblocks have their checksum at the end; headers and trailers, at multiples of 32, begin with
+/// it; a footer's stands in the trailer behind it, a checkpoint's in the header before it.
 fn structures_in(image: &[u8]) -> Vec<Structure> {
-    let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
     let mut found = Vec::new();
+    let mut add = |kind, body: Range<usize>, checksum| {
+        let holds = image.get(body.clone()).is_some_and(|body| word(image, checksum) == crc(body));
+        if holds && word(image, checksum) != 0 {
+            found.push(Structure { body, checksum, kind });
+        }
+    };
     for start in [0, SUPERBLOCK_BYTES] {
         let checksum = start + SUPERBLOCK_BYTES - 4;
-        if image[start..].starts_with(&MAGIC) && word(checksum) == crc(&image[start..checksum]) {
-            found.push(Structure { body: start..checksum, checksum });
-        }
+        add(Kind::Superblock, start..checksum, checksum);
     }
     for start in (2 * SUPERBLOCK_BYTES..image.len() - 64).step_by(32) {
-        for length in [60, 64] {
-            let body = start + 4..start + length;
-            if word(start) != 0 && word(start) == crc(&image[body.clone()]) {
-                found.push(Structure { body, checksum: start });
-            }
-        }
+        add(Kind::Record, start + 4..start + 60, start);
+        add(Kind::HeaderOrTrailer, start + 4..start + 64, start);
+        let footer_bytes = word(image, start + 16) as usize * 40;
+        add(Kind::Footer, start.saturating_sub(footer_bytes)..start, start + 24);
+        let payload_bytes = word(image, start + 24) as usize;
+        add(Kind::Checkpoint, start + 64..start + 64 + payload_bytes, start + 4);
     }
     found
+}
+
+fn word(image: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(image[at..at + 4].try_into().unwrap())
+}
+
+/// Makes the checksum of `structure` hold again, and that of the structure it stands in.
+fn seal(base: &Base, image: &mut [u8], structure: &Structure) {
+    let sum = crc(&image[structure.body.clone()]);
+    image[structure.checksum..structure.checksum + 4].copy_from_slice(&sum.to_le_bytes());
+    let around = base.structures.iter().find(|other| other.body.contains(&structure.checksum));
+    if let Some(around) = around {
+        seal(base, image, around);
+    }
 }
 
 fn crc(bytes: &[u8]) -> u32 {
@@ -180,12 +216,17 @@ fn damage_plainly(image: &mut [u8], random: &mut Random) {
 fn damage_sealed(base: &Base, image: &mut [u8], random: &mut Random) {
     const EXTREMES: [u64; 8] =
         [0, 1, 0x7f, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
-    for _ in 0..1 + random.below(4) {
-        let first = random.below(3) == 0;
-        let number = random.below(if first { 4 } else { base.structures.len() });
-        let Structure { body, checksum } = base.structures[number].clone();
-        // The fields of a superblock stand in its first bytes.
-        let span = body.len().min(128);
+    for _ in 0..1 + random.below(12) {
+        let kind = KINDS[random.below(KINDS.len())];
+        let of_kind: Vec<&Structure> =
+            base.structures.iter().filter(|structure| structure.kind == kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let structure = of_kind[random.below(of_kind.len())];
+        let body = structure.body.clone();
+        // What matters most stands in the first bytes.
+        let span = if random.below(2) == 0 { body.len() } else { body.len().min(128) };
         let at = body.start + random.below(span);
         let width = [1, 2, 4, 8][random.below(4)].min(body.end - at);
         let value = match random.below(3) {
@@ -194,8 +235,7 @@ fn damage_sealed(base: &Base, image: &mut [u8], random: &mut Random) {
             _ => u64::from(image[at]).wrapping_add(random.below(3) as u64).wrapping_sub(1),
         };
         image[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-        let sum = crc(&image[body]);
-        image[checksum..checksum + 4].copy_from_slice(&sum.to_le_bytes());
+        seal(base, image, structure);
     }
 }
 
@@ -277,11 +317,16 @@ fn implausible_fields_under_valid_checksums_neither_panic_nor_run_on() {
 }
 
 #[test]
-fn random_bytes_behind_our_magic_are_refused_or_open_without_harm() {
+fn random_bytes_behind_a_sound_root_are_refused_or_open_without_harm() {
     for_each_image(
-        &mut |_, image, random| {
-            image.fill_with(|| random.next() as u8);
-            image[..8].copy_from_slice(&MAGIC);
+        &mut |base, image, random| {
+            // Both copies of the superblock up to the counts of their lists.
+            image[80..SUPERBLOCK_BYTES].fill_with(|| random.next() as u8);
+            image[2 * SUPERBLOCK_BYTES..].fill_with(|| random.next() as u8);
+            for structure in base.structures.iter().filter(|s| s.kind == Kind::Superblock) {
+                image.copy_within(0..SUPERBLOCK_BYTES - 4, structure.body.start);
+                seal(base, image, structure);
+            }
         },
         false,
     );

@@ -1,82 +1,308 @@
-//! One thread's door to a tiered store.
+//! One thread's door to a tiered store: memory first, then flash.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use entresol_flash::{Entry, Operation, Outcome, Result, SpaceId, Timestamp};
+use entresol_flash::{
+    Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions, Result, SpaceId,
+    Timestamp, Version,
+};
 
-/// Called with the token and the outcome of each finished operation.
-pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);
+use crate::memory::Cached;
+use crate::tiered::Tiered;
+
+pub use entresol_flash::{SessionOptions, Visit};
 
 /// One thread's operations: submit many, then visit them as they finish.
 #[derive(Debug)]
-pub struct Session {}
-
-/// How a session is set up.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionOptions {
-    /// Most device reads in flight, 1 to 4096. Operations past it wait in memory.
-    pub depth: usize,
-    /// Size of the registered read buffers, bytes.
-    pub read_buffer_bytes: usize,
+pub struct Session {
+    tiered: Arc<Tiered>,
+    flash: entresol_flash::Session,
+    pending: Vec<Pending>,
+    unused: Vec<u32>,
 }
 
-impl Default for SessionOptions {
-    fn default() -> SessionOptions {
-        SessionOptions { depth: 256, read_buffer_bytes: 8 << 10 }
-    }
+/// An operation that flash has not answered yet.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    token: u64,
+    hash: u128,
+    space: SpaceId,
+    kind: Kind,
+    /// The gate's stamp when a get began.
+    stamp: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Get,
+    Write,
 }
 
 impl Session {
+    pub(crate) fn new(tiered: Arc<Tiered>, options: SessionOptions) -> Result<Session> {
+        let flash = tiered.store.session(options)?;
+        Ok(Session { tiered, flash, pending: Vec::new(), unused: Vec::new() })
+    }
+
     /// Begins `operation`. `visit` is called before return where the answer is at hand, else from a
-    /// later [`Session::poll`].
+    /// later [`Session::poll`]. It must not call into the store.
     pub fn submit(
         &mut self,
-        _token: u64,
-        _now: Timestamp,
-        _operation: Operation<'_>,
-        _visit: Visit<'_>,
+        token: u64,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: Visit<'_>,
     ) {
+        match operation {
+            Operation::Get { key } => self.get(token, now, key, visit),
+            Operation::Put { key, value, options } => {
+                self.put(token, now, (key, value, options), visit);
+            }
+            Operation::Remove { key, .. } | Operation::Touch { key, .. } => {
+                let hash = self.tiered.store.hash(key);
+                let gate = self.tiered.gate(hash);
+                gate.begin();
+                self.tiered.memory.invalidate(hash, key.space.0, key.bytes);
+                self.pass_on(Pending { token, hash, space: key.space, kind: Kind::Write, stamp: 0 }, now, operation, visit);
+            }
+        }
     }
 
     /// Hands gathered reads to the device without waiting.
     pub fn flush(&mut self) -> Result<()> {
-        Ok(())
+        self.flash.flush()
     }
 
     /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
-    pub fn poll(&mut self, _wait_for: usize, _now: Timestamp, _visit: Visit<'_>) -> Result<usize> {
-        Ok(0)
+    pub fn poll(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<usize> {
+        let Session { tiered, flash, pending, unused } = self;
+        flash.poll(wait_for, now, &mut |slot, outcome| {
+            let done = pending[slot as usize];
+            unused.push(slot as u32);
+            finish(tiered, done, outcome, visit);
+        })
     }
 
     /// Operations begun and not yet visited.
     pub fn in_flight(&self) -> usize {
-        0
+        self.flash.in_flight()
     }
 
-    /// Polls readable when `poll(0, …)` has something to visit.
-    pub fn poll_fd(&self) -> Option<RawFd> {
-        None
+    /// Descriptors that poll readable when `poll(0, …)` may have something to visit.
+    pub fn poll_fds(&self) -> Vec<RawFd> {
+        self.flash.poll_fds()
+    }
+
+    /// Starts loading what an operation on `key` touches first; worth it some 8 operations ahead.
+    pub fn prefetch(&self, key: Key<'_>) {
+        self.flash.prefetch(key);
     }
 
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and
     /// returns the next cursor (0: the end). Entries present throughout are visited at least once.
     pub fn scan(
         &mut self,
-        _space: SpaceId,
-        _cursor: u64,
-        _limit: usize,
-        _visit: &mut dyn FnMut(Entry<'_>),
+        space: SpaceId,
+        (cursor, limit): (u64, usize),
+        now: Timestamp,
+        visit: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u64> {
-        Ok(0)
+        self.flash.scan(space, (cursor, limit), now, visit)
     }
 
-    /// Submits one operation and waits for it.
+    /// Submits one operation and waits for it; the session must have nothing in flight.
     pub fn run(
         &mut self,
-        _now: Timestamp,
-        _operation: Operation<'_>,
-        _visit: &mut dyn FnMut(Outcome<'_>),
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: &mut dyn FnMut(Outcome<'_>),
     ) -> Result<()> {
-        Ok(())
+        if self.in_flight() != 0 {
+            let detail = "a blocking operation needs a session with nothing in flight";
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        let mut ended = Ok(());
+        let mut once = |_: u64, outcome: Result<Outcome<'_>>| match outcome {
+            Ok(outcome) => visit(outcome),
+            Err(error) => ended = Err(error),
+        };
+        self.submit(0, now, operation, &mut once);
+        while self.in_flight() > 0 {
+            self.poll(1, now, &mut once)?;
+        }
+        ended
+    }
+
+    fn get(&mut self, token: u64, now: Timestamp, key: Key<'_>, visit: Visit<'_>) {
+        let tiered = Arc::clone(&self.tiered);
+        tiered.counters.gets.fetch_add(1, Ordering::Relaxed);
+        let hash = tiered.store.hash(key);
+        let gate = tiered.gate(hash);
+        let stamp = gate.stamp.load(Ordering::Acquire);
+        if gate.is_open() {
+            let mut ended = false;
+            let hit = tiered.memory.get(hash, key.space.0, key.bytes, &mut |cached| {
+                if cached.expiry_ms != 0 && cached.expiry_ms <= now.0 {
+                    ended = true;
+                } else {
+                    visit(token, Ok(Outcome::Found(entry(&cached))));
+                }
+            });
+            if hit && !ended {
+                tiered.counters.memory_hits.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            if ended {
+                tiered.memory.invalidate(hash, key.space.0, key.bytes);
+            }
+        }
+        let pending = Pending { token, hash, space: key.space, kind: Kind::Get, stamp };
+        self.pass_on(pending, now, Operation::Get { key }, visit);
+    }
+
+    fn put(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        (key, value, options): (Key<'_>, &[u8], PutOptions),
+        visit: Visit<'_>,
+    ) {
+        let tiered = Arc::clone(&self.tiered);
+        let hash = tiered.store.hash(key);
+        let gate = tiered.gate(hash);
+        gate.begin();
+        let mut stored = None;
+        let pending = Pending { token, hash, space: key.space, kind: Kind::Write, stamp: 0 };
+        let simple = options.condition == entresol_flash::Condition::Always;
+        if !simple || options.expiry.idle_seconds.is_some() {
+            tiered.memory.invalidate(hash, key.space.0, key.bytes);
+            let operation = Operation::Put { key, value, options };
+            self.pass_on(pending, now, operation, visit);
+            return;
+        }
+        let slot = self.take(pending);
+        let Session { flash, pending, unused, .. } = self;
+        let operation = Operation::Put { key, value, options };
+        flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
+            let done = pending[slot as usize];
+            unused.push(slot as u32);
+            if let Ok(Outcome::Stored { version }) = &outcome {
+                stored = Some(*version);
+            }
+            let gate = tiered.gate(done.hash);
+            match (&outcome, stored) {
+                (_, Some(version)) => {
+                    let newest = gate.version.fetch_max(version.0, Ordering::AcqRel) < version.0;
+                    let item = cached(key, value, &options, version);
+                    let alone = gate.active.load(Ordering::Acquire) == 1;
+                    if !(newest && alone && tiered.memory.update_if_present(hash, item)) {
+                        tiered.memory.invalidate(hash, key.space.0, key.bytes);
+                    }
+                }
+                _ => tiered.memory.invalidate(hash, key.space.0, key.bytes),
+            }
+            gate.end();
+            visit(done.token, outcome);
+        });
+        if stored.is_none() && self.flash.in_flight() > 0 {
+            // Pending: the entry that is there is no longer the latest.
+            self.tiered.memory.invalidate(hash, key.space.0, key.bytes);
+        }
+    }
+
+    fn take(&mut self, pending: Pending) -> u32 {
+        match self.unused.pop() {
+            Some(slot) => {
+                self.pending[slot as usize] = pending;
+                slot
+            }
+            None => {
+                self.pending.push(pending);
+                self.pending.len() as u32 - 1
+            }
+        }
+    }
+
+    fn pass_on(
+        &mut self,
+        pending: Pending,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: Visit<'_>,
+    ) {
+        let slot = self.take(pending);
+        let Session { tiered, flash, pending, unused } = self;
+        flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
+            let done = pending[slot as usize];
+            unused.push(slot as u32);
+            finish(tiered, done, outcome, visit);
+        });
+    }
+}
+
+/// Ends an operation that flash answered: caches what a get found, opens the gate of a write.
+fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
+    let gate = tiered.gate(done.hash);
+    match (done.kind, &outcome) {
+        (Kind::Get, Ok(Outcome::Found(found))) => {
+            let unchanged = gate.stamp.load(Ordering::Acquire) == done.stamp && gate.is_open();
+            if unchanged && found.expiry.idle_seconds.is_none() {
+                tiered.memory.insert(done.hash, cached_entry(done.space, found));
+                // A write that began between the look and the insert invalidated too early.
+                if gate.stamp.load(Ordering::Acquire) != done.stamp {
+                    tiered.memory.invalidate(done.hash, done.space.0, found.key);
+                }
+            }
+        }
+        (Kind::Get, _) => {}
+        (Kind::Write, outcome) => {
+            if let Ok(Outcome::Stored { version }) = outcome {
+                gate.version.fetch_max(version.0, Ordering::AcqRel);
+            }
+            gate.end();
+        }
+    }
+    visit(done.token, outcome);
+}
+
+fn cached<'a>(key: Key<'a>, value: &'a [u8], options: &PutOptions, version: Version) -> Cached<'a> {
+    Cached {
+        space: key.space.0,
+        key: key.bytes,
+        value,
+        version: version.0,
+        label: options.label,
+        expiry_ms: options.expiry.at.map_or(0, |at| at.0),
+        idle_seconds: 0,
+        pinned: options.pinning == Pinning::Pinned,
+    }
+}
+
+fn cached_entry<'a>(space: SpaceId, entry: &Entry<'a>) -> Cached<'a> {
+    Cached {
+        space: space.0,
+        key: entry.key,
+        value: entry.value,
+        version: entry.version.0,
+        label: entry.label,
+        expiry_ms: entry.expiry.at.map_or(0, |at| at.0),
+        idle_seconds: 0,
+        pinned: entry.pinning == Pinning::Pinned,
+    }
+}
+
+fn entry<'a>(cached: &Cached<'a>) -> Entry<'a> {
+    Entry {
+        key: cached.key,
+        value: cached.value,
+        version: Version(cached.version),
+        label: cached.label,
+        expiry: Expiry {
+            at: (cached.expiry_ms != 0).then_some(Timestamp(cached.expiry_ms)),
+            idle_seconds: None,
+        },
+        pinning: if cached.pinned { Pinning::Pinned } else { Pinning::Evictable },
     }
 }

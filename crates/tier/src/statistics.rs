@@ -1,5 +1,10 @@
 //! Figures of a tiered store.
 
+use std::sync::atomic::Ordering;
+
+use entresol_device::Counters;
+use entresol_flash::{Sizes, StoreStatistics};
+
 /// Figures since the store was opened; sizes in bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
@@ -78,6 +83,48 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// What the flash store and its device counted.
+    pub(crate) fn of(store: &StoreStatistics, device: &Counters) -> Statistics {
+        Statistics {
+            gets: 0,
+            memory_hits: 0,
+            buffer_hits: store.gets_memory,
+            flash_hits: store.gets_flash,
+            misses: store.gets_missed,
+            puts: store.puts,
+            removes: store.removes,
+            touches: store.touches,
+            overwrites: store.overwrites,
+            collisions_get: store.collisions_get,
+            collisions_put: store.collisions_put,
+            expired: store.expired,
+            evicted_flash: store.evicted,
+            evicted_small: 0,
+            evicted_main: 0,
+            entries: store.entries,
+            pending_io: store.pending_writes,
+            flash_allocated_bytes: store.allocated_bytes,
+            flash_live_bytes: store.live_bytes,
+            user_written_bytes: store.user_bytes,
+            device_written_bytes: device.written_bytes.load(Ordering::Relaxed),
+            device_writes: device.writes.load(Ordering::Relaxed),
+            device_read_bytes: device.read_bytes.load(Ordering::Relaxed),
+            device_reads: device.reads.load(Ordering::Relaxed),
+            device_syncs: device.syncs.load(Ordering::Relaxed),
+            reclaim_moved_bytes: store.moved_bytes,
+            reclaim_segments: store.segments_reclaimed,
+            segments: store.segments,
+            segments_free: store.segments_free,
+            index_bytes: store.index_bytes,
+            buffer_bytes: store.buffer_bytes,
+            cache_bytes: 0,
+            other_bytes: store.other_bytes,
+            poisoned: store.poisoned.is_some(),
+            key_bytes: Distribution::of(&store.key_sizes),
+            value_bytes: Distribution::of(&store.value_sizes),
+        }
+    }
+
     /// Bytes written to the device for each byte that callers put.
     pub fn write_amplification(&self) -> f64 {
         self.device_written_bytes as f64 / (self.user_written_bytes.max(1)) as f64
@@ -101,4 +148,23 @@ pub struct Distribution {
     pub standard_deviation: f64,
     /// (percentile, value) pairs: 50, 90, 99, 99.9.
     pub percentiles: Vec<(f64, u64)>,
+}
+
+impl Distribution {
+    fn of(sizes: &Sizes) -> Distribution {
+        if sizes.count == 0 {
+            return Distribution::default();
+        }
+        let mean = sizes.sum / sizes.count as f64;
+        let variance = (sizes.squares / sizes.count as f64 - mean * mean).max(0.0);
+        Distribution {
+            count: sizes.count,
+            min: sizes.min,
+            max: sizes.max,
+            mean,
+            geometric_mean: sizes.geometric_mean(),
+            standard_deviation: variance.sqrt(),
+            percentiles: [50.0, 90.0, 99.0, 99.9].map(|p| (p, sizes.percentile(p))).to_vec(),
+        }
+    }
 }

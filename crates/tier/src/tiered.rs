@@ -1,17 +1,36 @@
-//! The tiered store: shared by all threads of a process.
+//! The tiered store: memory in front of flash, shared by all threads of a process.
+//!
+//! Invariants:
+//! 1. The cache never answers with anything but the entry flash would answer with: while a write to
+//!    a key is under way its hash's gate is closed, and reads that began before are not cached.
+//! 2. Index, buffers, tables and cache together stay under the memory cap: the cache gives way.
+//!
+//! Lock order: a shard of the cache is a leaf; nothing is called under it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use entresol_device::Device;
-use entresol_flash::{Error, ErrorKind, Result, SpaceId, StoreOptions, Timestamp};
+use entresol_flash::{Error, ErrorKind, Result, Reclaim, SpaceId, Store, StoreOptions, Timestamp};
 
 use crate::admission::Admission;
+use crate::memory::MemoryCache;
 use crate::session::{Session, SessionOptions};
 use crate::statistics::Statistics;
 
+pub use entresol_flash::{Budget, Maintenance};
+
 /// Memory in front of a flash store. Thread-safe; every thread takes a [`Session`] of its own.
 #[derive(Debug)]
-pub struct Tiered {}
+pub struct Tiered {
+    pub(crate) store: Store,
+    pub(crate) memory: MemoryCache,
+    pub(crate) gates: Vec<Gate>,
+    pub(crate) counters: TierCounters,
+    pub(crate) admission: Admission,
+    options: TieredOptions,
+    cache_bytes: AtomicU64,
+}
 
 /// How a tiered store is opened.
 #[derive(Debug, Clone)]
@@ -27,74 +46,198 @@ pub struct TieredOptions {
     pub admission: Admission,
 }
 
-/// How much background work one call may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
-    /// Most segments to reclaim in this call.
-    pub segments: u32,
+/// Writes under way to keys of one group of hashes.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Writes begun and not ended.
+    pub active: AtomicU32,
+    /// Changes with every begin and end of a write.
+    pub stamp: AtomicU64,
+    /// The highest version written.
+    pub version: AtomicU64,
 }
 
-/// What one call of `maintain` did and what remains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Maintenance {
-    /// Segments made free.
-    pub segments_freed: u32,
-    /// Whether calling again now would find work.
-    pub more: bool,
+/// What the tier counts without a lock.
+#[derive(Debug, Default)]
+pub(crate) struct TierCounters {
+    pub gets: AtomicU64,
+    pub memory_hits: AtomicU64,
 }
+
+/// Groups of hashes; a power of two.
+const GATES: usize = 4096;
+/// Memory not accounted for in detail: sessions, queues, the program itself.
+const SLACK_BYTES: u64 = 8 << 20;
+/// The least the cache gets.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 impl Tiered {
     /// Opens or makes the store on `device`.
+    ///
+    /// Errors: as `Store::open`; `InvalidInput` if the memory cap does not hold the write buffers.
     pub fn open(
-        _device: Arc<dyn Device>,
-        _options: TieredOptions,
-        _now: Timestamp,
+        device: Arc<dyn Device>,
+        mut options: TieredOptions,
+        now: Timestamp,
     ) -> Result<Arc<Tiered>> {
-        Err(Error::new(ErrorKind::Device, "not yet"))
+        let buffers = u64::from(options.store.shards)
+            * u64::from(options.store.buffers_per_shard)
+            * u64::from(options.store.segment_bytes);
+        let least = buffers + SLACK_BYTES + 2 * CACHE_BYTES_MIN;
+        if options.memory_bytes < least {
+            let detail = format!(
+                "a memory cap of {} bytes; at least {least} needed: {buffers} for write buffers \
+                 ({} shards), the rest for index and cache; raise the cap or use fewer shards",
+                options.memory_bytes, options.store.shards
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let index_max = options.memory_bytes
+            - buffers
+            - SLACK_BYTES
+            - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(options.memory_bytes - least);
+        options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
+        let store = Store::open(device, options.store.clone(), now)?;
+        options.store = store.options().clone();
+        let tiered = Tiered {
+            memory: MemoryCache::new(CACHE_BYTES_MIN, usize::from(options.store.shards)),
+            store,
+            gates: (0..GATES).map(|_| Gate::default()).collect(),
+            counters: TierCounters::default(),
+            admission: options.admission,
+            options,
+            cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
+        };
+        tiered.fit_cache();
+        Ok(Arc::new(tiered))
     }
 
     /// A session for the calling thread.
-    pub fn session(self: &Arc<Self>, _options: SessionOptions) -> Result<Session> {
-        Err(Error::new(ErrorKind::Device, "not yet"))
+    pub fn session(self: &Arc<Self>, options: SessionOptions) -> Result<Session> {
+        Session::new(Arc::clone(self), options)
     }
 
     /// Entries in `space`, expired ones that were not yet found included. O(1).
-    pub fn count(&self, _space: SpaceId) -> u64 {
-        0
+    pub fn count(&self, space: SpaceId) -> u64 {
+        self.store.count(space)
     }
 
     /// Spaces that hold entries.
     pub fn spaces(&self) -> Vec<SpaceId> {
-        Vec::new()
+        self.store.spaces()
     }
 
     /// Removes all entries of `space`: at once for every reader, durable on return.
-    pub fn drop_space(&self, _space: SpaceId) -> Result<()> {
-        Ok(())
+    pub fn drop_space(&self, space: SpaceId) -> Result<()> {
+        let closed: Vec<Closed<'_>> = self.gates.iter().map(Gate::close).collect();
+        let dropped = self.store.drop_space(space);
+        self.memory.clear_space(space.0);
+        drop(closed);
+        dropped
     }
 
     /// Removes all entries of one partition of `space`.
-    pub fn drop_partition(&self, _space: SpaceId, _partition: u16) -> Result<()> {
-        Ok(())
+    pub fn drop_partition(&self, space: SpaceId, partition: u16) -> Result<()> {
+        let closed: Vec<Closed<'_>> = self.gates.iter().map(Gate::close).collect();
+        let dropped = self.store.drop_partition(space, partition);
+        self.memory.clear_space(space.0);
+        drop(closed);
+        dropped
     }
 
-    /// Does background work: reclaim, expiry, periodic sync. Call it from a thread of your own.
-    pub fn maintain(&self, _now: Timestamp, _budget: Budget) -> Result<Maintenance> {
-        Ok(Maintenance::default())
+    /// Does background work: reclaim, expiry, periodic sync, and fits the cache to the memory cap.
+    /// Call it from a thread of your own.
+    pub fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Maintenance> {
+        let done = self.store.maintain(now, budget)?;
+        self.fit_cache();
+        Ok(done)
     }
 
     /// On return every write acknowledged before the call survives power loss.
     pub fn sync(&self) -> Result<()> {
-        Ok(())
+        self.store.sync()
     }
 
     /// Writes a checkpoint so that the next open is fast; further writes are refused.
-    pub fn close(&self, _now: Timestamp) -> Result<()> {
-        Ok(())
+    pub fn close(&self, now: Timestamp) -> Result<()> {
+        self.store.close(now)
     }
 
     /// Figures since the store was opened.
     pub fn statistics(&self) -> Statistics {
-        Statistics::default()
+        let store = self.store.statistics();
+        let memory = self.memory.statistics();
+        let mut all = Statistics::of(&store, self.store.device().counters());
+        all.gets = self.counters.gets.load(Ordering::Relaxed);
+        all.memory_hits = self.counters.memory_hits.load(Ordering::Relaxed);
+        all.evicted_small = memory.evicted_small;
+        all.evicted_main = memory.evicted_main;
+        all.cache_bytes = self.memory.bytes();
+        all
+    }
+
+    /// The flash store under it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether this is a cache, which may lose entries.
+    pub fn evicts(&self) -> bool {
+        self.options.store.reclaim == Reclaim::Evict
+    }
+
+    /// Bytes the cache may use now.
+    pub fn cache_capacity(&self) -> u64 {
+        self.cache_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn gate(&self, hash: u128) -> &Gate {
+        &self.gates[(hash as u64 >> 32) as usize & (GATES - 1)]
+    }
+
+    /// Gives the cache what index, buffers and tables leave of the cap.
+    fn fit_cache(&self) {
+        let statistics = self.store.statistics();
+        let used = statistics.index_bytes + statistics.buffer_bytes + statistics.other_bytes;
+        let left = self.options.memory_bytes.saturating_sub(used + SLACK_BYTES);
+        let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
+        let current = self.cache_bytes.load(Ordering::Relaxed);
+        if wanted.abs_diff(current) > current / 64 {
+            self.cache_bytes.store(wanted, Ordering::Relaxed);
+            self.memory.resize(wanted);
+        }
+    }
+}
+
+impl Gate {
+    /// Closes the gate until the guard is dropped.
+    pub(crate) fn close(&self) -> Closed<'_> {
+        self.begin();
+        Closed { gate: self }
+    }
+
+    pub(crate) fn begin(&self) {
+        self.active.fetch_add(1, Ordering::AcqRel);
+        self.stamp.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn end(&self) {
+        self.stamp.fetch_add(1, Ordering::AcqRel);
+        self.active.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.active.load(Ordering::Acquire) == 0
+    }
+}
+
+/// A closed gate.
+pub(crate) struct Closed<'a> {
+    gate: &'a Gate,
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.gate.end();
     }
 }

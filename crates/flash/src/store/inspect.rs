@@ -1,0 +1,208 @@
+//! Looking at a store as a whole: entries in the order of the log, verification, segments.
+
+use entresol_device::IoBuffer;
+
+use super::Store;
+use crate::error::Result;
+use crate::format::{FooterEntry, RecordKind, SegmentHeader};
+use crate::notes::index_hash;
+use crate::record::Record;
+use crate::segment::SegmentState;
+use crate::shard::Shard;
+use crate::types::{Entry, SpaceId, Timestamp, Version};
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Segments read.
+    pub segments: u64,
+    /// Records read, those no longer live included.
+    pub records: u64,
+    /// Records that are live.
+    pub live: u64,
+    /// Live records that do not verify: sentences saying where.
+    pub damaged: Vec<String>,
+}
+
+/// One segment, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Shard.
+    pub shard: u16,
+    /// Number within the shard.
+    pub segment: u32,
+    /// Device offset, bytes.
+    pub offset: u64,
+    /// Generation; 0: not in use.
+    pub sequence: u64,
+    /// `free`, `open`, `sealed`, …
+    pub state: String,
+    /// Bytes of live records.
+    pub live_bytes: u32,
+    /// Bytes of all records.
+    pub used_bytes: u32,
+}
+
+impl Store {
+    /// Visits every live entry, segment by segment in the order they were written: large reads,
+    /// fast on any device. Entries put meanwhile may or may not be visited. Returns how many were.
+    pub fn scan_log(&self, now: Timestamp, visit: &mut dyn FnMut(SpaceId, Entry<'_>)) -> Result<u64> {
+        let mut visited = 0;
+        self.each_record(&mut |store, shard_number, hash, record, live| {
+            let entry = matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
+            if !live || !entry || Shard::has_ended(record, now) {
+                return Ok(());
+            }
+            debug_assert!(shard_number < store.inner.shards.len(), "shards are numbered");
+            let assembled = match record.header.flags.kind {
+                RecordKind::Manifest => store.inner.assemble(hash, record)?,
+                _ => None,
+            };
+            visited += 1;
+            visit(
+                record.header.space,
+                Entry {
+                    key: record.key,
+                    value: assembled.as_deref().unwrap_or(record.value),
+                    version: Version(record.header.version),
+                    label: record.header.label,
+                    expiry: record.expiry(),
+                    pinning: record.pinning(),
+                },
+            );
+            Ok(())
+        })?;
+        Ok(visited)
+    }
+
+    /// Reads every record of every segment and checks it; changes nothing.
+    pub fn verify(&self) -> Result<Verification> {
+        let mut found = Verification::default();
+        let mut live = 0;
+        let damaged = self.each_record(&mut |_, _, _, _, is_live| {
+            live += u64::from(is_live);
+            Ok(())
+        })?;
+        found.segments = damaged.segments;
+        found.records = damaged.records;
+        found.live = live;
+        found.damaged = damaged.damaged;
+        Ok(found)
+    }
+
+    /// Every segment, in order of shard and number.
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        let mut all = Vec::new();
+        for shard in &self.inner.shards {
+            let shard = shard.lock();
+            let shape = shard.log.shape;
+            all.extend(shard.log.segments.iter().enumerate().map(|(number, s)| SegmentInfo {
+                shard: shape.shard,
+                segment: number as u32,
+                offset: shape.offset_of(number as u32),
+                sequence: s.sequence,
+                state: format!("{:?}", s.state).to_lowercase(),
+                live_bytes: s.live_bytes,
+                used_bytes: s.used_bytes,
+            }));
+        }
+        all
+    }
+
+    /// Calls `visit` for each record that verifies, with its hash and whether it is live; says of
+    /// live ones that do not verify where they are.
+    fn each_record(
+        &self,
+        visit: &mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>,
+    ) -> Result<Verification> {
+        let mut found = Verification::default();
+        for (number, shard) in self.inner.shards.iter().enumerate() {
+            let shape = {
+                let mut shard = shard.lock();
+                if self.inner.check_open().is_ok() {
+                    shard.log.seal_all()?;
+                }
+                shard.log.shape
+            };
+            let mut order: Vec<(u64, u32)> = {
+                let shard = shard.lock();
+                let sealed = shard.log.segments.iter().enumerate();
+                let in_use = |s: &crate::segment::Segment| {
+                    matches!(s.state, SegmentState::Sealed | SegmentState::Damaged)
+                };
+                sealed.filter(|(_, s)| in_use(s)).map(|(n, s)| (s.sequence, n as u32)).collect()
+            };
+            order.sort_unstable();
+            let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
+            for (sequence, segment) in order {
+                found.segments += 1;
+                self.inner.read_segment(number, segment, &mut bytes)?;
+                let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
+                let footer = crate::reclaim::footer_of(&bytes, sequence).filter(|_| whole);
+                let Some(footer) = footer else {
+                    self.note_lost_segment(number, segment, sequence, &mut found);
+                    continue;
+                };
+                for entry in &footer {
+                    self.each_of_segment((number, segment, sequence), entry, (&bytes, &mut found), visit)?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn each_of_segment(
+        &self,
+        (number, segment, sequence): (usize, u32, u64),
+        entry: &FooterEntry,
+        (bytes, found): (&[u8], &mut Verification),
+        visit: &mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>,
+    ) -> Result<()> {
+        let shard = self.inner.shards[number].lock();
+        let address = shard.log.shape.address(segment, entry.offset);
+        let live = match entry.flags.kind {
+            RecordKind::Piece => {
+                shard.large.holds((entry.hash >> 32) as u64, entry.hash as u32, address)
+            }
+            _ => {
+                shard.index.contains(index_hash(entry.hash), address)
+                    && shard.floor_of(entry.space, entry.partition) <= sequence
+            }
+        };
+        drop(shard);
+        found.records += 1;
+        let mut scratch = Vec::new();
+        let rest = bytes.get(entry.offset as usize..).unwrap_or_default();
+        let wanted = (sequence as u32, None);
+        match self.inner.payloads.open(number as u16, rest, wanted, &mut scratch) {
+            Ok(record) => visit(self, number, entry.hash, &record, live),
+            Err(mismatch) => {
+                if live {
+                    let shard = self.inner.shards[number].lock();
+                    let sentence = crate::shard::damaged(&shard.log, address, mismatch).to_string();
+                    found.damaged.push(sentence);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn note_lost_segment(
+        &self,
+        number: usize,
+        segment: u32,
+        sequence: u64,
+        found: &mut Verification,
+    ) {
+        let shard = self.inner.shards[number].lock();
+        let row = shard.log.segments[segment as usize];
+        if row.sequence == sequence && row.live_bytes > 0 {
+            found.damaged.push(format!(
+                "segment {segment} of shard {number} (byte {}) has no footer that verifies; {} \
+                 bytes in it are live",
+                shard.log.shape.offset_of(segment),
+                row.live_bytes
+            ));
+        }
+    }
+}
