@@ -1,0 +1,57 @@
+//! Fingerprints of entries that left the small queue without a second hit.
+//!
+//! A fixed table of buckets of eight; a full bucket forgets its oldest. A fingerprint counts only
+//! while fewer entries were forgotten since than the main queue holds, as in the paper.
+
+/// Which entries were evicted from the small queue lately.
+#[derive(Debug)]
+pub(super) struct Ghosts {
+    /// Fingerprint in the upper half, stamp in the lower; 0 is empty.
+    slots: Vec<u64>,
+    stamp: u32,
+}
+
+const WAYS: usize = 8;
+
+impl Ghosts {
+    /// Room for about `count` fingerprints.
+    pub(super) fn new(count: usize) -> Ghosts {
+        Ghosts { slots: vec![0; count.max(1).next_multiple_of(WAYS)], stamp: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<u64>()
+    }
+
+    pub(super) fn remember(&mut self, hash: u128) {
+        self.stamp = self.stamp.wrapping_add(1);
+        let (fresh, stamp) = (entry(hash, self.stamp), self.stamp);
+        let age = |slot: u64| if slot == 0 { u32::MAX } else { stamp.wrapping_sub(slot as u32) };
+        if let Some(oldest) = self.bucket(hash).iter_mut().max_by_key(|slot| age(**slot)) {
+            *oldest = fresh;
+        }
+    }
+
+    /// Whether `hash` was remembered, and fewer than `count` others since; forgets it.
+    pub(super) fn recall(&mut self, hash: u128, count: u64) -> bool {
+        let stamp = self.stamp;
+        let wanted = entry(hash, 0);
+        let found = self.bucket(hash).iter_mut().find(|slot| **slot & !STAMP == wanted);
+        let slot = found.map_or(0, std::mem::take);
+        slot != 0 && u64::from(stamp.wrapping_sub(slot as u32)) < count
+    }
+
+    fn bucket(&mut self, hash: u128) -> &mut [u64] {
+        let buckets = (self.slots.len() / WAYS) as u64;
+        let bucket = ((u128::from(hash as u64) * u128::from(buckets)) >> 64) as usize;
+        &mut self.slots[bucket * WAYS..(bucket + 1) * WAYS]
+    }
+}
+
+const STAMP: u64 = u32::MAX as u64;
+
+/// The fingerprint is never 0, so that no entry looks empty.
+fn entry(hash: u128, stamp: u32) -> u64 {
+    let fingerprint = (hash >> 64) as u64 | 1 << 32;
+    fingerprint & !STAMP | u64::from(stamp)
+}

@@ -1,0 +1,503 @@
+//! One lock's part of the memory cache.
+//!
+//! Invariants:
+//! 1. A live entry is in a chunk of exactly one queue and in the index; a dead one is in neither.
+//! 2. `bytes()` is at most the capacity whenever the lock is free, unless the capacity is too small
+//!    for a single chunk, when the shard holds nothing but its empty index.
+//! 3. One chunk is kept back for entries that move: an eviction needs no room it does not have.
+
+use std::collections::VecDeque;
+
+use entresol_device::WriteBuffer;
+use entresol_flash::index::{Candidates, Index, Place, SizeCode};
+use entresol_flash::{Result, Timestamp};
+
+use super::entry::{self, ALIGNMENT, Stored};
+use super::ghost::Ghosts;
+use super::{CacheKey, Cached, FillTicket, Looked, MemoryStatistics};
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    capacity: usize,
+    chunk_bytes: usize,
+    /// By chunk number.
+    chunks: Vec<Chunk>,
+    /// Numbers of chunks with memory and in no queue.
+    free: Vec<usize>,
+    /// Numbers without memory.
+    vacant: Vec<usize>,
+    small: Queue,
+    main: Queue,
+    index: Index,
+    found: Candidates,
+    ghosts: Ghosts,
+    writes: Box<[Writes; WRITE_CELLS]>,
+    statistics: MemoryStatistics,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Memory of its own mapping, so that a chunk given back is no longer resident.
+    memory: Option<WriteBuffer>,
+    used: usize,
+    queue: QueueName,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Numbers of chunks, oldest first; entries are appended to the last.
+    chunks: VecDeque<usize>,
+    /// Where the oldest entry is in the first chunk.
+    tail: usize,
+    entries: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum QueueName {
+    #[default]
+    Small,
+    Main,
+}
+
+/// Writes of the keys that share a cell.
+#[derive(Debug, Clone, Copy, Default)]
+struct Writes {
+    ended: u32,
+    pending: u16,
+    /// Whether two of the pending writes, or of those that ended since, were under way at once.
+    overlapped: bool,
+}
+
+/// What became of the entry at a tail.
+enum Passed {
+    /// It is gone, or was already, or there was none.
+    Freed,
+    /// It moved to the head of a queue.
+    Moved,
+}
+
+const WRITE_CELLS: usize = 1024;
+/// Bytes of capacity for each fingerprint remembered: as many as there are entries of this size.
+const BYTES_A_GHOST: usize = 512;
+/// Index memory that is not worth a rebuild.
+const INDEX_BYTES_SPARE: usize = 16 << 10;
+const CHUNK_BYTES_MIN: usize = 16 << 10;
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Chunks a shard is divided into, at least.
+const CHUNKS_MIN: usize = 64;
+/// Share of the chunks that is the small queue's.
+const SMALL_SHARE: usize = 10;
+/// Chunks that inserts leave for entries that move.
+const SPARE_CHUNKS: usize = 1;
+/// Hits in the small queue that make an entry one of the main queue.
+const PROMOTION_HITS: u8 = 1;
+
+impl Shard {
+    pub(super) fn new(capacity: u64) -> Result<Shard> {
+        let capacity = capacity as usize;
+        let chunk_bytes = (capacity / CHUNKS_MIN + 1).next_power_of_two() / 2;
+        Ok(Shard {
+            capacity,
+            chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
+            chunks: Vec::new(),
+            free: Vec::new(),
+            vacant: Vec::new(),
+            small: Queue::default(),
+            main: Queue::default(),
+            index: Index::new(ADDRESS_BITS, buckets_max(capacity))?,
+            found: Candidates::default(),
+            ghosts: Ghosts::new(capacity / BYTES_A_GHOST),
+            writes: Box::new([Writes::default(); WRITE_CELLS]),
+            statistics: MemoryStatistics::default(),
+        })
+    }
+
+    #[inline]
+    pub(super) fn get(
+        &mut self,
+        key: &CacheKey<'_>,
+        now: Timestamp,
+        visit: &mut dyn FnMut(Cached<'_>),
+    ) -> Looked {
+        let Some(address) = self.locate(key) else {
+            self.statistics.misses += 1;
+            return Looked::Miss(self.ticket(key.hash));
+        };
+        if self.stored(address).is_over(now) {
+            self.bury(key.hash, address);
+            self.statistics.expired += 1;
+            self.statistics.misses += 1;
+            return Looked::Miss(self.ticket(key.hash));
+        }
+        entry::hit(self.stored_mut(address), now);
+        self.statistics.hits += 1;
+        visit(self.stored(address).item());
+        Looked::Hit
+    }
+
+    pub(super) fn prefetch(&self, hash: u128) {
+        self.index.prefetch(index_hash(hash));
+    }
+
+    pub(super) fn fill(&mut self, ticket: FillTicket, item: &Cached<'_>, now: Timestamp) {
+        let writes = self.writes[cell(item.key.hash)];
+        if writes.pending == 0 && writes.ended == ticket.0 {
+            self.put(item, now);
+        }
+    }
+
+    pub(super) fn begin_write(&mut self, hash: u128) {
+        let writes = &mut self.writes[cell(hash)];
+        writes.overlapped |= writes.pending > 0;
+        writes.pending += 1;
+    }
+
+    /// Ends a write; whether no other write that shares its cell was under way meanwhile. Of two
+    /// that overlap nobody here knows which is the later.
+    pub(super) fn end_write(&mut self, hash: u128) -> bool {
+        let writes = &mut self.writes[cell(hash)];
+        let alone = !writes.overlapped;
+        writes.pending -= 1;
+        writes.overlapped &= writes.pending > 0;
+        writes.ended = writes.ended.wrapping_add(1);
+        alone
+    }
+
+    pub(super) fn holds(&mut self, key: &CacheKey<'_>) -> bool {
+        self.locate(key).is_some()
+    }
+
+    /// Puts `item` in place of what is there, unless that is of a later version.
+    pub(super) fn put(&mut self, item: &Cached<'_>, now: Timestamp) {
+        let bytes = entry::stored_bytes(item);
+        let (mut queue, mut frequency) = (None, 0);
+        if let Some(address) = self.locate(&item.key) {
+            let old = self.stored(address);
+            if old.version() > item.version {
+                return;
+            }
+            frequency = old.frequency();
+            if old.bytes() == bytes {
+                entry::write(self.stored_mut(address), item, now, frequency);
+                self.statistics.inserts += 1;
+                return;
+            }
+            queue = Some(self.chunks[self.chunk_of(address)].queue);
+            self.bury(item.key.hash, address);
+        }
+        if bytes > self.entry_bytes_max() {
+            return;
+        }
+        let queue = queue.unwrap_or_else(|| {
+            let recalled = self.ghosts.recall(item.key.hash, self.main.entries);
+            self.statistics.ghost_hits += u64::from(recalled);
+            if recalled { QueueName::Main } else { QueueName::Small }
+        });
+        self.make_room(queue, bytes, now);
+        if let Some(address) = self.claim(queue, bytes, SPARE_CHUNKS) {
+            entry::write(self.stored_mut(address), item, now, frequency);
+            self.index.insert(index_hash(item.key.hash), place(address));
+            self.queue(queue).entries += 1;
+            self.statistics.inserts += 1;
+        }
+        self.keep_cap(now);
+    }
+
+    pub(super) fn remove(&mut self, key: &CacheKey<'_>) {
+        if let Some(address) = self.locate(key) {
+            self.bury(key.hash, address);
+        }
+    }
+
+    /// Drops the entries that are `gone`, and refuses fills that are on their way.
+    pub(super) fn clear(&mut self, gone: &dyn Fn(&Stored<'_>) -> bool) {
+        let mut found = Vec::new();
+        self.each_live(|stored, address| {
+            if gone(&stored) {
+                found.push((stored.hash(), address));
+            }
+        });
+        found.into_iter().for_each(|(hash, address)| self.bury(hash, address));
+        self.writes.iter_mut().for_each(|writes| writes.ended = writes.ended.wrapping_add(1));
+    }
+
+    pub(super) fn resize(&mut self, capacity: u64) {
+        self.capacity = capacity as usize;
+        let ghosts = self.capacity / BYTES_A_GHOST;
+        if !(ghosts / 2..=ghosts).contains(&(self.ghosts.bytes() / size_of::<u64>())) {
+            self.ghosts = Ghosts::new(ghosts);
+        }
+        // Time decides only whether an entry is evicted or expires.
+        self.keep_cap(Timestamp(0));
+        if self.index.bytes() > INDEX_BYTES_SPARE as u64 + 40 * self.index.len() {
+            self.rebuild_index();
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        ((self.chunks.len() - self.vacant.len()) * self.chunk_bytes + self.overhead()) as u64
+    }
+
+    pub(super) fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics { entries: self.index.len(), bytes: self.bytes(), ..self.statistics }
+    }
+
+    fn ticket(&self, hash: u128) -> FillTicket {
+        FillTicket(self.writes[cell(hash)].ended)
+    }
+
+    #[inline]
+    fn locate(&mut self, key: &CacheKey<'_>) -> Option<usize> {
+        self.index.candidates(index_hash(key.hash), &mut self.found);
+        let addresses = self.found.iter().map(|place| place.address as usize);
+        addresses.into_iter().find(|address| self.stored(*address).is(key))
+    }
+
+    #[inline]
+    fn stored(&self, address: usize) -> Stored<'_> {
+        let at = address * ALIGNMENT;
+        Stored(&self.chunks[at / self.chunk_bytes].bytes()[at % self.chunk_bytes..])
+    }
+
+    #[inline]
+    fn stored_mut(&mut self, address: usize) -> &mut [u8] {
+        let at = address * ALIGNMENT;
+        &mut self.chunks[at / self.chunk_bytes].bytes_mut()[at % self.chunk_bytes..]
+    }
+
+    fn chunk_of(&self, address: usize) -> usize {
+        address * ALIGNMENT / self.chunk_bytes
+    }
+
+    /// Takes a live entry out of the index and marks its bytes.
+    fn bury(&mut self, hash: u128, address: usize) {
+        let known = self.index.remove(index_hash(hash), address as u64);
+        debug_assert!(known, "a live entry is in the index");
+        entry::bury(self.stored_mut(address));
+        let queue = self.chunks[self.chunk_of(address)].queue;
+        self.queue(queue).entries -= 1;
+    }
+
+    fn queue(&mut self, name: QueueName) -> &mut Queue {
+        match name {
+            QueueName::Small => &mut self.small,
+            QueueName::Main => &mut self.main,
+        }
+    }
+
+    /// Longest entry that is cached: a quarter of the small queue, half a chunk.
+    fn entry_bytes_max(&self) -> usize {
+        let small = self.chunks_max() * self.chunk_bytes / SMALL_SHARE;
+        (small / 4).min(self.chunk_bytes / 2)
+    }
+
+    fn overhead(&self) -> usize {
+        self.index.bytes() as usize
+            + self.ghosts.bytes()
+            + (self.chunks.capacity() + CHUNKS_MIN) * size_of::<Chunk>()
+            + WRITE_CELLS * size_of::<Writes>()
+    }
+
+    fn chunks_max(&self) -> usize {
+        self.capacity.saturating_sub(self.overhead()) / self.chunk_bytes
+    }
+
+    /// Chunks that could be put into a queue now.
+    fn chunks_available(&self) -> usize {
+        let held = self.chunks.len() - self.vacant.len();
+        (self.chunks_max() + self.free.len()).saturating_sub(held)
+    }
+
+    /// Evicts so that `bytes` can be appended to `queue`, and a little ahead, so that no insert has
+    /// to evict a whole chunk.
+    fn make_room(&mut self, queue: QueueName, bytes: usize, now: Timestamp) {
+        let mut allowance = bytes * 4;
+        while self.chunks_available() <= SPARE_CHUNKS && !self.is_unused() {
+            let needed = !self.has_room(queue, bytes);
+            if !needed && allowance == 0 {
+                break;
+            }
+            let passed = self.pass_tail(now);
+            let step = if matches!(passed, Passed::Freed) { bytes } else { bytes / 2 };
+            allowance = allowance.saturating_sub(step.max(ALIGNMENT));
+        }
+    }
+
+    fn has_room(&mut self, queue: QueueName, bytes: usize) -> bool {
+        let head = self.queue(queue).chunks.back().copied();
+        head.is_some_and(|number| self.chunks[number].used + bytes <= self.chunk_bytes)
+    }
+
+    fn is_unused(&self) -> bool {
+        self.small.chunks.is_empty() && self.main.chunks.is_empty()
+    }
+
+    /// Room for `bytes` at the head of `queue`, leaving `spare` chunks; the address.
+    fn claim(&mut self, queue: QueueName, bytes: usize, spare: usize) -> Option<usize> {
+        if !self.has_room(queue, bytes) {
+            if self.chunks_available() <= spare {
+                return None;
+            }
+            let number = self.free.pop().or_else(|| self.add_chunk())?;
+            self.chunks[number].used = 0;
+            self.chunks[number].queue = queue;
+            self.queue(queue).chunks.push_back(number);
+        }
+        let number = *self.queue(queue).chunks.back()?;
+        let at = self.chunks[number].used;
+        self.chunks[number].used += bytes;
+        Some((number * self.chunk_bytes + at) / ALIGNMENT)
+    }
+
+    /// A chunk with fresh memory; none if the system has no more, which only makes the cache smaller.
+    fn add_chunk(&mut self) -> Option<usize> {
+        let memory = WriteBuffer::anonymous(self.chunk_bytes).ok()?;
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() - 1
+        });
+        self.chunks[number].memory = Some(memory);
+        Some(number)
+    }
+
+    /// Evicts and gives memory back until the cap is kept.
+    fn keep_cap(&mut self, now: Timestamp) {
+        while self.chunks.len() - self.vacant.len() > self.chunks_max() {
+            if let Some(number) = self.free.pop() {
+                self.chunks[number] = Chunk::default();
+                self.vacant.push(number);
+            } else if self.is_unused() {
+                return;
+            } else {
+                self.pass_tail(now);
+            }
+        }
+    }
+
+    /// Decides on the oldest entry of the queue that is over its share.
+    fn pass_tail(&mut self, now: Timestamp) -> Passed {
+        let small_max = (self.chunks_max() / SMALL_SHARE).max(1);
+        let from_small = self.small.chunks.len() > small_max || self.main.chunks.is_empty();
+        let name = if from_small { QueueName::Small } else { QueueName::Main };
+        let queue = self.queue(name);
+        let tail = queue.tail;
+        let Some(number) = queue.chunks.front().copied() else { return Passed::Freed };
+        if tail == self.chunks[number].used {
+            let queue = self.queue(name);
+            queue.chunks.pop_front();
+            queue.tail = 0;
+            self.free.push(number);
+            return Passed::Freed;
+        }
+        let stored = Stored(&self.chunks[number].bytes()[tail..]);
+        let (hash, bytes, live) = (stored.hash(), stored.bytes(), stored.is_live());
+        let (frequency, over) = (stored.frequency(), stored.is_over(now));
+        self.queue(name).tail += bytes;
+        if !live {
+            return Passed::Freed;
+        }
+        let address = (number * self.chunk_bytes + tail) / ALIGNMENT;
+        let kept = match name {
+            _ if over => None,
+            QueueName::Small => (frequency >= PROMOTION_HITS).then_some(0),
+            QueueName::Main => frequency.checked_sub(1),
+        };
+        if let Some(frequency) = kept
+            && self.move_to_main(hash, address, frequency)
+        {
+            return Passed::Moved;
+        }
+        self.bury(hash, address);
+        match name {
+            _ if over => self.statistics.expired += 1,
+            QueueName::Small => {
+                self.statistics.evicted_small += 1;
+                self.ghosts.remember(hash);
+            }
+            QueueName::Main => self.statistics.evicted_main += 1,
+        }
+        Passed::Freed
+    }
+
+    /// Moves a live entry to the head of the main queue; false if there is no room.
+    fn move_to_main(&mut self, hash: u128, from: usize, frequency: u8) -> bool {
+        let bytes = self.stored(from).bytes();
+        let Some(to) = self.claim(QueueName::Main, bytes, 0) else { return false };
+        let (source, target) = (from * ALIGNMENT, to * ALIGNMENT);
+        let chunk = self.chunk_bytes;
+        let numbers = [source / chunk, target / chunk];
+        if let Ok([old, new]) = self.chunks.get_disjoint_mut(numbers) {
+            let old = &old.bytes()[source % chunk..][..bytes];
+            new.bytes_mut()[target % chunk..][..bytes].copy_from_slice(old);
+        } else {
+            let memory = self.chunks[numbers[0]].bytes_mut();
+            memory.copy_within(source % chunk..source % chunk + bytes, target % chunk);
+        }
+        entry::set_frequency(self.stored_mut(to), frequency);
+        entry::bury(self.stored_mut(from));
+        let old_queue = self.chunks[numbers[0]].queue;
+        self.queue(old_queue).entries -= 1;
+        self.main.entries += 1;
+        let moved = self.index.replace(index_hash(hash), from as u64, place(to));
+        debug_assert!(moved, "a live entry is in the index");
+        true
+    }
+
+    /// Puts the entries into an index of the right size: an index never shrinks by itself.
+    fn rebuild_index(&mut self) {
+        let Ok(mut index) = Index::new(ADDRESS_BITS, buckets_max(self.capacity)) else { return };
+        self.each_live(|stored, at| index.insert(index_hash(stored.hash()), place(at)));
+        self.index = index;
+    }
+
+    /// Visits each live entry with its address.
+    fn each_live<'a>(&'a self, mut visit: impl FnMut(Stored<'a>, usize)) {
+        for queue in [&self.small, &self.main] {
+            let mut at = queue.tail;
+            for number in &queue.chunks {
+                let chunk = &self.chunks[*number];
+                while at < chunk.used {
+                    let stored = Stored(&chunk.bytes()[at..]);
+                    if stored.is_live() {
+                        visit(stored, (number * self.chunk_bytes + at) / ALIGNMENT);
+                    }
+                    at += stored.bytes();
+                }
+                at = 0;
+            }
+        }
+    }
+}
+
+impl Chunk {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.memory.as_ref().map_or(&[], |memory| memory.bytes())
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.memory.as_mut().map_or(&mut [], |memory| memory.bytes_mut())
+    }
+}
+
+/// Enough for 2 TiB of chunks.
+const ADDRESS_BITS: u32 = 36;
+
+/// Buckets for as many entries as fit: they are three units long at least.
+fn buckets_max(capacity: usize) -> u64 {
+    (capacity / (3 * ALIGNMENT) / 6) as u64
+}
+
+fn place(address: usize) -> Place {
+    Place { address: address as u64, size: SizeCode::covering(0) }
+}
+
+fn index_hash(hash: u128) -> u64 {
+    (hash >> 64) as u64
+}
+
+/// Not the bits that chose the shard, nor those that lead in the index.
+fn cell(hash: u128) -> usize {
+    (hash >> 32) as usize % WRITE_CELLS
+}
