@@ -121,6 +121,7 @@ impl Client {
         visit: &mut dyn FnMut(Reply<'_>),
     ) -> Outcome<usize> {
         let mut count = 0;
+        self.take_in()?;
         loop {
             while let Some((reply, length)) = self.parse()? {
                 visit(reply);
@@ -159,6 +160,14 @@ impl Client {
 
     /// Waits for bytes to come, sending what the server takes meanwhile.
     fn fill(&mut self) -> Outcome<()> {
+        while !self.take_in()? {
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the server takes and takes what it sent, without waiting. Whether bytes came.
+    fn take_in(&mut self) -> Outcome<bool> {
         if self.taken > 0 {
             self.input.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
@@ -173,9 +182,9 @@ impl Client {
                 Ok(0) => return Err(self.lost("the server closed the connection")),
                 Ok(count) => {
                     self.filled += count;
-                    return Ok(());
+                    return Ok(true);
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => self.wait()?,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.lost(e)),
             }

@@ -22,7 +22,7 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<dyn Device>,
     /// The store.
     pub(crate) tiered: Arc<Tiered>,
-    keeper: Keeper,
+    keeper: Option<Keeper>,
 }
 
 impl Engine {
@@ -30,12 +30,21 @@ impl Engine {
     pub(crate) fn open(device: Arc<dyn Device>, options: TieredOptions) -> Outcome<Engine> {
         let tiered = Tiered::open(Arc::clone(&device), options, now())?;
         let keeper = Keeper::start(Arc::clone(&tiered));
-        Ok(Engine { device, tiered, keeper })
+        Ok(Engine { device, tiered, keeper: Some(keeper) })
+    }
+
+    /// Opens the store on `device` without background work: for reading only.
+    pub(crate) fn open_unattended(
+        device: Arc<dyn Device>,
+        options: TieredOptions,
+    ) -> Outcome<Engine> {
+        let tiered = Tiered::open(Arc::clone(&device), options, now())?;
+        Ok(Engine { device, tiered, keeper: None })
     }
 
     /// Stops background work and closes the store cleanly: the next open loads a checkpoint.
     pub(crate) fn close(self) -> Outcome<()> {
-        self.keeper.stop();
+        drop(self.keeper);
         Ok(self.tiered.close(now())?)
     }
 }
@@ -88,10 +97,6 @@ impl Keeper {
             }
         });
         Keeper { stop, thread: Some(thread) }
-    }
-
-    fn stop(mut self) {
-        self.end();
     }
 
     fn end(&mut self) {

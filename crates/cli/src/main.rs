@@ -3,14 +3,21 @@
 //! Exit status: 0 done, 1 the thing tested failed, 2 could not run.
 
 mod bench;
+mod cleanup;
 mod client;
+mod demo;
 mod engine;
 mod failure;
 mod meter;
+mod place;
 mod progress;
+mod records;
 mod report;
 mod scratch;
+mod serve;
 mod service;
+mod store;
+mod transfer;
 mod units;
 
 use std::process::ExitCode;
@@ -36,8 +43,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve a data directory or devices over RESP
+    Serve(serve::ServeArgs),
+    /// Load CSV or JSON lines into a store or a server
+    Load(transfer::LoadArgs),
+    /// Write all entries of a store or a server as JSON lines or CSV
+    Export(transfer::ExportArgs),
+    /// Look into a stopped store
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Run a workload and report rates, latencies and costs
     Bench(BenchArgs),
+    /// Serve a data set ten times the memory cap, kill the server, lose nothing
+    Demo(demo::DemoArgs),
     /// Fill a store for `bench recovery` until killed
     #[command(hide = true)]
     FillUntilKilled(BenchArgs),
@@ -46,7 +64,12 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Load(args) => transfer::load(args),
+        Command::Export(args) => transfer::export(args),
+        Command::Store(command) => store::run(command),
         Command::Bench(args) => bench::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),
     };
     match result {

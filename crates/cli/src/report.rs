@@ -154,6 +154,11 @@ fn text(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
         Value::Number(number) => units::number(number.as_f64().unwrap_or(0.0)),
+        Value::Object(fields) if fields.contains_key("geometric_mean") => {
+            let shown = [("p50", "p50"), ("p99", "p99"), ("p99.9", "p999"), ("max", "max")];
+            let parts = shown.map(|(label, name)| format!("{label} {}", text(&fields[name])));
+            parts.join(" · ")
+        }
         Value::Object(fields) => {
             let parts: Vec<String> =
                 fields.iter().map(|(name, value)| format!("{name} {}", text(value))).collect();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cleanup::{forget_directory, register_directory};
 use crate::failure::{Failure, Outcome};
 
 /// A directory for files that a command makes and no one needs later.
@@ -26,6 +27,7 @@ impl Scratch {
         let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path)
             .map_err(|e| Failure::doing(format!("cannot make directory {}", path.display()), e))?;
+        register_directory(&path);
         Ok(Scratch { path, whole: Whole::Ours })
     }
 
@@ -55,6 +57,7 @@ impl Drop for Scratch {
         if self.whole == Whole::Ours {
             // Nothing can be done here about a directory that will not go away.
             drop(std::fs::remove_dir_all(&self.path));
+            forget_directory(&self.path);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::cleanup::{forget_child, register_child};
 use crate::client::{Address, Client, Reply};
 use crate::failure::{Failure, Outcome};
 
@@ -36,6 +37,7 @@ impl Service {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|e| Failure::doing("cannot start the server", e))?;
+        register_child(child.id());
         let output = child.stdout.take();
         let mut service =
             Service { child, address: Address::Tcp(String::new()), ready: Duration::ZERO };
@@ -106,6 +108,7 @@ impl Drop for Service {
         // After `kill` or `stop` there is nothing left to end.
         drop(self.child.kill());
         drop(self.child.wait());
+        forget_child(self.child.id());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::report::{Report, latency_us, rounded};
 use crate::units;
 
 /// Fill, test, extrapolation.
-pub(super) fn bigmemory(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn bigmemory(setup: &Setup) -> Outcome<Report> {
     let cache = setup.memory.is_none().then_some(64 << 20);
     let subject = Subject::open(setup, cache)?;
     let shared = Shared::new(setup.keys);

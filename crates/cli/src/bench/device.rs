@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::report::{Report, rounded};
 
 /// Random reads at several depths and sequential writes.
-pub(super) fn device(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn device(setup: &Setup) -> Outcome<Report> {
     setup.embedded_only("device")?;
     let scratch = setup.scratch()?;
     let path = scratch.fresh(BENCH_FILE);
@@ -70,7 +70,7 @@ pub(super) fn device(setup: &Setup) -> Outcome<Report> {
 }
 
 /// Random reads by `fio` on a file of its own in the bench's directory.
-pub(super) fn fio(setup: &Setup) -> Outcome<Value> {
+pub(crate) fn fio(setup: &Setup) -> Outcome<Value> {
     let scratch = setup.scratch()?;
     let path = scratch.fresh("bench.fio");
     let output = Command::new("fio")

@@ -22,30 +22,30 @@ use crate::failure::{Failure, Outcome};
 
 /// What every thread does.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(crate) struct Job {
     /// Operations and their keys.
-    pub(super) mix: Mix,
+    pub(crate) mix: Mix,
     /// Keys to choose from.
-    pub(super) keys: u64,
+    pub(crate) keys: u64,
     /// The first of them.
-    pub(super) first_key: u64,
+    pub(crate) first_key: u64,
     /// Sizes of values, a function of the key.
-    pub(super) sizes: Sizes,
+    pub(crate) sizes: Sizes,
     /// How puts are made.
-    pub(super) put: PutOptions,
+    pub(crate) put: PutOptions,
     /// Requests in flight, each thread.
-    pub(super) in_flight: usize,
+    pub(crate) in_flight: usize,
     /// When requests begin, each thread.
-    pub(super) arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
     /// Where all randomness comes from.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
     /// When each thread stops.
-    pub(super) until: Until,
+    pub(crate) until: Until,
 }
 
 /// When a thread stops.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Until {
+pub(crate) enum Until {
     /// After a time.
     Elapsed(Duration),
     /// After it did each of its keys once, in order: thread t of n has the t-th n-th of the range.
@@ -56,18 +56,18 @@ pub(super) enum Until {
 
 /// What the threads share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// Makes and verifies values.
-    pub(super) values: Values,
+    pub(crate) values: Values,
     /// The next key to insert.
-    pub(super) next_insert: AtomicU64,
+    pub(crate) next_insert: AtomicU64,
     /// Operations finished, brought up to date each turn: for progress bars.
-    pub(super) finished: AtomicU64,
+    pub(crate) finished: AtomicU64,
 }
 
 impl Shared {
     /// Shared state of a run over `keys` keys.
-    pub(super) fn new(keys: u64) -> Shared {
+    pub(crate) fn new(keys: u64) -> Shared {
         Shared {
             values: Values::new(1),
             next_insert: AtomicU64::new(keys),
@@ -78,47 +78,47 @@ impl Shared {
 
 /// What happened.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     /// Gets, from the intended start, ns.
-    pub(super) reads: Recorder,
+    pub(crate) reads: Recorder,
     /// Puts, from the intended start, ns.
-    pub(super) writes: Recorder,
+    pub(crate) writes: Recorder,
     /// All operations, from their begin, ns.
-    pub(super) service: Recorder,
+    pub(crate) service: Recorder,
     /// Entries visited by scans.
-    pub(super) scanned: u64,
+    pub(crate) scanned: u64,
     /// Gets that found nothing.
-    pub(super) misses: u64,
+    pub(crate) misses: u64,
     /// Gets whose value was not the one that was put.
-    pub(super) wrong: u64,
+    pub(crate) wrong: u64,
     /// Operations that failed.
-    pub(super) failures: u64,
+    pub(crate) failures: u64,
     /// The first thing that went wrong.
-    pub(super) first_problem: Option<String>,
+    pub(crate) first_problem: Option<String>,
     /// How long it took.
-    pub(super) elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// Processor time of this process meanwhile, µs.
-    pub(super) cpu_us: f64,
+    pub(crate) cpu_us: f64,
 }
 
 impl Tally {
     /// Operations finished.
-    pub(super) fn operations(&self) -> u64 {
+    pub(crate) fn operations(&self) -> u64 {
         self.reads.count() + self.writes.count()
     }
 
     /// Operations finished a second.
-    pub(super) fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// Processor time of an operation, µs.
-    pub(super) fn cpu_us_per_op(&self) -> f64 {
+    pub(crate) fn cpu_us_per_op(&self) -> f64 {
         self.cpu_us / self.operations().max(1) as f64
     }
 
     /// Adds another round's.
-    pub(super) fn merge(&mut self, other: &Tally) {
+    pub(crate) fn merge(&mut self, other: &Tally) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
         self.service.merge(&other.service);
@@ -134,14 +134,14 @@ impl Tally {
     }
 
     /// All latencies together.
-    pub(super) fn latencies(&self) -> Recorder {
+    pub(crate) fn latencies(&self) -> Recorder {
         let mut all = self.reads.clone();
         all.merge(&self.writes);
         all
     }
 
     /// The tally, unless something failed or a value was wrong.
-    pub(super) fn sound(self) -> Outcome<Tally> {
+    pub(crate) fn sound(self) -> Outcome<Tally> {
         if self.wrong + self.failures == 0 {
             return Ok(self);
         }
@@ -155,7 +155,7 @@ impl Tally {
 }
 
 /// Runs `job` on one thread for each connection and merges their tallies.
-pub(super) fn drive<C: Connection + Send>(
+pub(crate) fn drive<C: Connection + Send>(
     job: &Job,
     shared: &Shared,
     connections: Vec<C>,
@@ -196,7 +196,7 @@ pub(super) fn drive<C: Connection + Send>(
 
 /// How many bytes the value of key `id` has.
 #[inline]
-pub(super) fn value_length(sizes: &Sizes, id: u64) -> usize {
+pub(crate) fn value_length(sizes: &Sizes, id: u64) -> usize {
     match sizes {
         Sizes::Fixed(bytes) => *bytes as usize,
         other => other.next(&mut Random::new(id)) as usize,
@@ -327,8 +327,11 @@ impl<'a, C: Connection> Thread<'a, C> {
                 return Ok(());
             }
             let begun_ns = self.state.clock_ns();
-            let intended_ns = match self.due(begun_ns) {
-                Some(due) if due > begun_ns => return Ok(()),
+            let intended_ns = match self.due() {
+                Some(due) if due > begun_ns => {
+                    self.nap(due - begun_ns);
+                    return Ok(());
+                }
                 Some(due) => {
                     self.due_ns = None;
                     due
@@ -340,8 +343,16 @@ impl<'a, C: Connection> Thread<'a, C> {
         Ok(())
     }
 
+    /// Sleeps towards a moment `ns` from now if nothing is in flight that may finish before.
+    fn nap(&self, ns: u64) {
+        const WAKE_UP_NS: u64 = 100_000;
+        if ns > 2 * WAKE_UP_NS && self.state.free.len() == self.state.slots.len() {
+            std::thread::sleep(Duration::from_nanos((ns - WAKE_UP_NS).min(100_000_000)));
+        }
+    }
+
     /// When the next request is due; `None` where arrivals are closed.
-    fn due(&mut self, _now_ns: u64) -> Option<u64> {
+    fn due(&mut self) -> Option<u64> {
         if self.due_ns.is_none() {
             self.due_ns = self.schedule.next(&mut self.random);
         }

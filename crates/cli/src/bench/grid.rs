@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Shared, Tally, Until};
 use super::rounds::head;
-use super::setup::{Setup, Subject};
+use super::setup::{MEMORY_FILES, Setup, Subject};
 use crate::client::Address;
 use crate::failure::Outcome;
 use crate::meter;
@@ -21,10 +21,8 @@ use crate::report::{Report, median, rounded};
 use crate::scratch::Scratch;
 use crate::service::Service;
 
-const MEMORY_FILES: &str = "/dev/shm";
-
 /// Writes and reads `grid` against a memory table and a flash table, or against `--target` alone.
-pub(super) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
+pub(crate) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
     let setup = &Setup {
         keys: grid.entries(),
         sizes: Sizes::Fixed(grid.payload_bytes),
@@ -82,7 +80,7 @@ pub(super) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
 struct Tables {
     memory: Service,
     flash: Service,
-    _directories: [Scratch; 2],
+    _directories: [Scratch; 3],
 }
 
 impl Tables {
@@ -93,15 +91,16 @@ impl Tables {
         let flash_directory = setup.scratch()?;
         let flash_directory = Scratch::below(flash_directory.path(), "grid")?;
         let memory_directory = Scratch::below(&memory_parent(capacity), "entresol-grid")?;
+        let buffers = Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?;
         let memory = setup.memory.unwrap_or(BASE_BYTES + data / 10);
-        let flash = Service::start(&options(
-            flash_directory.path(),
-            (memory, capacity, &durability_name(setup)),
-        ))?;
+        let durability = durability_name(setup);
+        let mut flash = options(flash_directory.path(), (memory, capacity, &durability));
+        flash.extend(["--buffer-directory".into(), buffers.path().into()]);
+        let flash = Service::start(&flash)?;
         let whole = BASE_BYTES + data + data / 4;
         let memory =
             Service::start(&options(memory_directory.path(), (whole, capacity, "memory")))?;
-        Ok(Tables { memory, flash, _directories: [flash_directory, memory_directory] })
+        Ok(Tables { memory, flash, _directories: [flash_directory, memory_directory, buffers] })
     }
 }
 

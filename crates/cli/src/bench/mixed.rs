@@ -10,14 +10,11 @@ use crate::failure::Outcome;
 use crate::report::Report;
 
 /// Runs workload number `which` of YCSB.
-pub(super) fn ycsb(setup: &Setup, which: usize) -> Outcome<Report> {
+pub(crate) fn ycsb(setup: &Setup, which: usize) -> Outcome<Report> {
     const CACHE_SHARE: f64 = 0.15;
     let mix: Mix = YCSB[which];
-    // Scans over RESP wait for each other: see `Remote::scan`.
-    let in_flight = match setup.target {
-        Some(_) if mix.scans > 0 => 1,
-        _ => setup.in_flight,
-    };
+    // A scan waits, and needs a session with nothing else in flight.
+    let in_flight = if mix.scans > 0 { 1 } else { setup.in_flight };
     let setup = &Setup { in_flight, ..setup.clone() };
     let data = setup.keys as f64 * (setup.sizes.mean() + 16.0);
     let cache = setup.memory.is_none().then_some((data * CACHE_SHARE) as u64);

@@ -2,15 +2,15 @@
 
 mod bigmemory;
 mod device;
-mod driver;
-mod grid;
+pub(crate) mod driver;
+pub(crate) mod grid;
 mod mixed;
-mod probe;
+pub(crate) mod probe;
 mod ram;
 mod reads;
 mod recovery;
 mod rounds;
-mod setup;
+pub(crate) mod setup;
 mod synced;
 mod target;
 mod writes;
@@ -140,6 +140,9 @@ pub(crate) struct BenchArgs {
     /// Entries of each client thread (grid)
     #[arg(long, value_parser = parse_count)]
     iterations: Option<u64>,
+    /// Directory of write buffers that outlive the process; one that vanishes otherwise
+    #[arg(long, hide = true)]
+    buffer_directory: Option<PathBuf>,
     /// Read back every key, not a sample (ram-per-record)
     #[arg(long)]
     verify_all: bool,
@@ -171,6 +174,7 @@ enum WriteModeName {
 
 /// Runs a bench and prints its report.
 pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
+    crate::cleanup::on_signals()?;
     let setup = args.setup();
     let format = if args.json { Format::Json } else { Format::Table };
     let fio_before = args.fio.then(|| device::fio(&setup)).transpose()?;
@@ -287,6 +291,7 @@ impl BenchArgs {
             },
             server_pid: self.server_pid,
             directory: self.dir.clone(),
+            buffers: self.buffer_directory.clone(),
         }
     }
 

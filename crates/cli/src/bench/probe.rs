@@ -16,35 +16,35 @@ use crate::report::{latency_us, rounded};
 
 /// Random reads of one size.
 #[derive(Clone)]
-pub(super) struct ReadProbe {
+pub(crate) struct ReadProbe {
     /// Bytes of each read, a multiple of the sector.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// Reads fall within the first so many bytes of the device.
-    pub(super) extent: u64,
+    pub(crate) extent: u64,
     /// Reads in flight, each thread.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Threads, each with a queue of its own.
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
     /// How long.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
 }
 
 /// What a probe measured.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Probed {
+pub(crate) struct Probed {
     /// Requests a second.
-    pub(super) per_second: f64,
+    pub(crate) per_second: f64,
     /// Bytes a second.
-    pub(super) bytes_per_second: f64,
+    pub(crate) bytes_per_second: f64,
     /// Processor time of a request, µs.
-    pub(super) cpu_us: f64,
+    pub(crate) cpu_us: f64,
     /// Latencies, ns.
-    pub(super) latency: Recorder,
+    pub(crate) latency: Recorder,
 }
 
 impl ReadProbe {
     /// Runs the probe; `round` makes each one draw other places.
-    pub(super) fn run(&self, device: &Arc<dyn Device>, round: u64) -> Outcome<Probed> {
+    pub(crate) fn run(&self, device: &Arc<dyn Device>, round: u64) -> Outcome<Probed> {
         let started = Instant::now();
         let cpu = own_cpu_us();
         let mut all = Recorder::new();
@@ -108,20 +108,20 @@ impl ReadProbe {
 
 /// Sequential writes of one size, over and over the same range.
 #[derive(Debug, Clone)]
-pub(super) struct WriteProbe {
+pub(crate) struct WriteProbe {
     /// Bytes of each write, a multiple of the sector.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// Writes in flight.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// How long.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// Where the next probe goes on.
-    pub(super) next: u64,
+    pub(crate) next: u64,
 }
 
 impl WriteProbe {
     /// Runs the probe on `device`, whose contents it destroys.
-    pub(super) fn run(&mut self, device: &Arc<dyn Device>) -> Outcome<Probed> {
+    pub(crate) fn run(&mut self, device: &Arc<dyn Device>) -> Outcome<Probed> {
         let capacity = device.geometry().capacity_bytes / self.bytes as u64 * self.bytes as u64;
         let mut queue = device.queue(QueueOptions { depth: self.depth, buffer_bytes: 4096 })?;
         let mut buffer = WriteBuffer::anonymous(self.bytes)?;
@@ -169,7 +169,7 @@ impl WriteProbe {
 
 impl Probed {
     /// Joins rounds: median rates, all latencies.
-    pub(super) fn median(rounds: &[Probed]) -> Probed {
+    pub(crate) fn median(rounds: &[Probed]) -> Probed {
         let of = |field: fn(&Probed) -> f64| {
             crate::report::median(&rounds.iter().map(field).collect::<Vec<_>>())
         };
@@ -186,7 +186,7 @@ impl Probed {
     }
 
     /// As JSON.
-    pub(super) fn json(&self, bytes: usize) -> Value {
+    pub(crate) fn json(&self, bytes: usize) -> Value {
         json!({
             "bytes": bytes,
             "ops_per_second": rounded(self.per_second),

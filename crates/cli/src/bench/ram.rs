@@ -16,7 +16,7 @@ use crate::meter;
 use crate::report::{Report, rounded};
 
 /// Fills in steps of a twenty-fifth of the keys; the slope is from a fifth of them to all.
-pub(super) fn per_record(setup: &Setup, verify_all: bool) -> Outcome<Report> {
+pub(crate) fn per_record(setup: &Setup, verify_all: bool) -> Outcome<Report> {
     const STEPS: u64 = 25;
     const CACHE_BYTES: u64 = 8 << 20;
     setup.embedded_only("ram-per-record")?;

@@ -16,7 +16,7 @@ use crate::report::{Report, rounded};
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Uniform gets with no cache; then the same with one request in flight, and gets of absent keys.
-pub(super) fn flash_get(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn flash_get(setup: &Setup) -> Outcome<Report> {
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(setup.keys);
     fill_to_flash(setup, &subject, &shared)?;
@@ -40,7 +40,7 @@ pub(super) fn flash_get(setup: &Setup) -> Outcome<Report> {
 }
 
 /// Zipf gets with a cache of 15 % of the data.
-pub(super) fn zipf_get(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn zipf_get(setup: &Setup) -> Outcome<Report> {
     const CACHE_SHARE: f64 = 0.15;
     let data = setup.keys as f64 * (setup.sizes.mean() + 16.0);
     let cache = setup.memory.is_none().then_some((data * CACHE_SHARE) as u64);
@@ -70,7 +70,7 @@ pub(super) fn zipf_get(setup: &Setup) -> Outcome<Report> {
 }
 
 /// Fills the store and waits until all of it is on the device.
-pub(super) fn fill_to_flash(setup: &Setup, subject: &Subject, shared: &Shared) -> Outcome<()> {
+pub(crate) fn fill_to_flash(setup: &Setup, subject: &Subject, shared: &Shared) -> Outcome<()> {
     subject.fill(setup, shared, 0..setup.keys)?;
     match subject.store() {
         Some(store) => Ok(store.engine.tiered.sync()?),
@@ -79,7 +79,7 @@ pub(super) fn fill_to_flash(setup: &Setup, subject: &Subject, shared: &Shared) -
 }
 
 /// Warms up with `mix` and shapes a probe after the reads that it made.
-pub(super) fn warm_probe(
+pub(crate) fn warm_probe(
     setup: &Setup,
     subject: &Subject,
     shared: &Shared,
@@ -104,7 +104,7 @@ pub(super) fn warm_probe(
 }
 
 /// Writes the rounds' rate over the probe's into `report`.
-pub(super) fn compare(report: &mut Report, rounds: &Rounds, probe: &ReadProbe) {
+pub(crate) fn compare(report: &mut Report, rounds: &Rounds, probe: &ReadProbe) {
     let probed = Probed::median(&rounds.probes);
     report.figure("fraction_of_device", rounds.per_second() / probed.per_second);
     report.set("probe", probed.json(probe.bytes));

@@ -16,15 +16,17 @@ use serde_json::json;
 use super::driver::{Job, Shared, Until};
 use super::rounds::head;
 use super::setup::{BENCH_FILE, Setup, Store, Subject, prepared_file};
+use crate::cleanup::{forget_child, register_child};
 use crate::engine::{Engine, open_file};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
 use crate::report::{Report, median, rounded};
 
 /// Fills, kills, opens; stops cleanly, opens.
-pub(super) fn recovery(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
     setup.embedded_only("recovery")?;
     let scratch = setup.scratch()?;
+    let (_buffers, setup) = &setup.with_buffers()?;
     let path = scratch.fresh(BENCH_FILE);
     drop(prepared_file(&path, setup.capacity_bytes())?);
     fill_and_kill(setup, scratch.path())?;
@@ -94,8 +96,12 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
         entresol_tier::Durability::Periodic(ms) => format!("periodic:{ms}"),
         other => format!("{other:?}").to_lowercase(),
     };
-    let child = Command::new(program)
-        .arg("fill-until-killed")
+    let mut command = Command::new(program);
+    command.arg("fill-until-killed");
+    if let Some(buffers) = &setup.buffers {
+        command.arg("--buffer-directory").arg(buffers);
+    }
+    let child = command
         .arg("recovery")
         .args(["--keys", &setup.keys.to_string()])
         .args(["--value-size", &setup.sizes.to_string()])
@@ -106,6 +112,7 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| Failure::doing("cannot start the filling child", e))?;
+    register_child(child.id());
     let mut child = Killed(child);
     let mut line = String::new();
     if let Some(output) = child.0.stdout.take() {
@@ -146,5 +153,6 @@ impl Drop for Killed {
         // A child that is gone already needs no killing.
         drop(self.0.kill());
         drop(self.0.wait());
+        forget_child(self.0.id());
     }
 }

@@ -12,33 +12,33 @@ use crate::report::{Report, latency_us, median, rounded};
 
 /// What rounds gave.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     /// Each round's tally.
-    pub(super) tallies: Vec<Tally>,
+    pub(crate) tallies: Vec<Tally>,
     /// The probes: one before each round and one after the last.
-    pub(super) probes: Vec<Probed>,
+    pub(crate) probes: Vec<Probed>,
     /// What the engine counted during the rounds, probes left out.
-    pub(super) counted: Counted,
+    pub(crate) counted: Counted,
 }
 
 /// Engine counts of some span of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Counted {
-    pub(super) gets: u64,
-    pub(super) memory_hits: u64,
-    pub(super) buffer_hits: u64,
-    pub(super) flash_hits: u64,
-    pub(super) misses: u64,
-    pub(super) device_reads: u64,
-    pub(super) device_read_bytes: u64,
-    pub(super) device_written_bytes: u64,
-    pub(super) user_written_bytes: u64,
-    pub(super) reclaim_moved_bytes: u64,
-    pub(super) collisions: u64,
+pub(crate) struct Counted {
+    pub(crate) gets: u64,
+    pub(crate) memory_hits: u64,
+    pub(crate) buffer_hits: u64,
+    pub(crate) flash_hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) device_reads: u64,
+    pub(crate) device_read_bytes: u64,
+    pub(crate) device_written_bytes: u64,
+    pub(crate) user_written_bytes: u64,
+    pub(crate) reclaim_moved_bytes: u64,
+    pub(crate) collisions: u64,
 }
 
 /// Runs `setup.rounds` rounds of `job`, with `probe` around each where there is a device to probe.
-pub(super) fn interleave(
+pub(crate) fn interleave(
     setup: &Setup,
     subject: &Subject,
     shared: &Shared,
@@ -65,24 +65,24 @@ pub(super) fn interleave(
 
 impl Rounds {
     /// All rounds as one.
-    pub(super) fn total(&self) -> Tally {
+    pub(crate) fn total(&self) -> Tally {
         let mut total = Tally::default();
         self.tallies.iter().for_each(|tally| total.merge(tally));
         total
     }
 
     /// The median rate, operations a second.
-    pub(super) fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         median(&self.tallies.iter().map(Tally::per_second).collect::<Vec<_>>())
     }
 
     /// The median processor time of an operation, µs.
-    pub(super) fn cpu_us(&self) -> f64 {
+    pub(crate) fn cpu_us(&self) -> f64 {
         median(&self.tallies.iter().map(Tally::cpu_us_per_op).collect::<Vec<_>>())
     }
 
     /// Writes rates, latencies and processor time into `report`.
-    pub(super) fn describe(&self, report: &mut Report) {
+    pub(crate) fn describe(&self, report: &mut Report) {
         let total = self.total();
         report.figure("ops_per_second", self.per_second());
         report.figure("cpu_us_per_op", self.cpu_us());
@@ -102,7 +102,7 @@ impl Rounds {
     }
 
     /// Writes what the engine did on the device into `report`.
-    pub(super) fn describe_engine(&self, report: &mut Report) {
+    pub(crate) fn describe_engine(&self, report: &mut Report) {
         let counted = &self.counted;
         if counted.gets > 0 {
             report.figure("device_reads_per_get", counted.device_reads_per_get());
@@ -120,7 +120,7 @@ impl Rounds {
 
 impl Counted {
     /// The counts in `statistics`.
-    pub(super) fn of(statistics: &Statistics) -> Counted {
+    pub(crate) fn of(statistics: &Statistics) -> Counted {
         Counted {
             gets: statistics.gets,
             memory_hits: statistics.memory_hits,
@@ -137,7 +137,7 @@ impl Counted {
     }
 
     /// What was counted from here until `statistics`.
-    pub(super) fn until(&self, statistics: &Statistics) -> Counted {
+    pub(crate) fn until(&self, statistics: &Statistics) -> Counted {
         let later = Counted::of(statistics);
         Counted {
             gets: later.gets - self.gets,
@@ -155,7 +155,7 @@ impl Counted {
     }
 
     /// Adds another span.
-    pub(super) fn add(&mut self, other: &Counted) {
+    pub(crate) fn add(&mut self, other: &Counted) {
         self.gets += other.gets;
         self.memory_hits += other.memory_hits;
         self.buffer_hits += other.buffer_hits;
@@ -170,24 +170,24 @@ impl Counted {
     }
 
     /// Device reads for each get that memory did not answer.
-    pub(super) fn device_reads_per_get(&self) -> f64 {
+    pub(crate) fn device_reads_per_get(&self) -> f64 {
         let from_flash = self.gets - self.memory_hits - self.buffer_hits;
         self.device_reads as f64 / from_flash.max(1) as f64
     }
 
     /// Mean size of a device read, bytes.
-    pub(super) fn bytes_per_read(&self) -> f64 {
+    pub(crate) fn bytes_per_read(&self) -> f64 {
         self.device_read_bytes as f64 / self.device_reads.max(1) as f64
     }
 
     /// Bytes written to the device for each byte of keys and values put.
-    pub(super) fn write_amplification(&self) -> f64 {
+    pub(crate) fn write_amplification(&self) -> f64 {
         self.device_written_bytes as f64 / self.user_written_bytes.max(1) as f64
     }
 }
 
 /// What was run, for the top of a report.
-pub(super) fn head(bench: &str, setup: &Setup) -> Report {
+pub(crate) fn head(bench: &str, setup: &Setup) -> Report {
     let mut report = Report::new(bench);
     let target = setup.target.as_ref().map_or("embedded".to_owned(), |a| a.to_string());
     report.set("target", target);
@@ -200,7 +200,7 @@ pub(super) fn head(bench: &str, setup: &Setup) -> Report {
 }
 
 /// Where the engine's memory is, and how full its flash.
-pub(super) fn describe_store(report: &mut Report, statistics: &Statistics) {
+pub(crate) fn describe_store(report: &mut Report, statistics: &Statistics) {
     let memory = json!({
         "index": statistics.index_bytes,
         "buffers": statistics.buffer_bytes,

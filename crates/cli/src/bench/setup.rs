@@ -24,25 +24,26 @@ use crate::scratch::Scratch;
 
 /// A bench's options, every default filled in.
 #[derive(Debug, Clone)]
-pub(super) struct Setup {
-    pub(super) keys: u64,
-    pub(super) sizes: Sizes,
-    pub(super) threads: usize,
-    pub(super) in_flight: usize,
-    pub(super) memory: Option<u64>,
-    pub(super) capacity: Option<u64>,
-    pub(super) fill: f64,
-    pub(super) seconds: f64,
-    pub(super) rounds: usize,
-    pub(super) arrivals: Arrivals,
-    pub(super) distribution: Option<Distribution>,
-    pub(super) durability: Durability,
-    pub(super) write_mode: WriteMode,
-    pub(super) shards: u16,
-    pub(super) seed: u64,
-    pub(super) target: Option<Address>,
-    pub(super) server_pid: Option<u32>,
-    pub(super) directory: Option<std::path::PathBuf>,
+pub(crate) struct Setup {
+    pub(crate) keys: u64,
+    pub(crate) sizes: Sizes,
+    pub(crate) threads: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) memory: Option<u64>,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) fill: f64,
+    pub(crate) seconds: f64,
+    pub(crate) rounds: usize,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) distribution: Option<Distribution>,
+    pub(crate) durability: Durability,
+    pub(crate) write_mode: WriteMode,
+    pub(crate) shards: u16,
+    pub(crate) seed: u64,
+    pub(crate) target: Option<Address>,
+    pub(crate) server_pid: Option<u32>,
+    pub(crate) directory: Option<std::path::PathBuf>,
+    pub(crate) buffers: Option<std::path::PathBuf>,
 }
 
 /// Bytes a record takes besides key and value: its header and its line in the footer.
@@ -50,17 +51,17 @@ const RECORD_OVERHEAD: f64 = 48.0 + 40.0;
 /// Records begin at multiples of this.
 const RECORD_ALIGNMENT: f64 = 32.0;
 /// Bytes of a key.
-pub(super) const KEY_BYTES: f64 = 16.0;
+pub(crate) const KEY_BYTES: f64 = 16.0;
 
 impl Setup {
     /// Bytes of flash that `keys` entries take, about.
-    pub(super) fn data_bytes(&self, keys: u64) -> f64 {
+    pub(crate) fn data_bytes(&self, keys: u64) -> f64 {
         let record = self.sizes.mean() + KEY_BYTES + RECORD_OVERHEAD + RECORD_ALIGNMENT / 2.0;
         keys as f64 * record * 1.01
     }
 
     /// Capacity at which the data fill the device to the share asked for.
-    pub(super) fn capacity_bytes(&self) -> u64 {
+    pub(crate) fn capacity_bytes(&self) -> u64 {
         const SEGMENTS_APART: u64 = 48 << 20;
         let wanted = self.data_bytes(self.keys) / self.fill;
         self.capacity.unwrap_or(wanted as u64 + SEGMENTS_APART) >> 20 << 20
@@ -68,16 +69,13 @@ impl Setup {
 
     /// How the store under test is opened. `cache`: bytes of the memory cache; `None`: what
     /// `--memory` leaves.
-    pub(super) fn options(&self, cache: Option<u64>) -> TieredOptions {
+    pub(crate) fn options(&self, cache: Option<u64>) -> TieredOptions {
         let store = StoreOptions {
             mode: OpenMode::OpenOrCreate,
             shards: self.shards,
             durability: self.durability,
             write_mode: self.write_mode,
-            buffer_directory: match self.durability {
-                Durability::Process | Durability::Periodic(_) => Some("/dev/shm".into()),
-                _ => None,
-            },
+            buffer_directory: self.buffers.clone(),
             ..StoreOptions::default()
         };
         let memory = self.memory.unwrap_or_else(|| {
@@ -93,7 +91,7 @@ impl Setup {
     }
 
     /// A job on this bench's keys.
-    pub(super) fn job(&self, mix: Mix, until: Until) -> Job {
+    pub(crate) fn job(&self, mix: Mix, until: Until) -> Job {
         let share = |per_second: f64| per_second / self.threads as f64;
         Job {
             mix: Mix { distribution: self.distribution.unwrap_or(mix.distribution), ..mix },
@@ -113,7 +111,7 @@ impl Setup {
     }
 
     /// A job that puts the keys of `keys` once each, in order.
-    pub(super) fn fill_job(&self, keys: Range<u64>) -> Job {
+    pub(crate) fn fill_job(&self, keys: Range<u64>) -> Job {
         Job {
             arrivals: Arrivals::Closed,
             ..self.job(Mix::updating(0, Distribution::Sequential), Until::Keys(keys))
@@ -121,20 +119,32 @@ impl Setup {
     }
 
     /// The time of one round.
-    pub(super) fn round_time(&self) -> Duration {
+    pub(crate) fn round_time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds / self.rounds.max(1) as f64)
     }
 
     /// Where the bench's files go: `--dir`, or a directory that vanishes.
-    pub(super) fn scratch(&self) -> Outcome<Scratch> {
+    pub(crate) fn scratch(&self) -> Outcome<Scratch> {
         match &self.directory {
             Some(path) => Scratch::at(path),
             None => Scratch::below(&std::env::temp_dir(), "entresol-bench"),
         }
     }
 
+    /// A directory for the write buffers that outlive the process, where the durability asks for
+    /// them and none was given, and the setup that names it.
+    pub(crate) fn with_buffers(&self) -> Outcome<(Option<Scratch>, Setup)> {
+        let outlive = matches!(self.durability, Durability::Process | Durability::Periodic(_));
+        if !outlive || self.buffers.is_some() {
+            return Ok((None, self.clone()));
+        }
+        let scratch = Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?;
+        let setup = Setup { buffers: Some(scratch.path().to_owned()), ..self.clone() };
+        Ok((Some(scratch), setup))
+    }
+
     /// Refuses a target other than the embedded engine.
-    pub(super) fn embedded_only(&self, bench: &str) -> Outcome<()> {
+    pub(crate) fn embedded_only(&self, bench: &str) -> Outcome<()> {
         match &self.target {
             None => Ok(()),
             Some(address) => Err(Failure::CannotRun(format!(
@@ -146,7 +156,7 @@ impl Setup {
 }
 
 /// What a bench drives.
-pub(super) enum Subject {
+pub(crate) enum Subject {
     /// The engine in this process, and the files it is on.
     Embedded(Box<Store>),
     /// A server elsewhere.
@@ -154,37 +164,42 @@ pub(super) enum Subject {
 }
 
 /// An embedded store and the file it is on.
-pub(super) struct Store {
-    pub(super) engine: Engine,
-    pub(super) path: std::path::PathBuf,
-    _scratch: Option<Scratch>,
+pub(crate) struct Store {
+    pub(crate) engine: Engine,
+    pub(crate) path: std::path::PathBuf,
+    _scratch: Vec<Scratch>,
 }
 
 impl Store {
     /// An engine on the file at `path`, which someone else keeps.
-    pub(super) fn new(engine: Engine, path: std::path::PathBuf) -> Store {
-        Store { engine, path, _scratch: None }
+    pub(crate) fn new(engine: Engine, path: std::path::PathBuf) -> Store {
+        Store { engine, path, _scratch: Vec::new() }
     }
 }
 
+/// A file system in memory.
+pub(crate) const MEMORY_FILES: &str = "/dev/shm";
+
 /// Name of a bench's data file; never the name that a served store has.
-pub(super) const BENCH_FILE: &str = "bench.data";
+pub(crate) const BENCH_FILE: &str = "bench.data";
 
 impl Subject {
     /// The subject that `setup` asks for, empty where it is the embedded engine.
-    pub(super) fn open(setup: &Setup, cache: Option<u64>) -> Outcome<Subject> {
+    pub(crate) fn open(setup: &Setup, cache: Option<u64>) -> Outcome<Subject> {
         if let Some(address) = &setup.target {
             return Ok(Subject::Remote(address.clone(), setup.server_pid));
         }
         let scratch = setup.scratch()?;
         let path = scratch.fresh(BENCH_FILE);
         let device = prepared_file(&path, setup.capacity_bytes())?;
+        let (buffers, setup) = setup.with_buffers()?;
         let engine = Engine::open(device, setup.options(cache))?;
-        Ok(Subject::Embedded(Box::new(Store { engine, path, _scratch: Some(scratch) })))
+        let scratch = buffers.into_iter().chain([scratch]).collect();
+        Ok(Subject::Embedded(Box::new(Store { engine, path, _scratch: scratch })))
     }
 
     /// The store, where it is embedded.
-    pub(super) fn store(&self) -> Option<&Store> {
+    pub(crate) fn store(&self) -> Option<&Store> {
         match self {
             Subject::Embedded(store) => Some(store),
             Subject::Remote(..) => None,
@@ -192,12 +207,12 @@ impl Subject {
     }
 
     /// The engine's figures; all zero where it is elsewhere.
-    pub(super) fn statistics(&self) -> Statistics {
+    pub(crate) fn statistics(&self) -> Statistics {
         self.store().map(|store| store.engine.tiered.statistics()).unwrap_or_default()
     }
 
     /// Runs `job`. The tally's processor time is the server's where its pid is known.
-    pub(super) fn drive(&self, setup: &Setup, job: &Job, shared: &Shared) -> Outcome<Tally> {
+    pub(crate) fn drive(&self, setup: &Setup, job: &Job, shared: &Shared) -> Outcome<Tally> {
         match self {
             Subject::Embedded(store) => {
                 let options = SessionOptions {
@@ -227,7 +242,7 @@ impl Subject {
     }
 
     /// Puts the keys of `keys` once each, with a progress bar.
-    pub(super) fn fill(&self, setup: &Setup, shared: &Shared, keys: Range<u64>) -> Outcome<Tally> {
+    pub(crate) fn fill(&self, setup: &Setup, shared: &Shared, keys: Range<u64>) -> Outcome<Tally> {
         let total = keys.end - keys.start;
         let bar = progress::bar("filling", total);
         let before = shared.finished.load(Ordering::Relaxed);
@@ -250,7 +265,7 @@ impl Subject {
 }
 
 /// A device on a new file of `capacity` bytes, all of them written once.
-pub(super) fn prepared_file(path: &Path, capacity: u64) -> Outcome<Arc<dyn Device>> {
+pub(crate) fn prepared_file(path: &Path, capacity: u64) -> Outcome<Arc<dyn Device>> {
     let spinner = progress::spinner("preparing the file");
     let device = open_file(path, Some(capacity), Preparation::Written);
     spinner.finish_and_clear();

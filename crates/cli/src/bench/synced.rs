@@ -13,7 +13,7 @@ use crate::failure::Outcome;
 use crate::report::{Report, latency_us, median, rounded};
 
 /// Rounds of durable puts with `--in-flight` writers and with one, by turns.
-pub(super) fn synced(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn synced(setup: &Setup) -> Outcome<Report> {
     setup.embedded_only("synced")?;
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(setup.keys);

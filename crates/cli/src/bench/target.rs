@@ -1,5 +1,7 @@
 //! What a bench drives: the embedded engine or a RESP server, behind one small seam.
 
+use std::collections::VecDeque;
+
 use entresol_tier::{
     Condition, Key, Operation, Outcome as EngineOutcome, PutOptions, Session, SpaceId, Timestamp,
 };
@@ -10,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 
 /// One thing to do.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Request<'a> {
+pub(crate) enum Request<'a> {
     /// Read a key.
     Get(&'a [u8]),
     /// Write a key.
@@ -19,7 +21,7 @@ pub(super) enum Request<'a> {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) enum Answer<'a> {
+pub(crate) enum Answer<'a> {
     /// Get: the value.
     Value(&'a [u8]),
     /// Get: there is none.
@@ -31,10 +33,10 @@ pub(super) enum Answer<'a> {
 }
 
 /// Called with the token and the answer of each finished request.
-pub(super) type Visit<'v> = &'v mut dyn FnMut(u64, Answer<'_>);
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(u64, Answer<'_>);
 
 /// One thread's connection to what is driven: many requests in flight.
-pub(super) trait Connection {
+pub(crate) trait Connection {
     /// Begins a request; `visit` may be called before return.
     fn begin(&mut self, token: u64, request: Request<'_>, visit: Visit<'_>);
 
@@ -44,19 +46,19 @@ pub(super) trait Connection {
     /// Waits for at least `at_least` answers and visits all that are there.
     fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()>;
 
-    /// Visits about `limit` entries in the target's order from a place drawn by `draw`; returns
-    /// how many those were. Waits.
+    /// Visits about `limit` entries in the target's order from a place drawn by `draw` (a server: from
+    /// where the last scan ended); returns how many those were. Waits.
     fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64>;
 }
 
 /// The engine in this process.
-pub(super) struct Embedded {
+pub(crate) struct Embedded {
     session: Session,
     now: Timestamp,
 }
 
 impl Embedded {
-    pub(super) fn new(session: Session) -> Embedded {
+    pub(crate) fn new(session: Session) -> Embedded {
         Embedded { session, now: now() }
     }
 }
@@ -89,16 +91,20 @@ impl Connection for Embedded {
     }
 
     fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64> {
+        // A cursor is a place in the order of hashes above the number of a shard.
+        const SHARD_MASK: u64 = 0xFFFF;
         let mut count = 0;
-        self.session.scan(SpaceId(0), draw | 1, limit, &mut |_| count += 1)?;
+        let from = draw & !SHARD_MASK;
+        self.session.scan(SpaceId(0), (from, limit), self.now, &mut |_| count += 1)?;
         Ok(count)
     }
 }
 
 /// A server at the other end of a socket.
-pub(super) struct Remote {
+pub(crate) struct Remote {
     client: Client,
-    pending: std::collections::VecDeque<(u64, Expected)>,
+    pending: VecDeque<(u64, Expected)>,
+    cursor: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,8 +114,8 @@ enum Expected {
 }
 
 impl Remote {
-    pub(super) fn new(client: Client) -> Remote {
-        Remote { client, pending: std::collections::VecDeque::new() }
+    pub(crate) fn new(client: Client) -> Remote {
+        Remote { client, pending: VecDeque::new(), cursor: b"0".to_vec() }
     }
 }
 
@@ -156,13 +162,17 @@ impl Connection for Remote {
                     .into(),
             ));
         }
-        self.client.call(&[b"SCAN", b"0", b"COUNT", count.as_bytes()], |reply| match reply {
-            Reply::Array(parts) => match parts.get(1) {
-                Some(Reply::Array(keys)) => keys.len() as u64,
-                _ => 0,
-            },
-            _ => 0,
-        })
+        let from = std::mem::take(&mut self.cursor);
+        let (next, entries) =
+            self.client.call(&[b"SCAN", &from, b"COUNT", count.as_bytes()], |reply| {
+                let Reply::Array(parts) = reply else { return (b"0".to_vec(), 0) };
+                match parts.as_slice() {
+                    [Reply::Bulk(next), Reply::Array(keys)] => (next.to_vec(), keys.len() as u64),
+                    _ => (b"0".to_vec(), 0),
+                }
+            })?;
+        self.cursor = next;
+        Ok(entries)
     }
 }
 

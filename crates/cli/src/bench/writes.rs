@@ -17,7 +17,7 @@ use crate::report::{Report, latency_us, median, rounded};
 
 /// Puts of new keys in slices, each between two probes of sequential writes to a sibling file that
 /// was prepared like the store's.
-pub(super) fn load(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
     const PROBE_FILE_BYTES: u64 = 1 << 30;
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(0);
@@ -90,7 +90,7 @@ fn describe_load(report: &mut Report, tallies: &[Tally], setup: &Setup) {
 
 /// Half gets, half puts, until reclaim is in its steady state; then rounds of gets alone and of the
 /// mix by turns.
-pub(super) fn overwrite(setup: &Setup) -> Outcome<Report> {
+pub(crate) fn overwrite(setup: &Setup) -> Outcome<Report> {
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(setup.keys);
     super::reads::fill_to_flash(setup, &subject, &shared)?;

@@ -1,0 +1,72 @@
+//! What must not stay behind when a command is interrupted: children and scratch directories.
+//!
+//! Owners clean up on drop; a signal ends the process without drops, so they also register here.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Failure, Outcome};
+
+#[derive(Debug, Default)]
+struct Registered {
+    children: Vec<u32>,
+    directories: Vec<PathBuf>,
+}
+
+static REGISTERED: Mutex<Registered> =
+    Mutex::new(Registered { children: Vec::new(), directories: Vec::new() });
+
+/// From now on a signal that ends the process cleans up first.
+pub(crate) fn on_signals() -> Outcome<()> {
+    const EXIT_OF_A_SIGNAL: i32 = 128;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+        .map_err(|e| Failure::doing("cannot watch for signals", e))?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            clean_up();
+            std::process::exit(EXIT_OF_A_SIGNAL + signal);
+        }
+    });
+    Ok(())
+}
+
+/// A child to kill on a signal.
+pub(crate) fn register_child(pid: u32) {
+    registered().children.push(pid);
+}
+
+/// A child that has ended.
+pub(crate) fn forget_child(pid: u32) {
+    registered().children.retain(|child| *child != pid);
+}
+
+/// A directory to remove on a signal.
+pub(crate) fn register_directory(path: &Path) {
+    registered().directories.push(path.to_owned());
+}
+
+/// A directory that is gone.
+pub(crate) fn forget_directory(path: &Path) {
+    registered().directories.retain(|directory| directory != path);
+}
+
+fn clean_up() {
+    let registered = registered();
+    for child in &registered.children {
+        // One that has ended meanwhile needs no signal.
+        let _gone = kill(Pid::from_raw(child.cast_signed()), Signal::SIGKILL);
+    }
+    for directory in &registered.directories {
+        // There is no one left to tell about a directory that will not go away.
+        drop(std::fs::remove_dir_all(directory));
+    }
+}
+
+fn registered() -> MutexGuard<'static, Registered> {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,344 @@
+//! Where `load` puts entries and `export` takes them from: a stopped store's directory, opened in
+//! this process, or a running server.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use entresol_device::Preparation;
+use entresol_tier::{
+    Admission, Durability, Entry, Expiry, Key, OpenMode, Operation, PutOptions, Session,
+    SessionOptions, SpaceId, StoreOptions, TieredOptions, Timestamp,
+};
+
+use crate::client::{Address, Client, Reply};
+use crate::engine::{DATA_FILE, Engine, now, open_file};
+use crate::failure::{Failure, Outcome};
+
+/// Names a place on the command line.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// Data directory of a stopped store
+    #[arg(long, conflicts_with = "target", required_unless_present = "target")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A running server: redis://HOST:PORT or unix:PATH
+    #[arg(long)]
+    pub(crate) target: Option<Address>,
+    /// Space of the entries, a server's database number
+    #[arg(long, default_value_t = 0)]
+    pub(crate) space: u16,
+}
+
+/// One entry on its way in or out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Its key.
+    pub(crate) key: Vec<u8>,
+    /// Its value; of a hash of a server, empty.
+    pub(crate) value: Vec<u8>,
+    /// Fields and values, where a server holds a hash.
+    pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The caller's byte of the engine's entry.
+    pub(crate) label: u8,
+    /// When it expires, milliseconds since the epoch.
+    pub(crate) expires_at_ms: Option<u64>,
+}
+
+/// An open place.
+pub(crate) enum Place {
+    /// The engine in this process, and one session.
+    Embedded(Box<Embedded>),
+    /// A server, and the replies it owes.
+    Server { client: Box<Client>, owed: usize },
+}
+
+/// An engine with one session.
+pub(crate) struct Embedded {
+    engine: Engine,
+    session: Session,
+    space: SpaceId,
+}
+
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Commands in flight to a server.
+const IN_FLIGHT: usize = 256;
+
+impl PlaceArgs {
+    /// Opens the place; `capacity` makes a store where the directory has none.
+    pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
+        if let Some(address) = &self.target {
+            let mut client = Client::connect(address)?;
+            let space = self.space.to_string();
+            client.call(&[b"SELECT", space.as_bytes()], check)??;
+            return Ok(Place::Server { client: Box::new(client), owed: 0 });
+        }
+        let directory = self.dir.as_deref().unwrap_or(Path::new("."));
+        let engine = open_store(directory, mode, capacity)?;
+        let session = engine.tiered.session(SessionOptions::default())?;
+        let space = SpaceId(self.space);
+        Ok(Place::Embedded(Box::new(Embedded { engine, session, space })))
+    }
+}
+
+impl Place {
+    /// Puts `item`; errors of a server may come with a later one.
+    pub(crate) fn put(&mut self, item: &Item) -> Outcome<()> {
+        match self {
+            Place::Embedded(embedded) => embedded.put(item),
+            Place::Server { client, owed } => {
+                *owed += gather_put(client, item)?;
+                if *owed >= IN_FLIGHT {
+                    settle(client, owed, IN_FLIGHT / 2)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the puts: all are acknowledged, an embedded store is closed cleanly.
+    pub(crate) fn finish(self) -> Outcome<()> {
+        match self {
+            Place::Embedded(embedded) => {
+                drop(embedded.session);
+                embedded.engine.close()
+            }
+            Place::Server { mut client, mut owed } => {
+                let all = owed;
+                settle(&mut client, &mut owed, all)
+            }
+        }
+    }
+
+    /// Visits every entry; one that is written meanwhile may come twice.
+    pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+        match self {
+            Place::Embedded(embedded) => embedded.visit(visit),
+            Place::Server { client, .. } => visit_server(client, visit),
+        }
+    }
+}
+
+/// Opens the store in `directory`, with its background work where it may be written.
+pub(crate) fn open_store(
+    directory: &Path,
+    mode: OpenMode,
+    capacity: Option<u64>,
+) -> Outcome<Engine> {
+    let path = directory.join(DATA_FILE);
+    if capacity.is_some() && !path.exists() {
+        std::fs::create_dir_all(directory).map_err(|e| {
+            Failure::doing(format!("cannot make directory {}", directory.display()), e)
+        })?;
+    } else if !path.exists() {
+        return Err(Failure::CannotRun(format!(
+            "{} does not exist: name the directory of a store, or give --capacity to make one",
+            path.display()
+        )));
+    }
+    let capacity = if path.exists() { None } else { capacity };
+    let device = open_file(&path, capacity, Preparation::Written)?;
+    let store = StoreOptions {
+        mode,
+        durability: Durability::Process,
+        buffer_directory: Some("/dev/shm".into()),
+        ..StoreOptions::default()
+    };
+    let options = TieredOptions {
+        store,
+        memory_bytes: MEMORY_BYTES.max(crate::meter::machine_memory_bytes() / 2),
+        cache_bytes: Some(0),
+        admission: Admission::Always,
+    };
+    match mode {
+        OpenMode::ReadOnly => Engine::open_unattended(device, options),
+        _ => Engine::open(device, options),
+    }
+}
+
+impl Embedded {
+    fn put(&mut self, item: &Item) -> Outcome<()> {
+        if !item.fields.is_empty() {
+            return Err(Failure::CannotRun(
+                "hashes can only be loaded into a running server; use --target".into(),
+            ));
+        }
+        let at = item.expires_at_ms.map(Timestamp);
+        let options = PutOptions {
+            expiry: Expiry { at, idle_seconds: None },
+            label: item.label,
+            ..PutOptions::default()
+        };
+        let key = Key::new(self.space, &item.key);
+        let operation = Operation::Put { key, value: &item.value, options };
+        Ok(self.session.run(now(), operation, &mut |_| {})?)
+    }
+
+    fn visit(&mut self, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+        let space = self.space;
+        scan(&mut self.session, space, &mut |entry| {
+            visit(Item {
+                key: entry.key.to_vec(),
+                value: entry.value.to_vec(),
+                fields: Vec::new(),
+                label: entry.label,
+                expires_at_ms: entry.expiry.at.map(|at| at.0),
+            })
+        })
+    }
+}
+
+/// Visits every entry of `space` in hash order, until `visit` fails.
+pub(crate) fn scan(
+    session: &mut Session,
+    space: SpaceId,
+    visit: &mut dyn FnMut(Entry<'_>) -> Outcome<()>,
+) -> Outcome<()> {
+    const AT_ONCE: usize = 512;
+    let mut cursor = 0;
+    loop {
+        let mut ended = Ok(());
+        cursor = session.scan(space, (cursor, AT_ONCE), now(), &mut |entry| {
+            if ended.is_ok() {
+                ended = visit(entry);
+            }
+        })?;
+        ended?;
+        if cursor == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Gathers the commands of `item`; returns how many replies they bring.
+fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
+    if item.label != 0 {
+        return Err(Failure::CannotRun(format!(
+            "entry '{}' is of type {} of an engine's export; load it with --dir",
+            String::from_utf8_lossy(&item.key),
+            item.label
+        )));
+    }
+    let expires = item.expires_at_ms.map(|ms| ms.to_string());
+    if item.fields.is_empty() {
+        match &expires {
+            Some(at) => client.gather(&[b"SET", &item.key, &item.value, b"PXAT", at.as_bytes()]),
+            None => client.gather(&[b"SET", &item.key, &item.value]),
+        }
+        return Ok(1);
+    }
+    let mut arguments: Vec<&[u8]> = vec![b"HSET", &item.key];
+    for (field, value) in &item.fields {
+        arguments.push(field);
+        arguments.push(value);
+    }
+    client.gather(&arguments);
+    match &expires {
+        Some(at) => {
+            client.gather(&[b"PEXPIREAT", &item.key, at.as_bytes()]);
+            Ok(2)
+        }
+        None => Ok(1),
+    }
+}
+
+/// Takes at least `count` replies, all of which must be good.
+fn settle(client: &mut Client, owed: &mut usize, count: usize) -> Outcome<()> {
+    let mut ended = Ok(());
+    *owed -= client.receive(count, &mut |reply| {
+        if let (Err(failure), true) = (check(reply), ended.is_ok()) {
+            ended = Err(failure);
+        }
+    })?;
+    ended
+}
+
+fn check(reply: Reply<'_>) -> Outcome<()> {
+    match reply {
+        Reply::Error(text) => Err(Failure::CannotRun(format!(
+            "the server refused: {}",
+            String::from_utf8_lossy(text)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn visit_server(client: &mut Client, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+    let mut cursor = b"0".to_vec();
+    loop {
+        let (next, keys) = client
+            .call(&[b"SCAN", &cursor, b"COUNT", b"512"], |reply| match reply {
+                Reply::Array(parts) => match parts.as_slice() {
+                    [Reply::Bulk(next), Reply::Array(keys)] => {
+                        Some((next.to_vec(), keys.iter().filter_map(bulk).collect::<Vec<_>>()))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            })?
+            .ok_or_else(|| Failure::CannotRun("the server answers SCAN with no cursor".into()))?;
+        for key in &keys {
+            client.gather(&[b"GET", key]);
+            client.gather(&[b"PEXPIRETIME", key]);
+        }
+        let mut replies = Vec::new();
+        let mut taken = 0;
+        while taken < keys.len() * 2 {
+            taken += client.receive(1, &mut |reply| {
+                replies.push(match reply {
+                    Reply::Bulk(value) => Got::Value(value.to_vec()),
+                    Reply::Integer(number) => Got::Number(number),
+                    Reply::Error(text) if text.starts_with(b"WRONGTYPE") => Got::OtherType,
+                    _ => Got::Nothing,
+                });
+            })?;
+        }
+        for (key, pair) in keys.into_iter().zip(replies.chunks(2)) {
+            if let Some(item) = item_of(client, key, pair)? {
+                visit(item)?;
+            }
+        }
+        if next == b"0" {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}
+
+enum Got {
+    Value(Vec<u8>),
+    Number(i64),
+    OtherType,
+    Nothing,
+}
+
+/// The entry of `key`, if it is still there and a string or a hash.
+fn item_of(client: &mut Client, key: Vec<u8>, pair: &[Got]) -> Outcome<Option<Item>> {
+    let expires_at_ms = match pair.get(1) {
+        Some(Got::Number(ms)) => u64::try_from(*ms).ok(),
+        _ => None,
+    };
+    let mut item = Item { key, expires_at_ms, ..Item::default() };
+    match pair.first() {
+        Some(Got::Value(value)) => item.value.clone_from(value),
+        Some(Got::OtherType) => {
+            let key = item.key.clone();
+            let flat = client.call(&[b"HGETALL", &key], |reply| match reply {
+                Reply::Array(parts) => parts.iter().filter_map(bulk).collect(),
+                _ => Vec::new(),
+            })?;
+            let pairs = flat.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone()));
+            item.fields = pairs.collect();
+            if item.fields.is_empty() {
+                return Ok(None);
+            }
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(item))
+}
+
+fn bulk(reply: &Reply<'_>) -> Option<Vec<u8>> {
+    match reply {
+        Reply::Bulk(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    }
+}

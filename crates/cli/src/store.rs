@@ -1,0 +1,202 @@
+//! `entresol store info|verify|dump`: looks into a stopped store and changes nothing.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use entresol_tier::{Entry, OpenMode, SessionOptions, SpaceId};
+use serde_json::{Map, Value, json};
+
+use crate::engine::Engine;
+use crate::failure::{Failure, Outcome};
+use crate::place::{open_store, scan};
+use crate::progress;
+use crate::report::{Format, Report};
+
+/// The jobs of `entresol store`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Sizes, counts and memory of a store
+    Info(StoreArgs),
+    /// Read every record and check its checksum
+    Verify(StoreArgs),
+    /// Print the entries
+    Dump(DumpArgs),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  entresol store info --dir /var/lib/entresol
+  entresol store verify --dir /var/lib/entresol --json")]
+pub(crate) struct StoreArgs {
+    /// Data directory of a stopped store
+    #[arg(long)]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `entresol store dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  entresol store dump --dir /var/lib/entresol --limit 20
+  entresol store dump --dir /var/lib/entresol --space 1 --json")]
+pub(crate) struct DumpArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Space to dump; all otherwise
+    #[arg(long)]
+    space: Option<u16>,
+    /// Most entries to print
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
+    limit: u64,
+}
+
+/// Runs one job.
+pub(crate) fn run(command: &StoreCommand) -> Outcome<()> {
+    match command {
+        StoreCommand::Info(args) => info(args),
+        StoreCommand::Verify(args) => verify(args),
+        StoreCommand::Dump(args) => dump(args),
+    }
+}
+
+impl StoreArgs {
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { Format::Table }
+    }
+}
+
+fn info(args: &StoreArgs) -> Outcome<()> {
+    let began = Instant::now();
+    let engine = open(&args.dir)?;
+    let opened = began.elapsed().as_secs_f64();
+    let statistics = engine.tiered.statistics();
+    let mut report = Report::default();
+    report.set("store", engine.device.name());
+    report.set("capacity_bytes", engine.device.geometry().capacity_bytes);
+    report.set("entries", statistics.entries);
+    report.set("spaces", spaces(&engine));
+    report.set("segments", statistics.segments);
+    report.set("segments_free", statistics.segments_free);
+    report.set("flash_allocated_bytes", statistics.flash_allocated_bytes);
+    report.set("flash_live_bytes", statistics.flash_live_bytes);
+    let share = statistics.flash_live_bytes as f64 / statistics.flash_allocated_bytes.max(1) as f64;
+    report.figure("live_share", share);
+    report.set("index_bytes", statistics.index_bytes);
+    let per_entry = statistics.index_bytes as f64 / statistics.entries.max(1) as f64;
+    report.figure("index_bytes_per_entry", per_entry);
+    report.figure("open_seconds", opened);
+    report.print(args.format());
+    Ok(())
+}
+
+fn verify(args: &StoreArgs) -> Outcome<()> {
+    let engine = open(&args.dir)?;
+    let began = Instant::now();
+    let mut session = engine.tiered.session(SessionOptions::default())?;
+    let expected: u64 = engine.tiered.statistics().entries;
+    let bar = progress::bar("verifying", expected);
+    let (mut entries, mut bytes) = (0u64, 0u64);
+    for space in engine.tiered.spaces() {
+        scan(&mut session, space, &mut |entry| {
+            entries += 1;
+            bytes += (entry.key.len() + entry.value.len()) as u64;
+            if entries.is_multiple_of(1024) {
+                bar.set_position(entries);
+            }
+            Ok(())
+        })
+        .map_err(|failure| damaged(failure, entries))?;
+    }
+    bar.finish_and_clear();
+    let seconds = began.elapsed().as_secs_f64();
+    let mut report = Report::default();
+    report.set("store", engine.device.name());
+    report.set("entries_verified", entries);
+    report.set("entries_indexed", expected);
+    report.set("bytes", bytes);
+    report.figure("seconds", seconds);
+    report.figure("mb_per_second", bytes as f64 / seconds / 1e6);
+    report.print(args.format());
+    if entries < expected {
+        return Err(Failure::Failed(format!(
+            "{} of {expected} indexed entries could not be read back (expired ones included)",
+            expected - entries
+        )));
+    }
+    Ok(())
+}
+
+fn dump(args: &DumpArgs) -> Outcome<()> {
+    let engine = open(&args.store.dir)?;
+    let mut session = engine.tiered.session(SessionOptions::default())?;
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    let wanted = args.space.map_or_else(|| engine.tiered.spaces(), |space| vec![SpaceId(space)]);
+    let mut left = args.limit;
+    for space in wanted {
+        let ended = scan(&mut session, space, &mut |entry| {
+            if left == 0 {
+                return Err(Failure::Failed(ENOUGH.into()));
+            }
+            left -= 1;
+            let line = match args.store.format() {
+                Format::Json => json_line(space, &entry).to_string(),
+                Format::Table => text_line(space, &entry),
+            };
+            writeln!(output, "{line}").map_err(|e| Failure::doing("cannot write", e))
+        });
+        match ended {
+            Err(Failure::Failed(sentence)) if sentence == ENOUGH => break,
+            other => other?,
+        }
+    }
+    output.flush().map_err(|e| Failure::doing("cannot write", e))
+}
+
+/// What ends a scan that printed all it was to print.
+const ENOUGH: &str = "enough entries";
+
+fn open(directory: &Path) -> Outcome<Engine> {
+    open_store(directory, OpenMode::ReadOnly, None)
+}
+
+fn spaces(engine: &Engine) -> Value {
+    let mut spaces = Map::new();
+    for space in engine.tiered.spaces() {
+        spaces.insert(space.0.to_string(), engine.tiered.count(space).into());
+    }
+    spaces.into()
+}
+
+fn json_line(space: SpaceId, entry: &Entry<'_>) -> Value {
+    json!({
+        "space": space.0,
+        "key": String::from_utf8_lossy(entry.key),
+        "value_bytes": entry.value.len(),
+        "version": entry.version.0,
+        "label": entry.label,
+        "expires_at_ms": entry.expiry.at.map(|at| at.0),
+        "idle_seconds": entry.expiry.idle_seconds.map(std::num::NonZeroU32::get),
+    })
+}
+
+fn text_line(space: SpaceId, entry: &Entry<'_>) -> String {
+    format!(
+        "{}\t{}\t{} bytes\tversion {}\tlabel {}",
+        space.0,
+        entry.key.escape_ascii(),
+        entry.value.len(),
+        entry.version.0,
+        entry.label
+    )
+}
+
+fn damaged(failure: Failure, entries: u64) -> Failure {
+    Failure::Failed(format!("after {entries} good entries: {failure}"))
+}
