@@ -7,7 +7,7 @@
 //! 3. A [`WriteBuffer`] may be read by the device while its owner appends behind the range in
 //!    flight. The owner never changes a byte of a range in flight: it would not be unsound, since
 //!    nothing but the medium reads those bytes, but what lands on the medium would be undefined.
-//! 4. Two `WriteBuffer`s never share a byte.
+//! 4. Two `WriteBuffer`s never share a byte, but for aliases inside this crate.
 #![expect(unsafe_code, reason = "buffers are views of raw memory that the kernel shares")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -220,10 +220,24 @@ impl WriteBuffer {
         self.length == 0
     }
 
+    /// The same bytes once more, for a queue to hand on. Only ever read through.
+    pub(crate) fn alias(&self) -> WriteBuffer {
+        let (start, length) = (self.start, self.length);
+        WriteBuffer { memory: Arc::clone(&self.memory), start, length }
+    }
+
     /// Keeps `range` alive for a write. The caller has checked that `range` is inside.
     pub(crate) fn hold(&self, range: &Range<usize>) -> WriteHold {
-        let bytes = &self.bytes()[range.clone()];
-        WriteHold { _memory: Arc::clone(&self.memory), start: bytes.as_ptr(), length: bytes.len() }
+        let start = self.address(range).expect("the queue has checked the range");
+        WriteHold { _memory: Arc::clone(&self.memory), start, length: range.len() }
+    }
+
+    /// Where `range` starts, if it is within the buffer. Makes no reference to the bytes: others
+    /// may be changing those behind it.
+    pub(crate) fn address(&self, range: &Range<usize>) -> Option<*const u8> {
+        let inside = range.start <= range.end && range.end <= self.length;
+        // SAFETY: the range is within the buffer, which is within the mapping.
+        inside.then(|| unsafe { self.first().add(range.start).cast_const() })
     }
 
     fn first(&self) -> *mut u8 {

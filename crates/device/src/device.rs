@@ -151,15 +151,23 @@ impl Geometry {
         Err(Error::new(ErrorKind::InvalidInput, detail))
     }
 
-    /// Like [`Geometry::check`], and whether the memory at `address` is aligned.
+    /// Like [`Geometry::check`], and whether the memory is aligned.
     pub fn check_memory(&self, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.check(name, offset, bytes.len())?;
-        if (bytes.as_ptr() as usize).is_multiple_of(self.sector_bytes as usize) {
+        self.check_address(name, offset, (bytes.as_ptr(), bytes.len()))
+    }
+
+    fn check_address(
+        &self,
+        name: &str,
+        offset: u64,
+        (start, length): (*const u8, usize),
+    ) -> Result<()> {
+        self.check(name, offset, length)?;
+        if start.addr().is_multiple_of(self.sector_bytes as usize) {
             return Ok(());
         }
         let detail = format!(
-            "{name}: memory for {} bytes at offset {offset} is not aligned to {} bytes",
-            bytes.len(),
+            "{name}: memory for {length} bytes at offset {offset} is not aligned to {} bytes",
             self.sector_bytes
         );
         Err(Error::new(ErrorKind::InvalidInput, detail))
@@ -187,7 +195,7 @@ impl QueueOptions {
 impl WriteRequest<'_> {
     /// Whether the range is within the buffer and one that `geometry` takes. Else `InvalidInput`.
     pub fn check(&self, geometry: &Geometry, name: &str) -> Result<()> {
-        let bytes = self.buffer.bytes().get(self.range.clone()).ok_or_else(|| {
+        let start = self.buffer.address(&self.range).ok_or_else(|| {
             let detail = format!(
                 "{name}: bytes {:?} of a buffer of {} bytes",
                 self.range,
@@ -195,7 +203,7 @@ impl WriteRequest<'_> {
             );
             Error::new(ErrorKind::InvalidInput, detail)
         })?;
-        geometry.check_memory(name, self.offset, bytes)
+        geometry.check_address(name, self.offset, (start, self.range.len()))
     }
 }
 

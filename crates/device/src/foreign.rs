@@ -140,6 +140,8 @@ const SIGNATURES: &[(&str, usize, &[u8])] = &[
     ("a SquashFS file system", 0, b"hsqs"),
     ("an EROFS file system", 1024, &[0xe2, 0xe1, 0xf5, 0xe0]),
     ("a Ceph BlueStore device", 0, b"bluestore block device"),
+    ("an Entresol store", 0, b"ENTRESOL"),
+    ("a member of an Entresol stripe", 0, b"ENTRESTR"),
     ("a QEMU disk image", 0, &[b'Q', b'F', b'I', 0xfb]),
 ];
 

@@ -17,9 +17,11 @@ mod error;
 mod exclusive;
 mod file;
 mod foreign;
+mod list;
 mod mapping;
 mod memory;
 mod shared;
+mod stripe;
 mod system;
 mod table;
 #[cfg(test)]
@@ -32,6 +34,8 @@ pub use device::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FileDevice, FileOptions, Force, IoEngine, Preparation, Progress};
+pub use list::{DeviceList, Selection};
 pub use memory::MemoryDevice;
 pub use shared::SharedMemory;
+pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use table::Table;

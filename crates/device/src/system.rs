@@ -91,6 +91,14 @@ fn transferred(count: isize) -> io::Result<usize> {
     }
 }
 
+/// Sixteen random bytes.
+pub(crate) fn random_bytes() -> io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: the buffer is as long as said; requests this small are never cut short.
+    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if count == 16 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Free bytes for an unprivileged writer on the file system that holds `path`.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let directory = if path.is_dir() { path } else { path.parent()? };

@@ -1,8 +1,14 @@
 //! Every device passes the same checks.
 
+use std::sync::Arc;
+
+use entresol_device::{
+    Device, FileDevice, FileOptions, IoEngine, MemoryDevice, Preparation, QueueOptions,
+    StripeDevice, StripeOptions,
+};
+use entresol_sim::{SimDevice, SimOptions, conformance};
+
 use crate::place::Place;
-use entresol_device::{FileDevice, FileOptions, IoEngine, MemoryDevice, Preparation};
-use entresol_sim::conformance;
 
 fn options(io: IoEngine, preparation: Preparation) -> FileOptions {
     let capacity_bytes = Some(16 << 20);
@@ -44,4 +50,37 @@ fn file_on_a_memory_file_system_conforms() {
         println!("{}", device.describe());
         conformance::check(&device);
     }
+}
+
+fn files(place: &Place, io: IoEngine, count: u32) -> Vec<Arc<dyn Device>> {
+    let options = options(io, Preparation::Allocated);
+    let open = |number| FileDevice::open(place.path().join(format!("{number}")), &options).unwrap();
+    (0..count).map(|number| Arc::new(open(number)) as Arc<dyn Device>).collect()
+}
+
+#[test]
+fn stripes_over_files_conform() {
+    let place = Place::on_disk("stripe");
+    for (io, count, unit_bytes) in [
+        (IoEngine::Uring, 3, 64 << 10),
+        (IoEngine::Blocking, 2, 1 << 20),
+        (IoEngine::Uring, 1, 4096),
+    ] {
+        let dir = Place::under(place.path(), "members");
+        let options = StripeOptions { unit_bytes, ..StripeOptions::default() };
+        let stripe = StripeDevice::open(files(&dir, io, count), options).unwrap();
+        let polls = stripe.queue(QueueOptions { depth: 1, buffer_bytes: 0 }).unwrap().poll_fd();
+        assert_eq!(polls.is_some(), io == IoEngine::Uring, "a queue of rings can be polled");
+        conformance::check(&stripe);
+    }
+}
+
+#[test]
+fn stripes_over_devices_of_all_kinds_conform() {
+    let place = Place::on_disk("stripe-mixed");
+    let mut members = files(&place, IoEngine::Uring, 2);
+    members.push(Arc::new(MemoryDevice::new(16 << 20).unwrap()));
+    members.push(Arc::new(SimDevice::new(SimOptions::new(5, 16 << 20))));
+    let options = StripeOptions { unit_bytes: 8192, ..StripeOptions::default() };
+    conformance::check(&StripeDevice::open(members, options).unwrap());
 }

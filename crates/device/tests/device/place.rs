@@ -20,7 +20,8 @@ impl Place {
         root.is_dir().then(|| Place::under(root, name))
     }
 
-    fn under(root: &Path, name: &str) -> Place {
+    /// In a directory.
+    pub(crate) fn under(root: &Path, name: &str) -> Place {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = root.join(format!("entresol-{name}-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary directory can be made");

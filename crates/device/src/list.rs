@@ -1,0 +1,139 @@
+//! A list of devices as people write it: `A,B,C`, with `{n}` for the number of the instance.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::file::{FileDevice, FileOptions, Progress};
+use crate::stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
+
+/// Paths of files or block devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceList {
+    paths: Vec<PathBuf>,
+}
+
+/// What a list of several devices means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// The first that exists is used. If none does and a capacity is given, the first is made.
+    SearchPath,
+    /// All are used, as a stripe. A capacity is that of the stripe.
+    Stripe {
+        /// Bytes that go to one device before the next, for a new stripe.
+        unit_bytes: u64,
+    },
+}
+
+impl DeviceList {
+    /// Reads a list: paths separated by commas, blanks around them ignored, every `{n}` replaced by
+    /// `instance`. `InvalidInput` if a path is empty or given twice.
+    pub fn parse(text: &str, instance: u32) -> Result<DeviceList> {
+        let invalid = |what: &str| {
+            let detail = format!("device list {text:?}: {what}; expected paths like A,B,C");
+            Error::new(ErrorKind::InvalidInput, detail)
+        };
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for path in text.split(',').map(str::trim) {
+            let path = PathBuf::from(path.replace("{n}", &instance.to_string()));
+            if path.as_os_str().is_empty() {
+                return Err(invalid("a path is empty"));
+            }
+            if paths.contains(&path) {
+                return Err(invalid(&format!("{} is in it twice", path.display())));
+            }
+            paths.push(path);
+        }
+        Ok(DeviceList { paths })
+    }
+
+    /// The paths, instance number filled in.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().map(PathBuf::as_path)
+    }
+
+    /// Opens what the list selects. `report` hears how far the making of files is.
+    ///
+    /// Errors: `NotFound` if nothing in a search path exists and no capacity is given; else those
+    /// of [`FileDevice::open`] and [`StripeDevice::open`].
+    pub fn open(
+        &self,
+        selection: Selection,
+        options: &FileOptions,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<Arc<dyn Device>> {
+        match selection {
+            Selection::SearchPath => self.open_first(options, report),
+            Selection::Stripe { unit_bytes } => self.open_stripe(unit_bytes, options, report),
+        }
+    }
+
+    fn open_first(
+        &self,
+        options: &FileOptions,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<Arc<dyn Device>> {
+        let found = self.paths.iter().find(|path| path.exists());
+        let path = match (found, options.capacity_bytes) {
+            (Some(path), _) => path,
+            (None, Some(_)) => &self.paths[0],
+            (None, None) => {
+                let paths = self.paths.iter().map(|path| path.display().to_string());
+                let detail = format!(
+                    "none of {} exists; name a capacity to make the first as a file",
+                    paths.collect::<Vec<_>>().join(", ")
+                );
+                return Err(Error::new(ErrorKind::NotFound, detail));
+            }
+        };
+        Ok(Arc::new(FileDevice::open_with_progress(path, options, report)?))
+    }
+
+    fn open_stripe(
+        &self,
+        unit_bytes: u64,
+        options: &FileOptions,
+        report: &mut dyn FnMut(Progress),
+    ) -> Result<Arc<dyn Device>> {
+        let count = self.paths.len() as u64;
+        // Each member has a unit for its label besides.
+        let of_member = |total: u64| {
+            (total.div_ceil(count).div_ceil(unit_bytes.max(1)) + 1).saturating_mul(unit_bytes)
+        };
+        let options = FileOptions {
+            capacity_bytes: options.capacity_bytes.map(of_member),
+            own_magics: vec![STRIPE_MAGIC.to_vec()],
+            ..options.clone()
+        };
+        let mut members: Vec<Arc<dyn Device>> = Vec::new();
+        for (index, path) in self.paths.iter().enumerate() {
+            let done = index as u64;
+            let mut report = |progress: Progress| {
+                report(Progress {
+                    done_bytes: done * progress.total_bytes + progress.done_bytes,
+                    total_bytes: count * progress.total_bytes,
+                });
+            };
+            members.push(Arc::new(FileDevice::open_with_progress(path, &options, &mut report)?));
+        }
+        let stripe = StripeOptions { unit_bytes, force: options.force };
+        Ok(Arc::new(StripeDevice::open(members, stripe)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_name_paths_and_instances() {
+        let list = DeviceList::parse("/dev/a{n}, b/{n}/{n} ,c", 7).unwrap();
+        let paths: Vec<&Path> = list.paths().collect();
+        assert_eq!(paths, ["/dev/a7", "b/7/7", "c"].map(Path::new));
+        for wrong in ["", "a,,b", "a,", "a,a", "a1,a{n}"] {
+            let error = DeviceList::parse(wrong, 1).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Opening files: sizes, exclusive use, what cannot be opened.
+#![expect(unsafe_code, reason = "poll, as an event loop calls it")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::RawFd;
+use std::process::{Command, Stdio};
+
+use entresol_device::{
+    Device, DeviceList, ErrorKind, FileDevice, FileOptions, IoBuffer, Preparation, QueueOptions,
+    Selection,
+};
+
+use crate::place::Place;
+
+/// Set for the process that holds a device until it is killed.
+const HOLD: &str = "ENTRESOL_TEST_HOLD";
+
+fn options(capacity_bytes: Option<u64>) -> FileOptions {
+    FileOptions { capacity_bytes, ..FileOptions::default() }
+}
+
+fn kind(path: impl AsRef<std::path::Path>, options: &FileOptions) -> Option<ErrorKind> {
+    FileDevice::open(path, options).err().map(|error| error.kind())
+}
+
+#[test]
+fn a_new_file_has_its_full_size_and_reads_as_zeros() {
+    let place = Place::on_disk("new");
+    for preparation in [Preparation::Allocated, Preparation::Written] {
+        let path = place.path().join(format!("{preparation:?}"));
+        let options = FileOptions { preparation, ..options(Some(9 << 20)) };
+        let mut reports = Vec::new();
+        let device =
+            FileDevice::open_with_progress(&path, &options, &mut |at| reports.push(at)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 9 << 20);
+        let last = reports.last().map(|at| (at.done_bytes, at.total_bytes));
+        let expected = (preparation == Preparation::Written).then_some((9 << 20, 9 << 20));
+        assert_eq!(last, expected);
+        let mut bytes = IoBuffer::aligned(9 << 20);
+        bytes.fill(1);
+        device.read_at(0, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing unfinished is left");
+        drop(device);
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn capacity_may_be_smaller_than_the_file_but_not_larger() {
+    let place = Place::on_disk("capacity");
+    let path = place.path().join("device");
+    drop(FileDevice::open(&path, &options(Some(1 << 20))).unwrap());
+    let device = FileDevice::open(&path, &options(Some((512 << 10) + 100))).unwrap();
+    assert_eq!(device.geometry().capacity_bytes, 512 << 10, "whole units");
+    drop(device);
+    assert_eq!(FileDevice::open(&path, &options(None)).unwrap().geometry().capacity_bytes, 1 << 20);
+    assert_eq!(kind(&path, &options(Some(2 << 20))), Some(ErrorKind::InvalidInput));
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20, "never extended, never truncated");
+    assert_eq!(kind(place.path().join("tiny"), &options(Some(100))), Some(ErrorKind::InvalidInput));
+}
+
+#[test]
+fn what_cannot_be_opened_is_a_typed_error() {
+    let place = Place::on_disk("errors");
+    assert_eq!(kind(place.path().join("missing"), &options(None)), Some(ErrorKind::NotFound));
+    let nowhere = place.path().join("no/such/directory");
+    assert_eq!(kind(nowhere, &options(Some(1 << 20))), Some(ErrorKind::NotFound));
+    assert_eq!(kind(place.path(), &options(Some(1 << 20))), Some(ErrorKind::InvalidInput));
+}
+
+#[test]
+fn a_file_that_finds_no_room_is_full_and_leaves_nothing_behind() {
+    let place = Place::on_disk("full");
+    let path = place.path().join("device");
+    let error = FileDevice::open(&path, &options(Some(1 << 50))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("device") && text.contains("1125899906842624"), "{text}");
+    assert!(text.contains("bytes are free"), "{text}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_an_interrupted_making_left_is_taken_over() {
+    let place = Place::on_disk("unfinished");
+    fs::write(place.path().join("device.new"), [1; 10_000]).unwrap();
+    let device = FileDevice::open(place.path().join("device"), &options(Some(1 << 20))).unwrap();
+    let mut bytes = IoBuffer::aligned(16384);
+    device.read_at(0, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_second_opener_is_refused_and_told_who_has_it() {
+    let place = Place::on_disk("twice");
+    let path = place.path().join("device");
+    let device = FileDevice::open(&path, &options(Some(1 << 20))).unwrap();
+    let link = place.path().join("link");
+    fs::hard_link(&path, &link).unwrap();
+    for path in [&path, &link] {
+        let error = FileDevice::open(path, &options(None)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InUse);
+        assert!(error.to_string().contains("this process"), "{error}");
+    }
+    drop(device);
+    FileDevice::open(&link, &options(None)).unwrap();
+}
+
+#[test]
+fn a_killed_process_holds_nothing() {
+    let place = Place::on_disk("killed");
+    let path = place.path().join("device");
+    drop(FileDevice::open(&path, &options(Some(1 << 20))).unwrap());
+    for round in 0..5 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "opening::holds_a_device_until_killed", "--nocapture"])
+            .env(HOLD, &path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("holding")), "round {round}");
+        let error = FileDevice::open(&path, &options(None)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InUse, "round {round}");
+        assert!(error.to_string().contains(&child.id().to_string()), "{error}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        FileDevice::open(&path, &options(None)).unwrap();
+    }
+}
+
+/// Does nothing on its own; `a_killed_process_holds_nothing` runs it in another process.
+#[test]
+fn holds_a_device_until_killed() {
+    let Some(path) = std::env::var_os(HOLD) else { return };
+    let device = FileDevice::open(path, &options(None)).unwrap();
+    let mut queue = device.queue(QueueOptions { depth: 64, buffer_bytes: 4096 }).unwrap();
+    for token in 0..64 {
+        queue.read(token, 0, 4096).unwrap();
+    }
+    queue.submit().unwrap();
+    println!("holding");
+    let _ended = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn the_first_device_of_a_search_path_that_exists_is_used() {
+    let place = Place::on_disk("search");
+    let text = format!("{0}/a{{n}},{0}/b{{n}}", place.path().display());
+    let list = DeviceList::parse(&text, 3).unwrap();
+    let open =
+        |capacity: Option<u64>| list.open(Selection::SearchPath, &options(capacity), &mut |_| {});
+    assert_eq!(open(None).err().map(|error| error.kind()), Some(ErrorKind::NotFound));
+    fs::write(place.path().join("b3"), vec![0; 1 << 20]).unwrap();
+    let device = open(Some(1 << 20)).unwrap();
+    assert!(device.name().ends_with("b3"), "{}", device.name());
+    drop(device);
+    fs::remove_file(place.path().join("b3")).unwrap();
+    assert!(open(Some(1 << 20)).unwrap().name().ends_with("a3"), "the first is made");
+}
+
+#[test]
+fn a_list_opens_as_a_stripe_and_again() {
+    let place = Place::on_disk("stripe-list");
+    let text = format!("{0}/one,{0}/two", place.path().display());
+    let list = DeviceList::parse(&text, 0).unwrap();
+    let selection = Selection::Stripe { unit_bytes: 64 << 10 };
+    let mut reports = Vec::new();
+    let device = list.open(selection, &options(Some(8 << 20)), &mut |at| reports.push(at)).unwrap();
+    assert_eq!(device.geometry().capacity_bytes, 8 << 20);
+    assert!(reports.last().is_some_and(|at| at.done_bytes == at.total_bytes));
+    let mut bytes = IoBuffer::aligned(1 << 20);
+    bytes.fill(3);
+    device.write_at(0, &bytes).unwrap();
+    drop(device);
+    let device = list.open(selection, &options(None), &mut |_| {}).unwrap();
+    bytes.fill(0);
+    device.read_at(0, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == 3));
+    drop(device);
+    let alone = FileDevice::open(place.path().join("one"), &options(None));
+    assert_eq!(alone.err().map(|error| error.kind()), Some(ErrorKind::Foreign));
+}
+
+#[test]
+fn completions_make_the_queue_s_descriptor_readable() {
+    let place = Place::on_disk("poll");
+    let device = FileDevice::open(place.path().join("device"), &options(Some(1 << 20))).unwrap();
+    let mut queue = device.queue(QueueOptions { depth: 4, buffer_bytes: 4096 }).unwrap();
+    let Some(descriptor) = queue.poll_fd() else {
+        println!("skipped: no io_uring here: {}", device.describe());
+        return;
+    };
+    assert!(!is_readable(descriptor, 0), "nothing has completed");
+    queue.read(1, 0, 4096).unwrap();
+    queue.submit().unwrap();
+    assert!(is_readable(descriptor, -1));
+    let mut completions = Vec::new();
+    queue.reap(0, &mut completions).unwrap();
+    assert_eq!(completions.len(), 1);
+    assert!(!is_readable(descriptor, 0), "all was taken");
+}
+
+/// Whether `descriptor` becomes readable within the time; -1 waits as long as it takes.
+fn is_readable(descriptor: RawFd, timeout_ms: i32) -> bool {
+    loop {
+        let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, valid for the call.
+        match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
+            // Interrupted, as any system call may be while requests complete.
+            ..0 => {}
+            count => return count > 0,
+        }
+    }
+}
