@@ -154,10 +154,14 @@ fn base(closed: bool) -> Base {
 fn structures_in(image: &[u8]) -> Vec<Structure> {
     let mut found = Vec::new();
     let mut add = |kind, body: Range<usize>, checksum| {
-        let holds = image.get(body.clone()).is_some_and(|body| word(image, checksum) == crc(body));
-        if holds && word(image, checksum) != 0 {
+        // A segment is the most that one checksum covers.
+        let covered = image.get(body.clone()).filter(|body| body.len() <= 64 << 10);
+        let expected = word(image, checksum);
+        let holds = expected != 0 && covered.is_some_and(|body| expected == crc(body));
+        if holds {
             found.push(Structure { body, checksum, kind });
         }
+        holds
     };
     for start in [0, SUPERBLOCK_BYTES] {
         let checksum = start + SUPERBLOCK_BYTES - 4;
@@ -165,11 +169,14 @@ fn structures_in(image: &[u8]) -> Vec<Structure> {
     }
     for start in (2 * SUPERBLOCK_BYTES..image.len() - 64).step_by(32) {
         add(Kind::Record, start + 4..start + 60, start);
-        add(Kind::HeaderOrTrailer, start + 4..start + 64, start);
-        let footer_bytes = word(image, start + 16) as usize * 40;
-        add(Kind::Footer, start.saturating_sub(footer_bytes)..start, start + 24);
-        let payload_bytes = word(image, start + 24) as usize;
-        add(Kind::Checkpoint, start + 64..start + 64 + payload_bytes, start + 4);
+        if add(Kind::HeaderOrTrailer, start + 4..start + 64, start) {
+            let footer_bytes = word(image, start + 16) as usize * 40;
+            add(Kind::Footer, start.saturating_sub(footer_bytes)..start, start + 24);
+        }
+        if start % 4096 == 0 {
+            let payload_bytes = word(image, start + 24) as usize;
+            add(Kind::Checkpoint, start + 64..start + 64 + payload_bytes, start + 4);
+        }
     }
     found
 }
