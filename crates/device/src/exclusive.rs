@@ -1,9 +1,10 @@
 //! Exclusive use of a file or block device.
 //!
 //! Invariants:
-//! 1. The claim sits on a descriptor of its own that is never given to io_uring: a ring is torn down
-//!    some time after the death of its process, and a descriptor registered with it lives until
-//!    then. This one is closed before the parent learns of the death, so a restart finds it free.
+//! 1. The claim sits on a descriptor of its own that is never given to io_uring: a ring is torn
+//!    down some time after the death of its process, and a descriptor registered with it lives
+//!    until then. This one is closed before the parent learns of the death, so a restart finds it
+//!    free.
 //! 2. The claim is on the file, not on its name: links and renames do not help a second opener.
 //!
 //! Files carry a `flock`; block devices are opened with `O_EXCL` besides, which the kernel refuses

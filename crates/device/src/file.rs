@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. A file is made at its full size and never extended, truncated or unlinked afterwards.
-//! 2. One opener at a time, in this process or another (see `exclusive.rs`); the claim goes with the
-//!    process, however it ends.
+//! 2. One opener at a time, in this process or another (see `exclusive.rs`); the claim goes with
+//!    the process, however it ends.
 //! 3. Nothing is written before the path was found to hold nothing of anybody else's, or the caller
 //!    forced it (see `foreign.rs`).
 //!

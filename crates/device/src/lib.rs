@@ -1,7 +1,7 @@
 //! Bytes at offsets on a medium.
 //!
-//! A [`Device`] has a capacity and reads, writes and syncs aligned ranges of bytes. It knows nothing
-//! of records or segments. [`Device`] is the only seam between the engine and the outside world:
+//! A [`Device`] has a capacity and reads, writes and syncs aligned ranges of bytes. It knows
+//! nothing of records or segments. It is the only seam between the engine and the outside world:
 //! files and raw block devices ([`FileDevice`]), memory ([`MemoryDevice`]), several devices striped
 //! ([`StripeDevice`]) and, in tests, the simulated device implement it.
 //!

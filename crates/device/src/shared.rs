@@ -127,7 +127,7 @@ impl SharedMemory {
 fn check_length(path: &Path, length: u64) -> Result<()> {
     if length == 0 || !length.is_multiple_of(BUFFER_ALIGNMENT as u64) {
         let detail = format!(
-            "{}: shared memory of {length} bytes; expected a multiple of {BUFFER_ALIGNMENT} above 0",
+            "{}: shared memory of {length} bytes; expected multiples of {BUFFER_ALIGNMENT}",
             path.display()
         );
         return Err(Error::new(ErrorKind::InvalidInput, detail));

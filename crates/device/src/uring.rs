@@ -1,12 +1,12 @@
 //! Many requests in flight through io_uring.
 //!
-//! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the devices
-//! this was measured on, and restricting the ring to one issuer (or to cooperative completion) would
-//! stall a queue that several threads use in turn under a lock.
+//! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the
+//! devices this was measured on, and restricting the ring to one issuer (or to cooperative
+//! completion) would stall a queue that several threads use in turn under a lock.
 //!
 //! Invariants:
-//! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is the
-//!    slot's number. The memory of a request lives in its slot.
+//! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is
+//!    the slot's number. The memory of a request lives in its slot.
 //! 2. No more slots than `depth`, and the rings are at least that large: neither ring can overflow.
 //! 3. The memory outlives the request: dropping the queue waits, and leaks the slots if it cannot.
 #![expect(unsafe_code, reason = "the kernel gets raw pointers to the memory of requests")]

@@ -2,7 +2,7 @@
 //!
 //! | fault | granularity | strikes synced bytes | ordered by |
 //! | --- | --- | --- | --- |
-//! | lost write in a volatile cache | whole write, any subset and order | no | `image_after_crash` |
+//! | lost write in a volatile cache | whole write, any subset, order | no | `image_after_crash` |
 //! | torn write | sector | no | `image_after_crash`, `Tear` |
 //! | torn sector (garbage) | sync unit | what shares the unit | `image_after_crash`, `Tear` |
 //! | misdirected write, read | aligned offset | yes | `misdirect_write`, `misdirect_read` |

@@ -22,7 +22,7 @@ fn memory_conforms() {
 
 #[test]
 fn file_through_blocking_transfers_conforms() {
-    let place = Place::on_disk("blocking");
+    let place = Place::temporary("blocking");
     let options = options(IoEngine::Blocking, Preparation::Allocated);
     let device = FileDevice::open(place.path().join("device"), &options).unwrap();
     assert!(device.describe().contains("blocking"), "{}", device.describe());
@@ -31,7 +31,7 @@ fn file_through_blocking_transfers_conforms() {
 
 #[test]
 fn file_through_io_uring_conforms() {
-    let place = Place::on_disk("uring");
+    let place = Place::temporary("uring");
     let options = options(IoEngine::Uring, Preparation::Written);
     let device = FileDevice::open(place.path().join("device"), &options).unwrap();
     println!("{}", device.describe());
@@ -60,7 +60,7 @@ fn files(place: &Place, io: IoEngine, count: u32) -> Vec<Arc<dyn Device>> {
 
 #[test]
 fn stripes_over_files_conform() {
-    let place = Place::on_disk("stripe");
+    let place = Place::temporary("stripe");
     for (io, count, unit_bytes) in [
         (IoEngine::Uring, 3, 64 << 10),
         (IoEngine::Blocking, 2, 1 << 20),
@@ -77,7 +77,7 @@ fn stripes_over_files_conform() {
 
 #[test]
 fn stripes_over_devices_of_all_kinds_conform() {
-    let place = Place::on_disk("stripe-mixed");
+    let place = Place::temporary("stripe-mixed");
     let mut members = files(&place, IoEngine::Uring, 2);
     members.push(Arc::new(MemoryDevice::new(16 << 20).unwrap()));
     members.push(Arc::new(SimDevice::new(SimOptions::new(5, 16 << 20))));

@@ -32,7 +32,7 @@ fn refusal(path: &Path) -> Option<String> {
 
 #[test]
 fn signatures_of_others_are_refused_by_name() {
-    let place = Place::on_disk("foreign");
+    let place = Place::temporary("foreign");
     let raid: &[u8] = &[0xfc, 0x4e, 0x2b, 0xa9];
     let uberblock: &[u8] = &[0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0];
     let bcache: &[u8] = &[
@@ -76,7 +76,7 @@ fn signatures_of_others_are_refused_by_name() {
 
 #[test]
 fn zeros_unknown_bytes_and_our_own_are_not_foreign() {
-    let place = Place::on_disk("not-foreign");
+    let place = Place::temporary("not-foreign");
     assert_eq!(refusal(&file_with(&place, &[])), None);
     let boot_mark_alone: &[u8] = &[0x55, 0xaa];
     assert_eq!(refusal(&file_with(&place, &[(510, boot_mark_alone)])), None);
@@ -87,7 +87,7 @@ fn zeros_unknown_bytes_and_our_own_are_not_foreign() {
 
 #[test]
 fn files_of_odd_sizes_are_looked_at_to_their_end() {
-    let place = Place::on_disk("odd");
+    let place = Place::temporary("odd");
     let path = place.path().join("device");
     for size in [4096, 4097, 5000, 70_001, 600_000, 1_000_001] {
         fs::write(&path, vec![0; size]).unwrap();
@@ -99,7 +99,7 @@ fn files_of_odd_sizes_are_looked_at_to_their_end() {
 
 #[test]
 fn what_real_tools_make_is_refused() {
-    let place = Place::on_disk("tools");
+    let place = Place::temporary("tools");
     for (tool, arguments, what) in [
         ("mkfs.ext4", &["-q", "-F"][..], "ext4"),
         ("mkswap", &[], "swap"),
@@ -137,7 +137,7 @@ impl Drop for LoopDevice {
 
 #[test]
 fn block_devices_conform_and_are_refused_while_mounted() {
-    let place = Place::on_disk("loop");
+    let place = Place::temporary("loop");
     let path = place.path().join("backing");
     fs::write(&path, vec![0; 32 << 20]).unwrap();
     let Some(block) = LoopDevice::over(&path) else {

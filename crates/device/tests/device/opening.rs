@@ -26,7 +26,7 @@ fn kind(path: impl AsRef<std::path::Path>, options: &FileOptions) -> Option<Erro
 
 #[test]
 fn a_new_file_has_its_full_size_and_reads_as_zeros() {
-    let place = Place::on_disk("new");
+    let place = Place::temporary("new");
     for preparation in [Preparation::Allocated, Preparation::Written] {
         let path = place.path().join(format!("{preparation:?}"));
         let options = FileOptions { preparation, ..options(Some(9 << 20)) };
@@ -49,7 +49,7 @@ fn a_new_file_has_its_full_size_and_reads_as_zeros() {
 
 #[test]
 fn capacity_may_be_smaller_than_the_file_but_not_larger() {
-    let place = Place::on_disk("capacity");
+    let place = Place::temporary("capacity");
     let path = place.path().join("device");
     drop(FileDevice::open(&path, &options(Some(1 << 20))).unwrap());
     let device = FileDevice::open(&path, &options(Some((512 << 10) + 100))).unwrap();
@@ -63,7 +63,7 @@ fn capacity_may_be_smaller_than_the_file_but_not_larger() {
 
 #[test]
 fn what_cannot_be_opened_is_a_typed_error() {
-    let place = Place::on_disk("errors");
+    let place = Place::temporary("errors");
     assert_eq!(kind(place.path().join("missing"), &options(None)), Some(ErrorKind::NotFound));
     let nowhere = place.path().join("no/such/directory");
     assert_eq!(kind(nowhere, &options(Some(1 << 20))), Some(ErrorKind::NotFound));
@@ -72,7 +72,7 @@ fn what_cannot_be_opened_is_a_typed_error() {
 
 #[test]
 fn a_file_that_finds_no_room_is_full_and_leaves_nothing_behind() {
-    let place = Place::on_disk("full");
+    let place = Place::temporary("full");
     let path = place.path().join("device");
     let error = FileDevice::open(&path, &options(Some(1 << 50))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full, "{error}");
@@ -84,7 +84,7 @@ fn a_file_that_finds_no_room_is_full_and_leaves_nothing_behind() {
 
 #[test]
 fn what_an_interrupted_making_left_is_taken_over() {
-    let place = Place::on_disk("unfinished");
+    let place = Place::temporary("unfinished");
     fs::write(place.path().join("device.new"), [1; 10_000]).unwrap();
     let device = FileDevice::open(place.path().join("device"), &options(Some(1 << 20))).unwrap();
     let mut bytes = IoBuffer::aligned(16384);
@@ -94,7 +94,7 @@ fn what_an_interrupted_making_left_is_taken_over() {
 
 #[test]
 fn a_second_opener_is_refused_and_told_who_has_it() {
-    let place = Place::on_disk("twice");
+    let place = Place::temporary("twice");
     let path = place.path().join("device");
     let device = FileDevice::open(&path, &options(Some(1 << 20))).unwrap();
     let link = place.path().join("link");
@@ -110,7 +110,7 @@ fn a_second_opener_is_refused_and_told_who_has_it() {
 
 #[test]
 fn a_killed_process_holds_nothing() {
-    let place = Place::on_disk("killed");
+    let place = Place::temporary("killed");
     let path = place.path().join("device");
     drop(FileDevice::open(&path, &options(Some(1 << 20))).unwrap());
     for round in 0..5 {
@@ -148,7 +148,7 @@ fn holds_a_device_until_killed() {
 
 #[test]
 fn the_first_device_of_a_search_path_that_exists_is_used() {
-    let place = Place::on_disk("search");
+    let place = Place::temporary("search");
     let text = format!("{0}/a{{n}},{0}/b{{n}}", place.path().display());
     let list = DeviceList::parse(&text, 3).unwrap();
     let open =
@@ -164,7 +164,7 @@ fn the_first_device_of_a_search_path_that_exists_is_used() {
 
 #[test]
 fn a_list_opens_as_a_stripe_and_again() {
-    let place = Place::on_disk("stripe-list");
+    let place = Place::temporary("stripe-list");
     let text = format!("{0}/one,{0}/two", place.path().display());
     let list = DeviceList::parse(&text, 0).unwrap();
     let selection = Selection::Stripe { unit_bytes: 64 << 10 };
@@ -187,7 +187,7 @@ fn a_list_opens_as_a_stripe_and_again() {
 
 #[test]
 fn completions_make_the_queue_s_descriptor_readable() {
-    let place = Place::on_disk("poll");
+    let place = Place::temporary("poll");
     let device = FileDevice::open(place.path().join("device"), &options(Some(1 << 20))).unwrap();
     let mut queue = device.queue(QueueOptions { depth: 4, buffer_bytes: 4096 }).unwrap();
     let Some(descriptor) = queue.poll_fd() else {

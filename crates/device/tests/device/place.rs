@@ -10,7 +10,7 @@ pub(crate) struct Place(PathBuf);
 
 impl Place {
     /// Where temporary files go.
-    pub(crate) fn on_disk(name: &str) -> Place {
+    pub(crate) fn temporary(name: &str) -> Place {
         Place::under(&std::env::temp_dir(), name)
     }
 
