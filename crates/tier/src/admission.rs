@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 
 /// Decides entry by entry. Thread-safe.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct AdmissionPolicy {
     /// `None` admits all.
     budget: Option<Mutex<Budget>>,
 }
@@ -48,8 +48,8 @@ struct Budget {
 
 const WINDOW_MS: u64 = 100;
 
-impl Gate {
-    pub(crate) fn new(admission: Admission, now: Timestamp) -> Gate {
+impl AdmissionPolicy {
+    pub(crate) fn new(admission: Admission, now: Timestamp) -> AdmissionPolicy {
         let budget = match admission {
             Admission::Always => None,
             Admission::WriteBudget(bytes) => Some(Mutex::new(Budget {
@@ -61,7 +61,7 @@ impl Gate {
                 offered: 0.0,
             })),
         };
-        Gate { budget }
+        AdmissionPolicy { budget }
     }
 
     /// Whether an entry of `bytes` may be written. `draw` is a fresh random number.
@@ -123,19 +123,20 @@ mod tests {
     use crate::memory::mix;
 
     /// Bytes admitted of `offered` bytes a second during `seconds`, one entry a millisecond at least.
-    fn admitted(gate: &Gate, start: u64, seconds: u64, offered: u64) -> u64 {
+    fn admitted(policy: &AdmissionPolicy, start: u64, seconds: u64, offered: u64) -> u64 {
         let entry = 1700;
         let each_ms = offered / 1000 / entry;
         let entries = (start * 1000..(start + seconds) * 1000)
             .flat_map(|ms| (0..each_ms).map(move |i| (Timestamp(ms), mix(ms << 20 | i))));
-        let count = entries.filter(|(now, draw)| gate.decide(entry, *draw, *now) == Verdict::Admit);
+        let count =
+            entries.filter(|(now, draw)| policy.decide(entry, *draw, *now) == Verdict::Admit);
         count.count() as u64 * entry
     }
 
     #[test]
     fn writes_stay_within_the_budget_and_use_it() {
         let budget = 20_000_000;
-        let gate = Gate::new(Admission::WriteBudget(budget), Timestamp(0));
+        let policy = AdmissionPolicy::new(Admission::WriteBudget(budget), Timestamp(0));
         // Changing offers: the same, five times, fifty times, half of the budget.
         for (start, offered, expected) in [
             (0, 20_400_000, 19_000_000..=22_000_000),
@@ -143,26 +144,26 @@ mod tests {
             (40, 1_000_000_000, 18_500_000..=20_500_000),
             (60, 10_200_000, 9_500_000..=10_200_000),
         ] {
-            let mean = admitted(&gate, start, 10, offered) / 10;
+            let mean = admitted(&policy, start, 10, offered) / 10;
             assert!(mean <= budget + budget / 10, "one second's burst in ten at most");
             // The first second after a change is spent adapting.
-            let mean = admitted(&gate, start + 10, 10, offered) / 10;
+            let mean = admitted(&policy, start + 10, 10, offered) / 10;
             assert!(expected.contains(&mean), "{offered} offered: {mean} a second");
         }
     }
 
     #[test]
     fn without_a_budget_all_are_admitted() {
-        let gate = Gate::new(Admission::Always, Timestamp(0));
-        gate.spend(u64::MAX);
-        assert!((0..100).all(|i| gate.decide(1 << 30, i, Timestamp(0)) == Verdict::Admit));
+        let policy = AdmissionPolicy::new(Admission::Always, Timestamp(0));
+        policy.spend(u64::MAX);
+        assert!((0..100).all(|i| policy.decide(1 << 30, i, Timestamp(0)) == Verdict::Admit));
     }
 
     #[test]
     fn writes_that_did_not_ask_take_from_the_budget() {
-        let gate = Gate::new(Admission::WriteBudget(1_000_000), Timestamp(0));
-        gate.spend(1_000_000);
-        assert_eq!(gate.decide(1000, 0, Timestamp(0)), Verdict::Reject);
-        assert_eq!(gate.decide(1000, 0, Timestamp(100)), Verdict::Admit);
+        let policy = AdmissionPolicy::new(Admission::WriteBudget(1_000_000), Timestamp(0));
+        policy.spend(1_000_000);
+        assert_eq!(policy.decide(1000, 0, Timestamp(0)), Verdict::Reject);
+        assert_eq!(policy.decide(1000, 0, Timestamp(100)), Verdict::Admit);
     }
 }

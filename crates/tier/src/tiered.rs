@@ -100,7 +100,7 @@ impl Tiered {
         let store = Store::open(device, options.store.clone(), now)?;
         options.store = store.options().clone();
         let tiered = Tiered {
-            memory: MemoryCache::new(CACHE_BYTES_MIN, usize::from(options.store.shards)),
+            memory: MemoryCache::new(CACHE_BYTES_MIN, usize::from(options.store.shards))?,
             store,
             gates: (0..GATES).map(|_| Gate::default()).collect(),
             counters: TierCounters::default(),
