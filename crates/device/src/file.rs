@@ -195,6 +195,12 @@ impl FileDevice {
         )
     }
 
+    /// What its queues share.
+    #[cfg(test)]
+    pub(crate) fn open_file(&self) -> &OpenFile {
+        &self.file
+    }
+
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.file.path

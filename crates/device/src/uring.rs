@@ -188,7 +188,8 @@ impl Request {
     /// Takes the kernel's answer: the final result, or `None` if the rest is to be submitted again.
     fn advance(&mut self, answer: i32, file: &OpenFile) -> Option<Result<()>> {
         let (doing, source) = match answer {
-            _ if -answer == libc::EINTR || -answer == libc::EAGAIN => {
+            // Requests are cancelled when the thread that submitted them ends; the queue lives on.
+            _ if [libc::EINTR, libc::EAGAIN, libc::ECANCELED].contains(&-answer) => {
                 self.retries += 1;
                 if self.retries < RETRIES_MAX {
                     return None;
@@ -276,6 +277,70 @@ impl Drop for UringQueue {
                 std::mem::forget(std::mem::take(&mut self.slots));
                 return;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::error::ErrorKind;
+    use crate::file::{FileDevice, FileOptions};
+    use crate::testing::TempDir;
+
+    fn request() -> Request {
+        let action = Action::Read(IoBuffer::aligned(8192));
+        Request { token: 1, offset: 4096, length: 8192, done: 0, retries: 0, action }
+    }
+
+    #[test]
+    fn transfers_cut_short_go_on_where_they_ended() {
+        let dir = TempDir::new("answers");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let file = device.open_file();
+        let mut cut = request();
+        for (answer, done) in [(-libc::EINTR, 0), (512, 512), (-libc::EAGAIN, 512), (4096, 4608)] {
+            assert!(cut.advance(answer, file).is_none(), "answer {answer}");
+            assert_eq!(cut.done, done);
+        }
+        assert!(cut.advance(8192 - 4608, file).is_some_and(|result| result.is_ok()));
+        for (answer, what) in [(0, "end of file"), (-libc::EIO, "Input/output")] {
+            let error = request().advance(answer, file).unwrap().unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.kind(), ErrorKind::Io);
+            let expected = [&device.describe()[..10], "8192 bytes", "offset 4096", what];
+            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        }
+        let mut stuck = request();
+        let tries =
+            (0..2 * RETRIES_MAX).take_while(|_| stuck.advance(-libc::EAGAIN, file).is_none());
+        assert_eq!(tries.count() as u32, RETRIES_MAX - 1, "it does not try for ever");
+    }
+
+    #[test]
+    fn requests_outlive_the_thread_that_submitted_them() {
+        let dir = TempDir::new("threads");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let mut queue = device.queue(QueueOptions { depth: 64, buffer_bytes: 4096 }).unwrap();
+        let submitting = std::thread::spawn(move || {
+            for token in 0..60 {
+                queue.read(token, token * 4096, 4096).unwrap();
+            }
+            (60..64).for_each(|token| queue.sync(token).unwrap());
+            queue.submit().unwrap();
+            queue
+        });
+        let mut queue = submitting.join().unwrap();
+        let mut completions = Vec::new();
+        queue.reap(64, &mut completions).unwrap();
+        assert_eq!(completions.len(), 64);
+        for completion in completions {
+            completion.result.unwrap();
         }
     }
 }
