@@ -1,1 +1,37 @@
-//! server
+//! The daemon: sockets, threads, configuration, and the HTTP interface.
+//!
+//! [`serve`] runs a server until it is asked to stop; [`Server::start`] runs one inside a program.
+//! Clients speak RESP. Each worker thread runs one event loop over its clients' sockets and its own
+//! queue of flash reads; commands only decide what to do, the worker does it.
+//!
+//! `config` has the keys, `users` who may do what, `worker` the event loop, `command` the commands,
+//! `admin` the HTTP interface.
+
+mod admin;
+mod client;
+mod command;
+mod config;
+mod connection;
+mod core;
+mod data;
+mod error;
+mod failure;
+mod figures;
+mod gate;
+mod listener;
+mod meter;
+mod operations;
+mod process;
+mod server;
+mod shared;
+mod stream;
+mod tls;
+mod users;
+mod worker;
+
+pub use command::reference as command_reference;
+pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
+pub use error::ServeError;
+pub use server::{RunningServer, Server, serve};
+pub use shared::Ports;
+pub use users::user_line;

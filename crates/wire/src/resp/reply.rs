@@ -27,6 +27,11 @@ impl<'a> Reply<'a> {
         Reply { out, protocol }
     }
 
+    /// A writer onto the end of the same buffer, for a shorter time.
+    pub fn reborrow(&mut self) -> Reply<'_> {
+        Reply { out: self.out, protocol: self.protocol }
+    }
+
     /// The version written.
     pub fn protocol(&self) -> Protocol {
         self.protocol

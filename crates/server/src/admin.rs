@@ -1,0 +1,167 @@
+//! The HTTP interface: `/health`, `/metrics`, `/stats`.
+//!
+//! One thread answers one request after the other, so what it holds is bounded: a request has at most
+//! 8 KiB, a client has five seconds to send it and five to take the answer. It listens on loopback
+//! addresses only.
+
+mod metrics;
+mod stats;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::config::{Config, ConfigError};
+use crate::error::ServeError;
+use crate::shared::Shared;
+
+/// Longest request, bytes.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// Most headers of a request.
+const HEADERS_MAX: usize = 64;
+/// How long a client may take to send a request, and to take the answer.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the thread looks whether the server stops.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The HTTP interface, listening.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// An answer to a request.
+struct Answer {
+    status: &'static str,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Admin {
+    /// Listens where the configuration says; `None` if it says nowhere.
+    ///
+    /// # Errors
+    /// The address is not a loopback one, or cannot be listened on.
+    pub(crate) fn open(config: &Config) -> Result<Option<Admin>, ConfigError> {
+        let Some(port) = config.admin_port() else {
+            return Ok(None);
+        };
+        let wrong = |key, detail| ConfigError::new("configuration", key, detail);
+        let text = config.admin_bind();
+        let ip = text.parse::<IpAddr>().ok().filter(IpAddr::is_loopback).ok_or_else(|| {
+            let detail = format!(
+                "expected a loopback address, found `{text}`; the HTTP interface asks for no \
+                 password, so put a proxy that does in front of it"
+            );
+            wrong("admin-bind", detail)
+        })?;
+        let listen = || -> io::Result<Admin> {
+            let listener = TcpListener::bind(SocketAddr::new(ip, port))?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok(Admin { listener, address })
+        };
+        let cannot = |error| wrong("admin-port", format!("cannot listen on {ip}:{port}: {error}"));
+        listen().map(Some).map_err(cannot)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until the server stops.
+    ///
+    /// # Errors
+    /// None that ends the thread: a client's trouble is its own.
+    pub(crate) fn serve(self, shared: &Shared) -> Result<(), ServeError> {
+        while !shared.is_stopping() {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    // A client that breaks off gets no answer; there is nothing else to do about it.
+                    let _ = converse(stream, shared);
+                }
+                Err(_) => std::thread::park_timeout(POLL_INTERVAL),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads one request and answers it.
+fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut request = Vec::new();
+    let deadline = std::time::Instant::now() + CLIENT_TIMEOUT;
+    let answer = loop {
+        let mut piece = [0; 2048];
+        let length = stream.read(&mut piece)?;
+        request.extend_from_slice(&piece[..length]);
+        if let Some(answer) = answer(&request, shared) {
+            break answer;
+        }
+        if length == 0 || std::time::Instant::now() > deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
+    };
+    let head = format!(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+         Connection: close\r\n\r\n",
+        answer.status,
+        answer.content_type,
+        answer.body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(answer.body.as_bytes())
+}
+
+/// The answer to `request`; `None` if it is not complete.
+fn answer(request: &[u8], shared: &Shared) -> Option<Answer> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(request) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if request.len() < REQUEST_BYTES_MAX => return None,
+        Ok(httparse::Status::Partial) => return Some(plain("431 Request Header Fields Too Large")),
+        Err(_) => return Some(plain("400 Bad Request")),
+    }
+    if parsed.method != Some("GET") {
+        return Some(plain("405 Method Not Allowed"));
+    }
+    let path = parsed.path.unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    Some(match path {
+        "/health" => health(shared),
+        "/metrics" => Answer {
+            status: "200 OK",
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            body: metrics::text(shared),
+        },
+        "/stats" => json("200 OK", stats::text(shared)),
+        _ => plain("404 Not Found"),
+    })
+}
+
+fn health(shared: &Shared) -> Answer {
+    if shared.tier.statistics().poisoned {
+        let next = "a write or sync failed; reads go on; check the device, then restart";
+        let body = format!("{{\"status\":\"poisoned\",\"next\":\"{next}\"}}\n");
+        return json("503 Service Unavailable", body);
+    }
+    if shared.is_stopping() {
+        return json("503 Service Unavailable", "{\"status\":\"stopping\"}\n".to_owned());
+    }
+    json("200 OK", "{\"status\":\"ok\"}\n".to_owned())
+}
+
+fn json(status: &'static str, body: String) -> Answer {
+    Answer { status, content_type: "application/json", body }
+}
+
+fn plain(status: &'static str) -> Answer {
+    let content_type = "text/plain; charset=utf-8";
+    Answer { status, content_type, body: format!("{status}\n") }
+}

@@ -1,0 +1,211 @@
+//! Who is connected: what commands know of their client, and what other threads may know.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use entresol_tier::{Expiry, SpaceId, Version};
+use entresol_wire::resp::{OwnedArguments, Protocol};
+
+use crate::command::table::Spec;
+use crate::users::User;
+
+/// A client, as the thread that serves it knows it.
+pub(crate) struct Client {
+    /// What other threads may know.
+    pub(crate) facts: Arc<Facts>,
+    /// The table that commands work on.
+    pub(crate) space: Cell<SpaceId>,
+    /// The version that replies are written in.
+    pub(crate) protocol: Cell<Protocol>,
+    /// Who the client is; `None` until it has said so.
+    pub(crate) user: RefCell<Option<Arc<User>>>,
+    /// The commands since `MULTI`.
+    pub(crate) transaction: RefCell<Option<Transaction>>,
+    /// The entries that must not change before `EXEC`.
+    pub(crate) watched: RefCell<Vec<Watched>>,
+    /// Which replies the client wants.
+    pub(crate) silence: Cell<Silence>,
+    /// Whether the connection ends once its replies are written.
+    pub(crate) closing: Cell<bool>,
+}
+
+/// Which replies a client wants (`CLIENT REPLY`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Silence {
+    /// All.
+    #[default]
+    Off,
+    /// None.
+    On,
+    /// Not the one to the next command.
+    Once,
+}
+
+/// Commands to be carried out as one.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    /// The commands in order.
+    pub(crate) commands: Vec<(&'static Spec, OwnedArguments)>,
+    /// Bytes of their arguments.
+    pub(crate) bytes: usize,
+    /// Whether one of them was refused already.
+    pub(crate) aborted: bool,
+}
+
+/// What an entry was when it was watched.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// Its table.
+    pub(crate) space: SpaceId,
+    /// Its key.
+    pub(crate) key: Vec<u8>,
+    /// Its state.
+    pub(crate) state: Option<(Version, Expiry)>,
+}
+
+impl Client {
+    /// A client that just connected.
+    pub(crate) fn new(facts: Arc<Facts>, user: Option<Arc<User>>) -> Client {
+        Client {
+            facts,
+            space: Cell::default(),
+            protocol: Cell::default(),
+            user: RefCell::new(user),
+            transaction: RefCell::default(),
+            watched: RefCell::default(),
+            silence: Cell::default(),
+            closing: Cell::new(false),
+        }
+    }
+
+    /// Changes the table that commands work on.
+    pub(crate) fn select(&self, space: SpaceId) {
+        self.space.set(space);
+        self.facts.space.store(space.0, Ordering::Relaxed);
+    }
+
+    /// Changes the version that replies are written in.
+    pub(crate) fn speak(&self, protocol: Protocol) {
+        self.protocol.set(protocol);
+        self.facts.speaks_resp3.store(protocol == Protocol::Resp3, Ordering::Relaxed);
+    }
+
+    /// Makes the client `user`.
+    pub(crate) fn become_user(&self, user: Arc<User>) {
+        *lock(&self.facts.user) = user.name.clone();
+        *self.user.borrow_mut() = Some(user);
+    }
+
+    /// Forgets transaction and watches.
+    pub(crate) fn discard(&self) {
+        *self.transaction.borrow_mut() = None;
+        self.watched.borrow_mut().clear();
+        self.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
+    }
+
+    /// Whether the reply to the present command is unwanted; steps on to the next command.
+    pub(crate) fn take_silence(&self) -> bool {
+        match self.silence.get() {
+            Silence::Off => false,
+            Silence::On => true,
+            Silence::Once => {
+                self.silence.set(Silence::Off);
+                true
+            }
+        }
+    }
+}
+
+/// [`Facts::queued`] outside a transaction.
+pub(crate) const NOT_QUEUING: usize = usize::MAX;
+
+/// What every thread may know of a client.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: u64,
+    pub(crate) worker: usize,
+    pub(crate) address: String,
+    pub(crate) local_address: String,
+    pub(crate) connected_ms: u64,
+    pub(crate) active_ms: AtomicU64,
+    pub(crate) space: AtomicU16,
+    pub(crate) speaks_resp3: AtomicBool,
+    pub(crate) last_command: AtomicU16,
+    pub(crate) queued: AtomicUsize,
+    pub(crate) buffered_bytes: AtomicUsize,
+    pub(crate) killed: AtomicBool,
+    pub(crate) evictable: AtomicBool,
+    pub(crate) name: Mutex<String>,
+    pub(crate) library: Mutex<(String, String)>,
+    pub(crate) user: Mutex<String>,
+}
+
+/// Where a client connects from and to.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    pub(crate) remote: String,
+    pub(crate) local: String,
+}
+
+/// All clients of the server. Thread-safe.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    /// Connections accepted since the start.
+    pub(crate) accepted: AtomicU64,
+    /// Connections refused for there were too many.
+    pub(crate) refused: AtomicU64,
+    /// How often someone asked for clients to be closed.
+    pub(crate) kills: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Facts>>>,
+}
+
+impl Clients {
+    /// Enters a client served by `worker`.
+    pub(crate) fn enter(&self, worker: usize, addresses: Addresses, now_ms: u64) -> Arc<Facts> {
+        let facts = Arc::new(Facts {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed) + 1,
+            worker,
+            address: addresses.remote,
+            local_address: addresses.local,
+            connected_ms: now_ms,
+            active_ms: AtomicU64::new(now_ms),
+            space: AtomicU16::new(0),
+            speaks_resp3: AtomicBool::new(false),
+            last_command: AtomicU16::new(u16::MAX),
+            queued: AtomicUsize::new(NOT_QUEUING),
+            buffered_bytes: AtomicUsize::new(0),
+            killed: AtomicBool::new(false),
+            evictable: AtomicBool::new(true),
+            name: Mutex::default(),
+            library: Mutex::default(),
+            user: Mutex::new("default".to_owned()),
+        });
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        lock(&self.all).insert(facts.id, Arc::clone(&facts));
+        facts
+    }
+
+    /// Strikes a client off.
+    pub(crate) fn leave(&self, id: u64) {
+        lock(&self.all).remove(&id);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.all).len()
+    }
+
+    /// All clients, oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<Facts>> {
+        lock(&self.all).values().cloned().collect()
+    }
+}
+
+/// Locks `mutex`. A thread that panicked holding it left nothing half-done: all states of what these
+/// mutexes hold are good.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,197 @@
+//! `INFO`: figures as redis-server names them, and a section of our own.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use entresol_tier::Statistics;
+
+use super::arguments::shown;
+use super::connection::COMPATIBLE_VERSION;
+use super::table::{Local, SPECS};
+use crate::client::lock;
+use crate::failure::Failure;
+use crate::meter::Measured;
+use crate::process::ProcessFigures;
+use crate::shared::Shared;
+
+/// What the sections are written from.
+struct Source<'a> {
+    shared: &'a Shared,
+    figures: Statistics,
+    measured: Measured,
+    process: ProcessFigures,
+}
+
+type Section = fn(&Source<'_>, &mut String);
+
+/// Sections with their titles; those after the first ten come only when asked for.
+const SECTIONS: [(&str, Section); 11] = [
+    ("Server", server),
+    ("Clients", clients),
+    ("Memory", memory),
+    ("Persistence", persistence),
+    ("Stats", stats),
+    ("Replication", replication),
+    ("CPU", cpu),
+    ("Cluster", cluster),
+    ("Keyspace", keyspace),
+    ("Entresol", entresol),
+    ("Commandstats", commandstats),
+];
+const DEFAULT_SECTIONS: usize = 10;
+
+pub(crate) fn info(local: &mut Local<'_, '_>) -> Result<(), Failure> {
+    let names: Vec<String> =
+        local.request.arguments.from(1).map(|name| shown(name).to_ascii_lowercase()).collect();
+    local.reply.verbatim(&text(&local.core.shared, &names));
+    Ok(())
+}
+
+/// The sections called `names`; none means the usual ones.
+fn text(shared: &Shared, names: &[String]) -> String {
+    let source = Source {
+        shared,
+        figures: shared.tier.statistics(),
+        measured: shared.measured(),
+        process: ProcessFigures::read(),
+    };
+    let everything = names.iter().any(|name| name == "all" || name == "everything");
+    let usual = names.is_empty() || names.iter().any(|name| name == "default");
+    let mut out = String::new();
+    for (place, (title, write)) in SECTIONS.iter().enumerate() {
+        let named = names.iter().any(|name| name.eq_ignore_ascii_case(title));
+        if named || everything || (usual && place < DEFAULT_SECTIONS) {
+            if !out.is_empty() {
+                out.push_str("\r\n");
+            }
+            out.push_str(&format!("# {title}\r\n"));
+            write(&source, &mut out);
+        }
+    }
+    out
+}
+
+/// Appends a line; writing to a `String` cannot fail.
+fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    let _ = write!(out, "{name}:{value}\r\n");
+}
+
+fn server(source: &Source<'_>, out: &mut String) {
+    let shared = source.shared;
+    let uptime = shared.started.elapsed().as_secs();
+    line(out, "redis_version", COMPATIBLE_VERSION);
+    line(out, "redis_mode", "standalone");
+    line(out, "entresol_version", env!("CARGO_PKG_VERSION"));
+    line(out, "os", std::env::consts::OS);
+    line(out, "arch_bits", usize::BITS);
+    line(out, "process_id", std::process::id());
+    line(out, "run_id", format!("{:040x}", shared.seed));
+    if let Some(port) = shared.ports.get().and_then(|ports| ports.resp.first()) {
+        line(out, "tcp_port", port.port());
+    }
+    line(out, "server_threads", shared.trays.len());
+    line(out, "uptime_in_seconds", uptime);
+    line(out, "uptime_in_days", uptime / 86_400);
+    let file = lock(&shared.config).file().map(|file| file.display().to_string());
+    line(out, "config_file", file.unwrap_or_default());
+}
+
+fn clients(source: &Source<'_>, out: &mut String) {
+    let shared = source.shared;
+    line(out, "connected_clients", shared.clients.count());
+    line(out, "maxclients", lock(&shared.config).clients_max());
+    line(out, "client_buffer_bytes", shared.buffered_bytes.load(Ordering::Relaxed));
+    line(out, "blocked_clients", 0);
+}
+
+fn memory(source: &Source<'_>, out: &mut String) {
+    let figures = &source.figures;
+    let used = figures.index_bytes
+        + figures.buffer_bytes
+        + figures.cache_bytes
+        + figures.other_bytes
+        + source.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
+    line(out, "used_memory", used);
+    line(out, "used_memory_rss", source.process.resident_bytes);
+    line(out, "maxmemory", lock(&source.shared.config).memory_bytes());
+    line(out, "maxmemory_policy", "noeviction");
+    line(out, "used_memory_index", figures.index_bytes);
+    line(out, "used_memory_write_buffers", figures.buffer_bytes);
+    line(out, "used_memory_cache", figures.cache_bytes);
+    line(out, "used_memory_other", figures.other_bytes);
+}
+
+fn persistence(source: &Source<'_>, out: &mut String) {
+    line(out, "loading", 0);
+    line(out, "rdb_changes_since_last_save", 0);
+    line(out, "rdb_bgsave_in_progress", 0);
+    let saved = source.shared.last_save_seconds.load(Ordering::Relaxed);
+    line(out, "rdb_last_save_time", saved);
+    line(out, "aof_enabled", 0);
+}
+
+fn stats(source: &Source<'_>, out: &mut String) {
+    let (figures, measured) = (&source.figures, &source.measured);
+    let accepted = source.shared.clients.accepted.load(Ordering::Relaxed);
+    line(out, "total_connections_received", accepted);
+    line(out, "total_commands_processed", measured.calls());
+    line(out, "total_net_input_bytes", measured.input_bytes);
+    line(out, "total_net_output_bytes", measured.output_bytes);
+    line(out, "rejected_connections", source.shared.clients.refused.load(Ordering::Relaxed));
+    line(out, "expired_keys", figures.expired);
+    line(out, "evicted_keys", figures.evicted_flash);
+    line(out, "keyspace_hits", figures.memory_hits + figures.buffer_hits + figures.flash_hits);
+    line(out, "keyspace_misses", figures.misses);
+    line(out, "total_error_replies", measured.errors);
+}
+
+fn replication(_: &Source<'_>, out: &mut String) {
+    line(out, "role", "master");
+    line(out, "connected_slaves", 0);
+}
+
+fn cpu(source: &Source<'_>, out: &mut String) {
+    line(out, "used_cpu_sys", format!("{:.6}", source.process.system_seconds));
+    line(out, "used_cpu_user", format!("{:.6}", source.process.user_seconds));
+}
+
+fn cluster(_: &Source<'_>, out: &mut String) {
+    line(out, "cluster_enabled", 0);
+}
+
+fn keyspace(source: &Source<'_>, out: &mut String) {
+    let tier = &source.shared.tier;
+    for space in tier.spaces() {
+        let keys = tier.count(space);
+        if keys > 0 {
+            let name = format!("db{}", space.0);
+            line(out, &name, format!("keys={keys},expires=0,avg_ttl=0"));
+        }
+    }
+}
+
+fn entresol(source: &Source<'_>, out: &mut String) {
+    let figures = &source.figures;
+    for (name, value) in crate::figures::of_store(figures) {
+        line(out, name, value);
+    }
+    line(out, "write_amplification", format!("{:.3}", figures.write_amplification()));
+    line(out, "poisoned", u8::from(figures.poisoned));
+}
+
+fn commandstats(source: &Source<'_>, out: &mut String) {
+    for (spec, figures) in SPECS.iter().zip(&source.measured.commands) {
+        if figures.calls + figures.rejected == 0 {
+            continue;
+        }
+        let value = format!(
+            "calls={},usec={:.0},usec_per_call={:.2},rejected_calls={},failed_calls={}",
+            figures.calls,
+            figures.latency.sum_us(),
+            figures.latency.mean_us(),
+            figures.rejected,
+            figures.failed
+        );
+        line(out, &format!("cmdstat_{}", spec.name), value);
+    }
+}

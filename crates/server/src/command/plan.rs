@@ -1,0 +1,219 @@
+//! What a command comes to: a read, a write or an update of one entry, or several steps.
+//!
+//! A command's function only decides. The worker carries the decision out, at once where memory
+//! answers and later where the device has to, so no command knows of waiting.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use entresol_tier::{
+    Condition, Entry, Expiry, Key, Operation, Outcome, PutOptions, SpaceId, Timestamp, Version,
+};
+use entresol_wire::resp::{Arguments, OwnedArguments, Protocol, Reply};
+
+use crate::client::Client;
+use crate::core::Core;
+use crate::failure::Failure;
+use crate::operations::OwnedOutcome;
+
+/// Longest key that the engine takes, bytes.
+pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
+/// Longest value that the engine takes, bytes.
+pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
+
+/// A command as it came, with what its meaning depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// The command's name and arguments.
+    pub(crate) arguments: Arguments<'a>,
+    /// The table it works on.
+    pub(crate) space: SpaceId,
+    /// The moment it is carried out at.
+    pub(crate) now: Timestamp,
+    /// The version replies are written in.
+    pub(crate) protocol: Protocol,
+}
+
+impl<'a> Request<'a> {
+    /// The argument at `index` as a key of the request's space.
+    pub(crate) fn key(&self, index: usize) -> Result<Key<'a>, Failure> {
+        key_in(self.space, self.arguments.at(index))
+    }
+}
+
+/// `bytes` as a key of `space`, if the engine can hold it.
+pub(crate) fn key_in(space: SpaceId, bytes: &[u8]) -> Result<Key<'_>, Failure> {
+    if bytes.is_empty() {
+        return Err(Failure::fixed("ERR a key must have at least one byte"));
+    }
+    if bytes.len() > KEY_BYTES_MAX {
+        let found = bytes.len();
+        let text = format!("ERR a key has at most {KEY_BYTES_MAX} bytes, this one has {found}");
+        return Err(Failure::new(text));
+    }
+    Ok(Key::new(space, bytes))
+}
+
+/// What to do for a command.
+pub(crate) enum Plan<'a> {
+    /// Read one entry and answer from it.
+    Read { key: Key<'a>, answer: ReadAnswer },
+    /// Write one entry without looking at it.
+    Write { operation: Operation<'a>, answer: WriteAnswer },
+    /// Read one entry, decide, and write it if it is still the same one.
+    Update { key: Key<'a>, update: Update },
+    /// Anything else.
+    Steps(StepsFunction),
+}
+
+/// Writes the answer to a read.
+pub(crate) type ReadAnswer =
+    fn(Option<&Entry<'_>>, &Request<'_>, &mut Reply<'_>) -> Result<(), Failure>;
+
+/// Decides how an entry changes; called again if another writer came first.
+pub(crate) type Update =
+    fn(Option<&Entry<'_>>, &Request<'_>, &mut Change) -> Result<(), Failure>;
+
+/// How the outcome of a write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteAnswer {
+    /// `OK`, or null where the condition did not hold.
+    OkOrNull,
+    /// 1 where something was done, 0 where not.
+    OneOrZero,
+}
+
+impl WriteAnswer {
+    /// Writes the answer to a write that was `done`, or refused by its condition.
+    pub(crate) fn write(self, done: Done, reply: &mut Reply<'_>) {
+        match (self, done) {
+            (WriteAnswer::OkOrNull, Done::Yes) => reply.simple("OK"),
+            (WriteAnswer::OkOrNull, Done::No) => reply.null(),
+            (WriteAnswer::OneOrZero, _) => reply.integer(i64::from(done == Done::Yes)),
+        }
+    }
+}
+
+/// Whether a write changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    Yes,
+    No,
+}
+
+impl From<&Outcome<'_>> for Done {
+    fn from(outcome: &Outcome<'_>) -> Done {
+        match outcome {
+            Outcome::Stored { .. } | Outcome::Removed { .. } | Outcome::Touched { .. } => Done::Yes,
+            _ => Done::No,
+        }
+    }
+}
+
+impl From<&OwnedOutcome> for Done {
+    fn from(outcome: &OwnedOutcome) -> Done {
+        match outcome {
+            OwnedOutcome::Stored | OwnedOutcome::Removed | OwnedOutcome::Touched => Done::Yes,
+            _ => Done::No,
+        }
+    }
+}
+
+/// The change that an update decided on, with its answer.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    /// What happens to the entry.
+    pub(crate) effect: Effect,
+    /// The new value, where the effect is to put one.
+    pub(crate) value: Vec<u8>,
+    /// The encoded reply.
+    pub(crate) reply: Vec<u8>,
+}
+
+/// What an update does to its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Effect {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// Put [`Change::value`].
+    Put {
+        /// The value's type.
+        label: u8,
+        /// When the entry ends.
+        expiry: Expiry,
+    },
+    /// Remove it.
+    Remove,
+    /// Change when it ends.
+    Touch(Expiry),
+}
+
+impl Change {
+    /// A writer of the answer.
+    pub(crate) fn reply(&mut self, request: &Request<'_>) -> Reply<'_> {
+        Reply::new(&mut self.reply, request.protocol)
+    }
+
+    /// The operation that carries the decision out on the entry of `key` if that is still of
+    /// `version` (`None`: still absent); `None` where nothing is to be done.
+    pub(crate) fn operation<'a>(
+        &'a self,
+        key: Key<'a>,
+        version: Option<Version>,
+    ) -> Option<Operation<'a>> {
+        let condition = version.map_or(Condition::Absent, Condition::Version);
+        match self.effect {
+            Effect::Keep => None,
+            Effect::Put { label, expiry } => {
+                let options = PutOptions { expiry, condition, label, ..PutOptions::default() };
+                Some(Operation::Put { key, value: &self.value, options })
+            }
+            Effect::Remove => Some(Operation::Remove { key, condition }),
+            Effect::Touch(expiry) => Some(Operation::Touch { key, expiry }),
+        }
+    }
+
+    /// Forgets the last decision; memory is kept unless it is large.
+    pub(crate) fn clear(&mut self) {
+        self.effect = Effect::Keep;
+        self.value.clear();
+        self.value.shrink_to(64 << 10);
+        self.reply.clear();
+        self.reply.shrink_to(64 << 10);
+    }
+}
+
+/// The several steps of a command, still to be taken.
+pub(crate) type StepsFuture = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;
+
+/// Begins the steps of a command.
+pub(crate) type StepsFunction = fn(Steps) -> StepsFuture;
+
+/// What a command of several steps works with. It owns everything, for it outlives the bytes the
+/// command came in.
+pub(crate) struct Steps {
+    /// The thread's engine session.
+    pub(crate) core: Rc<Core>,
+    /// Who asked.
+    pub(crate) client: Rc<Client>,
+    /// The command's name and arguments.
+    pub(crate) arguments: OwnedArguments,
+    /// The table it works on.
+    pub(crate) space: SpaceId,
+    /// The version replies are written in.
+    pub(crate) protocol: Protocol,
+}
+
+impl Steps {
+    /// The command as a request at the present moment.
+    pub(crate) fn request(&self) -> Request<'_> {
+        Request {
+            arguments: self.arguments.view(),
+            space: self.space,
+            now: self.core.now(),
+            protocol: self.protocol,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The reference of all commands, in Markdown.
+
+use super::table::{EXCLUSIVE, Group, SPECS, Spec};
+
+/// The text of `docs/reference/resp-commands.md`.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# RESP commands\n\n\
+         Generated from the table in `crates/server/src/command/table.rs`; \
+         a test compares the two.\n\n\
+         Commands behave, and errors read, as those of redis-server 7.0. Where they differ:\n\n\
+         * A key has 1 byte to 64 KiB, a value at most 64 MiB. A hash is one value.\n\
+         * `MGET`, `EXISTS` and `DEL` of several keys work on each key by itself; commands marked \
+         *alone*, transactions included, see and change everything as one, whatever the number of \
+         threads.\n\
+         * `SCAN` looks at no more than 1000 entries a call.\n\
+         * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
+         * `SAVE` and `BGSAVE` sync the store; `CONFIG REWRITE` is refused.\n\
+         * An acknowledged write has the durability of the configuration key `durability`.\n",
+    );
+    let groups = [
+        (Group::String, "Strings"),
+        (Group::Hash, "Hashes"),
+        (Group::Generic, "Keys"),
+        (Group::Transactions, "Transactions"),
+        (Group::Connection, "Connection"),
+        (Group::Server, "Server"),
+    ];
+    for (group, title) in groups {
+        out.push_str(&format!("\n## {title}\n\n"));
+        out.push_str("| command | arguments | keys | groups of users' rules | meaning |\n");
+        out.push_str("| --- | --- | --- | --- | --- |\n");
+        SPECS.iter().filter(|spec| spec.group == group).for_each(|spec| out.push_str(&row(spec)));
+    }
+    out
+}
+
+fn row(spec: &Spec) -> String {
+    let name = spec.name.to_ascii_uppercase().replace('|', " ");
+    let own = spec.name.split('|').count() as i32;
+    let arguments = match spec.arity {
+        least if least < 0 => format!("{} or more", (-least - own).max(0)),
+        exact => (exact - own).to_string(),
+    };
+    let keys = match (spec.keys.first, spec.keys.last, spec.keys.step) {
+        (0, ..) => "none".to_owned(),
+        (_, -1, 1) => "several".to_owned(),
+        (_, -1, step) => format!("every {step}nd"),
+        (first, last, _) if first == last => "one".to_owned(),
+        _ => "two".to_owned(),
+    };
+    let categories: Vec<String> = spec.categories().map(|name| format!("@{name}")).collect();
+    let alone = if spec.has(EXCLUSIVE) { " *Alone.*" } else { "" };
+    let categories = categories.join(" ");
+    format!("| `{name}` | {arguments} | {keys} | {categories} | {}{alone} |\n", spec.summary)
+}

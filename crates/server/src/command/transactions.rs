@@ -1,0 +1,170 @@
+//! Transactions: commands kept until `EXEC`, which carries them out while no other command runs.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
+
+use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
+use super::table::{Handler, Local, Spec};
+use crate::client::{Client, NOT_QUEUING, Transaction, Watched};
+use crate::core::Core;
+use crate::failure::Failure;
+
+/// Most commands of a transaction.
+const COMMANDS_MAX: usize = 1 << 20;
+/// Most entries that one client watches.
+const WATCHED_MAX: usize = 1 << 16;
+
+pub(crate) fn multi(local: &mut Local<'_, '_>) -> Result<(), Failure> {
+    let mut transaction = local.client.transaction.borrow_mut();
+    if transaction.is_some() {
+        return Err(Failure::fixed("ERR MULTI calls can not be nested"));
+    }
+    *transaction = Some(Transaction::default());
+    local.client.facts.queued.store(0, Ordering::Relaxed);
+    local.reply.simple("OK");
+    Ok(())
+}
+
+pub(crate) fn discard(local: &mut Local<'_, '_>) -> Result<(), Failure> {
+    if local.client.transaction.borrow().is_none() {
+        return Err(Failure::fixed("ERR DISCARD without MULTI"));
+    }
+    local.client.discard();
+    local.reply.simple("OK");
+    Ok(())
+}
+
+pub(crate) fn unwatch(local: &mut Local<'_, '_>) -> Result<(), Failure> {
+    local.client.watched.borrow_mut().clear();
+    local.reply.simple("OK");
+    Ok(())
+}
+
+/// Keeps a command for `EXEC`; `bytes_max` is the most that a transaction's arguments take.
+pub(crate) fn queue(
+    transaction: &mut Transaction,
+    spec: &'static Spec,
+    arguments: Arguments<'_>,
+    bytes_max: usize,
+) -> Result<(), Failure> {
+    transaction.bytes += arguments.total_bytes() + 64;
+    if transaction.bytes > bytes_max || transaction.commands.len() >= COMMANDS_MAX {
+        transaction.aborted = true;
+        return Err(Failure::new(format!(
+            "ERR a transaction takes at most {bytes_max} bytes and {COMMANDS_MAX} commands"
+        )));
+    }
+    transaction.commands.push((spec, OwnedArguments::copy(arguments)));
+    Ok(())
+}
+
+pub(crate) fn watch<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
+    for key in request.arguments.from(1) {
+        key_in(request.space, key)?;
+    }
+    Ok(Plan::Steps(|steps| Box::pin(watch_keys(steps))))
+}
+
+async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
+    if steps.client.transaction.borrow().is_some() {
+        return Err(Failure::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    let request = steps.request();
+    for bytes in request.arguments.from(1) {
+        let known = |watched: &Watched| watched.space == request.space && watched.key == bytes;
+        if steps.client.watched.borrow().iter().any(known) {
+            continue;
+        }
+        if steps.client.watched.borrow().len() >= WATCHED_MAX {
+            return Err(Failure::fixed("ERR too many watched keys"));
+        }
+        let entry = steps.core.get(key_in(request.space, bytes)?).await?;
+        let state = entry.map(|entry| (entry.version, entry.expiry));
+        let watched = Watched { space: request.space, key: bytes.to_vec(), state };
+        steps.client.watched.borrow_mut().push(watched);
+    }
+    Ok(b"+OK\r\n".to_vec())
+}
+
+pub(crate) fn exec<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
+    Ok(Plan::Steps(|steps| Box::pin(carry_out_all(steps))))
+}
+
+async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
+    let transaction = steps.client.transaction.borrow_mut().take();
+    let watched = std::mem::take(&mut *steps.client.watched.borrow_mut());
+    steps.client.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
+    let transaction = transaction.ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
+    if transaction.aborted {
+        return Err(Failure::EXECUTION_ABORTED);
+    }
+    let mut out = Vec::new();
+    for Watched { space, key, state } in &watched {
+        let entry = steps.core.get(key_in(*space, key)?).await?;
+        if entry.map(|entry| (entry.version, entry.expiry)) != *state {
+            Reply::new(&mut out, steps.protocol).null_array();
+            return Ok(out);
+        }
+    }
+    Reply::new(&mut out, steps.protocol).array(transaction.commands.len());
+    for (spec, arguments) in transaction.commands {
+        let protocol = steps.client.protocol.get();
+        let step = Steps {
+            core: Rc::clone(&steps.core),
+            client: Rc::clone(&steps.client),
+            arguments,
+            space: steps.client.space.get(),
+            protocol,
+        };
+        match carry_out(step, spec).await {
+            Ok(reply) => out.extend_from_slice(&reply),
+            Err(failure) => Reply::new(&mut out, protocol).error(failure.text()),
+        }
+        if out.len() > steps.core.shared.output_bytes_max() {
+            steps.client.closing.set(true);
+            return Err(Failure::fixed("ERR the replies of the transaction are too long"));
+        }
+    }
+    Ok(out)
+}
+
+/// Carries out one command from beginning to end; its encoded reply.
+pub(crate) async fn carry_out(steps: Steps, spec: &'static Spec) -> Result<Vec<u8>, Failure> {
+    let begin: fn(Steps) -> StepsFuture = {
+        let request = steps.request();
+        let core: &Core = &steps.core;
+        let mut out = Vec::new();
+        let plan = match spec.handler {
+            Handler::Local(function) => {
+                let client: &Rc<Client> = &steps.client;
+                let reply = Reply::new(&mut out, steps.protocol);
+                function(&mut Local { core: &steps.core, client, request, reply })?;
+                return Ok(out);
+            }
+            Handler::Plan(plan) => plan(&request)?,
+        };
+        match plan {
+            Plan::Read { key, answer } => {
+                let entry = core.get(key).await?;
+                let entry = entry.as_ref().map(|entry| entry.view(key.bytes));
+                let mut reply = Reply::new(&mut out, steps.protocol);
+                answer(entry.as_ref(), &request, &mut reply)?;
+                return Ok(out);
+            }
+            Plan::Write { operation, answer } => {
+                let outcome = core.run(operation).await?;
+                answer.write(Done::from(&outcome), &mut Reply::new(&mut out, steps.protocol));
+                return Ok(out);
+            }
+            Plan::Update { key, update } => {
+                let mut change = Change::default();
+                core.update(key, update, &request, &mut change).await?;
+                return Ok(change.reply);
+            }
+            Plan::Steps(begin) => begin,
+        }
+    };
+    begin(steps).await
+}

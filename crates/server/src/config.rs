@@ -1,0 +1,389 @@
+//! The server's configuration: one table of keys that feeds the file, the command line,
+//! `CONFIG GET` and `CONFIG SET`, the help text and the reference.
+//!
+//! Invariants:
+//! 1. Every value held here was checked by its key's kind when it came in; getters do not fail.
+//! 2. The command line wins over the file, the file over the defaults, whatever their order.
+
+mod keys;
+mod value;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use entresol_tier::Durability;
+
+pub(crate) use keys::{Change, KEYS};
+pub use value::{format_size, parse_duration, parse_size};
+pub(crate) use value::parse_durability;
+
+/// The configuration of a server. `Config::default()` serves nothing yet: it names no data.
+#[derive(Debug, Clone)]
+pub struct Config {
+    values: BTreeMap<&'static str, String>,
+    arguments: BTreeMap<&'static str, ()>,
+    file: Option<PathBuf>,
+}
+
+/// A configuration that cannot be: says where, which key, what was expected and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    place: String,
+    key: String,
+    detail: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(place: impl Into<String>, key: impl Into<String>, detail: String) -> ConfigError {
+        ConfigError { place: place.into(), key: key.into(), detail }
+    }
+
+    /// The key that is wrong.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            write!(f, "{}: {}", self.place, self.detail)
+        } else {
+            write!(f, "{}: key `{}`: {}", self.place, self.key, self.detail)
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Default for Config {
+    fn default() -> Config {
+        let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
+        Config { values, arguments: BTreeMap::new(), file: None }
+    }
+}
+
+impl Config {
+    /// Reads command-line options (without the program's and the subcommand's name): `--key value`,
+    /// `--key=value`; `--force` may stand alone. `--config FILE` reads a file first.
+    pub fn from_arguments<I, S>(arguments: I) -> Result<Config, ConfigError>
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<String>,
+    {
+        let mut config = Config::default();
+        let mut files = Vec::new();
+        let mut rest = arguments.into_iter().map(Into::into).peekable();
+        while let Some(argument) = rest.next() {
+            let Some(option) = argument.strip_prefix("--") else {
+                let detail = format!("expected an option like `--port 6379`, found `{argument}`");
+                return Err(ConfigError::new("command line", "", detail));
+            };
+            let (name, attached) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (option, None),
+            };
+            let is_switch = keys::find(name).is_some_and(|key| key.is_switch());
+            let next_is_option = rest.peek().is_none_or(|next: &String| next.starts_with("--"));
+            let value = match attached {
+                Some(value) => value,
+                None if is_switch && next_is_option => "yes".to_owned(),
+                None => rest.next().ok_or_else(|| {
+                    ConfigError::new("command line", name, "a value is missing".to_owned())
+                })?,
+            };
+            if name == "config" {
+                files.push(PathBuf::from(value));
+                continue;
+            }
+            let key = config.assign("command line", name, &value)?;
+            config.arguments.insert(key, ());
+        }
+        for file in files {
+            config.read_file(file)?;
+        }
+        Ok(config)
+    }
+
+    /// Reads a configuration file; keys given on the command line are left as they are.
+    pub fn read_file(&mut self, path: PathBuf) -> Result<(), ConfigError> {
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            ConfigError::new(path.display().to_string(), "", format!("cannot be read: {error}"))
+        })?;
+        self.read_text(&path.display().to_string(), &text)?;
+        self.file = Some(path);
+        Ok(())
+    }
+
+    /// Reads the text of a configuration file called `name`: lines of `key = value`, `#` comments,
+    /// `[section]` lines that only structure the text.
+    pub fn read_text(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{name} line {}", number + 1);
+            let line = without_comment(line).trim();
+            if line.is_empty() || (line.starts_with('[') && line.ends_with(']')) {
+                continue;
+            }
+            let Some((key, value)) = line.split_once('=') else {
+                let detail = format!("expected `key = value`, found `{line}`");
+                return Err(ConfigError::new(place, "", detail));
+            };
+            let value = unquoted(value.trim());
+            let mut trial = self.clone();
+            let key = trial.assign(&place, key.trim(), value)?;
+            if !self.arguments.contains_key(key) {
+                *self = trial;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one key, as an option or a line of a file would.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        self.assign("configuration", key, value).map(|_| ())
+    }
+
+    /// The value of one key as text; `None` if there is no such key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let key = keys::find(key)?;
+        self.values.get(key.name).map(String::as_str)
+    }
+
+    /// The text of `--help`.
+    pub fn help() -> String {
+        keys::help()
+    }
+
+    /// The text of `docs/reference/configuration.md`.
+    pub fn reference() -> String {
+        keys::reference()
+    }
+
+    /// The file that was read, if one was.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        self.file.as_ref()
+    }
+
+    fn assign(
+        &mut self,
+        place: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<&'static str, ConfigError> {
+        let Some(key) = keys::find(name) else {
+            let detail = match keys::nearest(name) {
+                Some(near) => format!("there is no such key; did you mean `{near}`?"),
+                None => "there is no such key; `--help` lists all".to_owned(),
+            };
+            return Err(ConfigError::new(place, name, detail));
+        };
+        let value = key.kind.check(value).map_err(|expected| {
+            let detail = format!("expected {expected}, found `{value}`");
+            ConfigError::new(place, key.name, detail)
+        })?;
+        self.values.insert(key.name, value);
+        Ok(key.name)
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.values.get(key).map(String::as_str).unwrap_or_default()
+    }
+
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        let text = self.text(key);
+        (!text.is_empty()).then(|| PathBuf::from(text))
+    }
+
+    fn size(&self, key: &str) -> u64 {
+        parse_size(self.text(key)).unwrap_or_default()
+    }
+
+    fn duration(&self, key: &str) -> Duration {
+        parse_duration(self.text(key)).unwrap_or_default()
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.text(key).parse().unwrap_or_default()
+    }
+
+    fn is_yes(&self, key: &str) -> bool {
+        self.text(key) == "yes"
+    }
+}
+
+/// What the server asks its configuration.
+impl Config {
+    pub(crate) fn dir(&self) -> Option<PathBuf> {
+        self.path("dir")
+    }
+
+    pub(crate) fn devices(&self) -> &str {
+        self.text("devices")
+    }
+
+    pub(crate) fn choice(&self, key: &str) -> &str {
+        self.text(key)
+    }
+
+    pub(crate) fn instance(&self) -> u32 {
+        self.number("instance") as u32
+    }
+
+    pub(crate) fn forces(&self) -> bool {
+        self.is_yes("force")
+    }
+
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        Some(self.size("capacity")).filter(|size| *size > 0)
+    }
+
+    /// One cap for everything in memory, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.size("memory")
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        match self.number("threads") {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(8)),
+            threads => threads as usize,
+        }
+    }
+
+    pub(crate) fn shards(&self) -> u16 {
+        match self.number("shards") {
+            0 => (self.threads() as u16).next_power_of_two().max(2),
+            shards => shards as u16,
+        }
+    }
+
+    pub(crate) fn segment_bytes(&self) -> u32 {
+        self.size("segment") as u32
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        parse_durability(self.text("durability")).unwrap_or(Durability::Process)
+    }
+
+    pub(crate) fn write_budget(&self) -> u64 {
+        self.size("write-budget")
+    }
+
+    pub(crate) fn encryption_key(&self) -> Option<PathBuf> {
+        self.path("encryption-key")
+    }
+
+    pub(crate) fn buffer_directory(&self) -> Option<PathBuf> {
+        self.path("buffer-directory")
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.text("port").parse().ok()
+    }
+
+    pub(crate) fn bind(&self) -> Vec<String> {
+        self.text("bind").split([',', ' ']).filter(|a| !a.is_empty()).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn unix(&self) -> Option<PathBuf> {
+        self.path("unix")
+    }
+
+    pub(crate) fn unix_mode(&self) -> u32 {
+        u32::from_str_radix(self.text("unix-mode"), 8).unwrap_or(0o600)
+    }
+
+    pub(crate) fn admin_port(&self) -> Option<u16> {
+        self.text("admin-port").parse().ok()
+    }
+
+    pub(crate) fn admin_bind(&self) -> &str {
+        self.text("admin-bind")
+    }
+
+    pub(crate) fn users(&self) -> Option<PathBuf> {
+        self.path("users")
+    }
+
+    pub(crate) fn tls_cert(&self) -> Option<PathBuf> {
+        self.path("tls-cert")
+    }
+
+    pub(crate) fn tls_key(&self) -> Option<PathBuf> {
+        self.path("tls-key")
+    }
+
+    pub(crate) fn tls_client_ca(&self) -> Option<PathBuf> {
+        self.path("tls-client-ca")
+    }
+
+    pub(crate) fn databases(&self) -> u16 {
+        self.number("databases") as u16
+    }
+
+    pub(crate) fn clients_max(&self) -> usize {
+        self.number("maxclients") as usize
+    }
+
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.duration("timeout")
+    }
+
+    pub(crate) fn stall_timeout(&self) -> Duration {
+        self.duration("stall-timeout")
+    }
+
+    pub(crate) fn request_bytes_max(&self) -> usize {
+        self.size("request-limit") as usize
+    }
+
+    pub(crate) fn output_bytes_max(&self) -> usize {
+        self.size("output-limit") as usize
+    }
+
+    pub(crate) fn pipeline_max(&self) -> usize {
+        self.number("pipeline-limit") as usize
+    }
+
+    pub(crate) fn slow_threshold_us(&self) -> Option<u64> {
+        self.text("slowlog-log-slower-than").parse().ok()
+    }
+
+    pub(crate) fn slow_entries_max(&self) -> usize {
+        self.number("slowlog-max-len") as usize
+    }
+
+    pub(crate) fn allows_debug(&self) -> bool {
+        self.text("enable-debug-command") != "no"
+    }
+
+    pub(crate) fn io_depth(&self) -> usize {
+        self.number("io-depth") as usize
+    }
+
+    pub(crate) fn shutdown_timeout(&self) -> Duration {
+        self.duration("shutdown-timeout")
+    }
+}
+
+/// The line up to a `#` that is not quoted.
+fn without_comment(line: &str) -> &str {
+    let mut quoted = false;
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'#' if !quoted => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+fn unquoted(value: &str) -> &str {
+    value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
+}

@@ -1,0 +1,191 @@
+//! The table of configuration keys.
+
+use super::value::Kind;
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeySpec {
+    /// Its name, in files and as an option.
+    pub(crate) name: &'static str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// Its value where nobody says otherwise.
+    pub(crate) default: &'static str,
+    /// Whether `CONFIG SET` may change it.
+    pub(crate) change: Change,
+    /// What it does.
+    pub(crate) summary: &'static str,
+}
+
+/// Whether a key may change while the server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// At any time.
+    Live,
+    /// With a restart only.
+    Restart,
+}
+
+impl KeySpec {
+    /// Whether the option may stand without a value.
+    pub(crate) fn is_switch(&self) -> bool {
+        matches!(self.kind, Kind::Choice(["no", "yes"]))
+    }
+}
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    summary: &'static str,
+) -> KeySpec {
+    KeySpec { name, kind, default, change: Change::Restart, summary }
+}
+
+const fn live(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    summary: &'static str,
+) -> KeySpec {
+    KeySpec { name, kind, default, change: Change::Live, summary }
+}
+
+const MIB: u64 = 1 << 20;
+const ANY: u64 = u64::MAX;
+
+/// All keys, in the order of the reference.
+pub(crate) const KEYS: &[KeySpec] = &[
+    key("dir", Kind::Path, "", "Directory of the data: the file `entresol.data` in it is the device, made with `capacity` bytes if it is not there. Either this or `devices`."),
+    key("devices", Kind::Text, "", "Files or block devices, separated by commas; `{n}` in a path is the instance number."),
+    key("selection", Kind::Choice(&["search", "stripe"]), "search", "How a list of devices is used: `search` takes the first that exists, `stripe` spreads the data over all."),
+    key("instance", Kind::Number(0, 65_535), "1", "The instance number that `{n}` in a path stands for."),
+    key("force", Kind::Choice(&["no", "yes"]), "no", "Use a device although it carries a file system, a partition table or another's data, which is destroyed."),
+    key("io", Kind::Choice(&["uring", "blocking"]), "uring", "How devices are read and written: io_uring, or one call at a time."),
+    key("io-depth", Kind::Number(1, 4_096), "256", "Device reads that one thread keeps in flight."),
+    key("capacity", Kind::Size(0, ANY), "0", "Bytes of the device to use; 0 uses all of a block device or an existing file, and makes a new file with half of the free space, at most 8GiB."),
+    key("memory", Kind::Size(32 * MIB, ANY), "512MiB", "One cap for everything in memory: index, write buffers, cache and connections."),
+    key("durability", Kind::Durability, "process", "What an acknowledged write survives: `memory` nothing, `process` the end of the process, `flushed` as far as the device got, `periodic:MS` power loss after so many milliseconds, `synced` power loss."),
+    key("write-mode", Kind::Choice(&["through", "behind"]), "through", "When a writer is answered: `through` once the durability is reached, `behind` at once."),
+    key("reclaim", Kind::Choice(&["store", "cache"]), "store", "When space runs out: a `store` refuses writes and loses nothing, a `cache` evicts."),
+    key("compression", Kind::Choice(&["none", "lz4", "zstd"]), "none", "How values written from now on are compressed."),
+    key("encryption-key", Kind::Path, "", "File with the key for encryption at rest: 32 bytes, or 64 hexadecimal digits. Fixed when the store is made."),
+    key("write-budget", Kind::Size(0, ANY), "0", "For caches: most bytes a second that are written to flash; 0 for no limit."),
+    key("shards", Kind::Number(0, 64), "0", "Shards of the store; 0 takes the number of threads, at least 2. Fixed when the store is made."),
+    key("segment", Kind::Size(64 << 10, 8 * MIB), "1MiB", "Bytes of a segment, a power of two. Fixed when the store is made."),
+    key("buffer-directory", Kind::Path, "/dev/shm", "Directory of the write buffers that outlive the process; needed for `process` and `periodic`."),
+    key("threads", Kind::Number(0, 64), "0", "Threads that serve clients; 0 takes the number of cores, at most 8."),
+    key("bind", Kind::Text, "127.0.0.1", "Addresses to listen on, separated by commas. One that is not loopback needs users with passwords."),
+    key("port", Kind::Port, "6379", "TCP port; 0 takes any free one; empty listens on no TCP port."),
+    key("unix", Kind::Path, "", "Path of a Unix socket to listen on."),
+    key("unix-mode", Kind::Mode, "600", "Permission bits of the Unix socket."),
+    key("admin-port", Kind::Port, "", "TCP port of the HTTP interface (`/health`, `/metrics`, `/stats`); 0 takes any free one; empty for none."),
+    key("admin-bind", Kind::Text, "127.0.0.1", "Loopback address of the HTTP interface."),
+    key("users", Kind::Path, "", "File of users; without one the default user may do everything without a password."),
+    key("tls-cert", Kind::Path, "", "File with the certificate chain (PEM). With it and `tls-key`, TCP connections speak TLS."),
+    key("tls-key", Kind::Path, "", "File with the private key (PEM)."),
+    key("tls-client-ca", Kind::Path, "", "File with the authorities (PEM) that clients' certificates must come from; without it clients need none."),
+    key("databases", Kind::Number(1, 65_535), "16", "How many spaces `SELECT` reaches."),
+    live("maxclients", Kind::Number(1, 1_000_000), "10000", "Most clients at a time."),
+    live("timeout", Kind::Duration, "0", "Clients that were silent for so long are closed; 0 for never."),
+    live("stall-timeout", Kind::Duration, "60s", "Clients that take no byte of a waiting reply for so long are closed."),
+    key("request-limit", Kind::Size(MIB, 2_048 * MIB), "128MiB", "Longest command with all its arguments."),
+    key("output-limit", Kind::Size(MIB, ANY), "256MiB", "Clients with more bytes of replies waiting are closed."),
+    key("pipeline-limit", Kind::Number(1, 100_000), "1024", "Commands of one client in flight; further ones wait in its socket."),
+    live("slowlog-log-slower-than", Kind::Text, "10000", "Commands that took so many microseconds or more are kept for `SLOWLOG`; a negative number keeps none."),
+    live("slowlog-max-len", Kind::Number(0, 100_000), "128", "Most commands kept for `SLOWLOG`."),
+    key("enable-debug-command", Kind::Choice(&["no", "yes"]), "no", "Whether `DEBUG SLEEP` is carried out."),
+    key("shutdown-timeout", Kind::Duration, "10s", "How long a clean stop waits for clients to take their replies."),
+];
+
+/// The key called `name`; `_` may stand for `-`.
+pub(crate) fn find(name: &str) -> Option<&'static KeySpec> {
+    KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(&name.replace('_', "-")))
+}
+
+/// The name of a key that someone who wrote `name` may have meant.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let all = KEYS.iter().map(|key| (distance(name, key.name), key.name));
+    let (distance, nearest) = all.chain([(distance(name, "config"), "config")]).min()?;
+    (distance <= 1 + nearest.len() / 3).then_some(nearest)
+}
+
+/// Edits between two words (Levenshtein 1966).
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.bytes().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// The options for `--help`.
+pub(crate) fn help() -> String {
+    let mut out = String::from(
+        "Serves a data set larger than memory over RESP.\n\n\
+         Usage: entresol serve --dir DIR [--key value …]\n\
+         \x20      entresol serve --config FILE [--key value …]\n\n\
+         The first line of output names the ports, for example `listening port=6379`.\n\n\
+         Examples:\n\
+         \x20 entresol serve --dir /var/lib/entresol --memory 1GiB --capacity 100GiB\n\
+         \x20 entresol serve --devices /dev/nvme0n1 --durability synced --admin-port 8080\n\n\
+         Options (each is also a key of the file; `--config FILE` reads one):\n",
+    );
+    for key in KEYS {
+        out.push_str(&format!("\n  --{} <{}>\n", key.name, key.kind.expected()));
+        let default = if key.default.is_empty() { "none" } else { key.default };
+        for line in wrapped(&format!("{} Default: {default}.", key.summary), 90) {
+            out.push_str(&format!("        {line}\n"));
+        }
+    }
+    out
+}
+
+/// The reference of all keys, in Markdown.
+pub(crate) fn reference() -> String {
+    let mut out = String::from(
+        "# Configuration\n\n\
+         Generated from the table in `crates/server/src/config/keys.rs`; \
+         a test compares the two.\n\n\
+         Every key can stand in the file (`key = value`, `#` starts a comment, `[section]` lines \
+         only structure the text) and on the command line (`--key value`), which wins.\n\
+         `CONFIG GET` shows all keys; `CONFIG SET` changes those marked *live*.\n\
+         Sizes are written `512MB` (powers of ten) or `1GiB` (powers of two), times `100ms`, `30s`, \
+         `5m`, `2h`.\n\n\
+         | key | takes | default | changes | meaning |\n\
+         | --- | --- | --- | --- | --- |\n",
+    );
+    for key in KEYS {
+        let default = match key.default {
+            "" => "none".to_owned(),
+            default => format!("`{default}`"),
+        };
+        let change = if key.change == Change::Live { "live" } else { "restart" };
+        let kind = key.kind.expected();
+        let row = format!("| `{}` | {kind} | {default} | {change} | {} |\n", key.name, key.summary);
+        out.push_str(&row);
+    }
+    out
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}

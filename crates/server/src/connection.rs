@@ -1,0 +1,314 @@
+//! One client's connection: bytes not yet understood, commands in flight, replies not yet written.
+//!
+//! ```text
+//! socket --read--> input --decode--> slots (in order of arrival) --settle, pop--> output --write--> socket
+//! ```
+//!
+//! Invariants:
+//! 1. Replies leave in the order of their commands: a slot's reply is appended to the output once all
+//!    slots before it are gone. The slot at the front writes to the output itself.
+//! 2. Commands in flight at the same time do not depend on each other: see [`Reach`].
+//! 3. While a slot reaches everything, it is the last one.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use entresol_tier::{SpaceId, Timestamp};
+use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
+
+use crate::client::Client;
+use crate::command::plan::{ReadAnswer, Request, WriteAnswer};
+use crate::stream::Stream;
+
+/// Buffers up to this size are kept for reuse, bytes.
+pub(crate) const KEPT_BYTES_MAX: usize = 16 << 10;
+
+/// One client's connection.
+pub(crate) struct Connection {
+    /// Its byte stream.
+    pub(crate) stream: Stream,
+    /// Who the client is.
+    pub(crate) client: Rc<Client>,
+    /// Where the client stands within a command.
+    pub(crate) decoder: Decoder,
+    /// Bytes read and not yet begun.
+    pub(crate) input: Vec<u8>,
+    /// Replies that are ready.
+    pub(crate) output: Vec<u8>,
+    /// Bytes of the output that were written.
+    pub(crate) written: usize,
+    /// Bytes of replies that are ready and wait for earlier ones.
+    pub(crate) held_bytes: usize,
+    /// Commands begun whose replies are not in the output.
+    pub(crate) slots: VecDeque<Slot>,
+    /// Those of them that are not answered.
+    pub(crate) pending: usize,
+    /// Distinguishes the connection from earlier ones in its place.
+    pub(crate) generation: u32,
+    /// The number of the next slot.
+    pub(crate) next_sequence: u32,
+    /// Whether the socket may have bytes.
+    pub(crate) readable: bool,
+    /// Whether the peer sends no more.
+    pub(crate) ended: bool,
+    /// Whether the connection cannot go on.
+    pub(crate) broken: bool,
+    /// Whether the next command waits for something other than bytes.
+    pub(crate) stalled: bool,
+    /// Whether the next command has asked to be alone.
+    pub(crate) asked: bool,
+    /// Whether it is on the worker's list of those to go on with.
+    pub(crate) runnable: bool,
+    /// Whether it is on the worker's list of those with output.
+    pub(crate) dirty: bool,
+    /// When the peer last took bytes, or had none to take.
+    pub(crate) progress_ms: u64,
+    /// Bytes of buffers that were accounted for.
+    pub(crate) accounted_bytes: usize,
+}
+
+/// A command in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    /// Whether the reply is ready.
+    pub(crate) is_ready: bool,
+    /// What the command depends on.
+    pub(crate) reach: Reach,
+    /// What is to be done with the engine's answer.
+    pub(crate) action: Action,
+    /// Which command it is.
+    pub(crate) command: usize,
+    /// When it was read, nanoseconds since the worker began.
+    pub(crate) started_ns: u64,
+    /// Its arguments, where the answer needs them.
+    pub(crate) arguments: OwnedArguments,
+    /// The reply, where earlier ones are not ready.
+    pub(crate) reply: Vec<u8>,
+    /// The version that replies are written in.
+    pub(crate) protocol: Protocol,
+    /// The table it works on.
+    pub(crate) space: SpaceId,
+    /// Whether the client does not want the reply.
+    pub(crate) is_silent: bool,
+}
+
+/// What a command in flight depends on, and what depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Reach {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It reads the entry with this hash.
+    Reads(u64),
+    /// It writes the entry with this hash.
+    Writes(u64),
+    /// Everything.
+    Everything,
+}
+
+impl Reach {
+    /// Whether the later of the two commands must wait for the earlier one.
+    pub(crate) fn meets(self, earlier: Reach) -> bool {
+        match (self, earlier) {
+            (Reach::Nothing, other) => other == Reach::Everything,
+            (Reach::Everything, other) | (other, Reach::Everything) => other != Reach::Nothing,
+            (Reach::Reads(a), Reach::Writes(b))
+            | (Reach::Writes(a), Reach::Reads(b) | Reach::Writes(b)) => a == b,
+            (_, Reach::Nothing) | (Reach::Reads(_), Reach::Reads(_)) => false,
+        }
+    }
+}
+
+/// What is to be done with the engine's answer to a slot's operation.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Action {
+    /// Answer from an entry.
+    Read(ReadAnswer),
+    /// Answer with whether it was done.
+    Write(WriteAnswer),
+    /// A task answers.
+    #[default]
+    Task,
+}
+
+impl std::fmt::Debug for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Action::Read(_) => "Read",
+            Action::Write(_) => "Write",
+            Action::Task => "Task",
+        })
+    }
+}
+
+impl Slot {
+    /// Forgets everything but memory worth keeping.
+    pub(crate) fn clear(&mut self) {
+        self.is_ready = false;
+        self.arguments.clear();
+        self.reply.clear();
+        self.reply.shrink_to(KEPT_BYTES_MAX);
+    }
+
+    /// The command as a request at `now`.
+    pub(crate) fn request(&self, now: Timestamp) -> Request<'_> {
+        Request {
+            arguments: self.arguments.view(),
+            space: self.space,
+            now,
+            protocol: self.protocol,
+        }
+    }
+}
+
+impl Connection {
+    /// A connection that was just made.
+    pub(crate) fn new(
+        stream: Stream,
+        client: Rc<Client>,
+        generation: u32,
+        limits: Limits,
+    ) -> Connection {
+        let progress_ms = client.facts.connected_ms;
+        Connection {
+            stream,
+            client,
+            decoder: Decoder::new(limits),
+            input: Vec::new(),
+            output: Vec::new(),
+            written: 0,
+            held_bytes: 0,
+            slots: VecDeque::new(),
+            pending: 0,
+            generation,
+            next_sequence: 0,
+            readable: true,
+            ended: false,
+            broken: false,
+            stalled: false,
+            asked: false,
+            runnable: false,
+            dirty: false,
+            progress_ms,
+            accounted_bytes: 0,
+        }
+    }
+
+    /// Bytes of replies that the peer has not taken.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.output.len() - self.written + self.held_bytes
+    }
+
+    /// Whether a command of this reach must wait for one in flight.
+    pub(crate) fn must_wait(&self, reach: Reach) -> bool {
+        self.pending > 0
+            && self.slots.iter().any(|slot| !slot.is_ready && reach.meets(slot.reach))
+    }
+
+    /// Whether a command in flight reaches everything.
+    pub(crate) fn is_blocked(&self) -> bool {
+        let reaches_all = |slot: &Slot| !slot.is_ready && slot.reach == Reach::Everything;
+        self.slots.back().is_some_and(reaches_all)
+    }
+
+    /// The place among the slots of number `sequence`.
+    pub(crate) fn place_of(&self, sequence: u32) -> Option<usize> {
+        let back = self.next_sequence.wrapping_sub(sequence) & SEQUENCE_MASK;
+        self.slots.len().checked_sub(back as usize)
+    }
+
+    /// Moves the replies that are ready from the front of the slots to the output. Returns the slots
+    /// for reuse through `spare`.
+    pub(crate) fn pop_ready(&mut self, spare: &mut Vec<Slot>) {
+        while self.slots.front().is_some_and(|slot| slot.is_ready) {
+            let Some(mut slot) = self.slots.pop_front() else {
+                return;
+            };
+            self.held_bytes -= slot.reply.len();
+            self.output.extend_from_slice(&slot.reply);
+            if spare.len() < SPARE_SLOTS_MAX {
+                slot.clear();
+                spare.push(slot);
+            }
+        }
+    }
+
+    /// Whether nothing is left to do but to close it.
+    pub(crate) fn is_finished(&self) -> bool {
+        let no_more = self.client.closing.get() || (self.ended && !self.stalled);
+        self.broken || (no_more && self.slots.is_empty() && self.written == self.output.len())
+    }
+}
+
+/// Most slots kept for reuse.
+const SPARE_SLOTS_MAX: usize = 1024;
+/// The numbers of slots wrap around here.
+pub(crate) const SEQUENCE_MASK: u32 = (1 << 24) - 1;
+
+/// Names a slot of a connection: bits 0 to 23 its number, 24 to 43 the connection's place, 44 to 62
+/// the connection's generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotToken(pub(crate) u64);
+
+impl SlotToken {
+    /// The token of slot number `sequence` of the connection at `place`.
+    pub(crate) fn new(place: usize, generation: u32, sequence: u32) -> SlotToken {
+        let generation = u64::from(generation & GENERATION_MASK);
+        SlotToken(generation << 44 | (place as u64) << 24 | u64::from(sequence & SEQUENCE_MASK))
+    }
+
+    /// The connection's place.
+    pub(crate) fn place(self) -> usize {
+        (self.0 >> 24 & 0xF_FFFF) as usize
+    }
+
+    /// The connection's generation.
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 44) as u32 & GENERATION_MASK
+    }
+
+    /// The slot's number.
+    pub(crate) fn sequence(self) -> u32 {
+        self.0 as u32 & SEQUENCE_MASK
+    }
+}
+
+/// Generations wrap around here.
+pub(crate) const GENERATION_MASK: u32 = (1 << 19) - 1;
+/// Most connections of one worker.
+pub(crate) const PLACES_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_on_the_same_entry_wait_for_each_other_and_readers_never_do() {
+        use Reach::{Everything, Nothing, Reads, Writes};
+        for (later, earlier, expected) in [
+            (Nothing, Nothing, false),
+            (Nothing, Reads(1), false),
+            (Nothing, Everything, true),
+            (Reads(1), Reads(1), false),
+            (Reads(1), Writes(1), true),
+            (Reads(1), Writes(2), false),
+            (Writes(1), Reads(1), true),
+            (Writes(1), Writes(1), true),
+            (Writes(1), Nothing, false),
+            (Everything, Nothing, false),
+            (Everything, Reads(1), true),
+            (Writes(1), Everything, true),
+        ] {
+            assert_eq!(later.meets(earlier), expected, "{later:?} after {earlier:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_keep_their_parts() {
+        let token = SlotToken::new(0xF_FFFE, GENERATION_MASK, SEQUENCE_MASK);
+        assert_eq!(token.place(), 0xF_FFFE);
+        assert_eq!(token.generation(), GENERATION_MASK);
+        assert_eq!(token.sequence(), SEQUENCE_MASK);
+        assert_eq!(token.0 >> 63, 0);
+    }
+}

@@ -1,0 +1,148 @@
+//! One thread's door to the engine, for commands: operations to await, and the moment they happen at.
+//!
+//! A [`Core`] belongs to one worker thread. Commands that the worker answers without waiting use the
+//! session directly; all others are tasks that await [`Core::get`], [`Core::run`] and
+//! [`Core::update`].
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::sync::Arc;
+
+use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp};
+
+use crate::command::plan::{Change, Request, Update};
+use crate::failure::Failure;
+use crate::operations::{OperationId, Operations, OwnedEntry, OwnedOutcome};
+use crate::shared::Shared;
+
+/// Set in the tokens of operations that a task waits for.
+pub(crate) const TASK_TOKEN: u64 = 1 << 63;
+
+/// What arrives for another than the one who asked, until the worker hands it on.
+pub(crate) type Late = (u64, Result<OwnedOutcome, Error>);
+
+/// One worker thread's engine session with its clock.
+pub(crate) struct Core {
+    /// What all threads share.
+    pub(crate) shared: Arc<Shared>,
+    /// The operations that tasks wait for.
+    pub(crate) operations: Operations,
+    /// The number of the worker.
+    pub(crate) worker: usize,
+    session: RefCell<Session>,
+    late: RefCell<Vec<Late>>,
+    now: Cell<Timestamp>,
+    random: Cell<u64>,
+}
+
+impl Core {
+    /// The door of worker number `worker`.
+    pub(crate) fn new(shared: Arc<Shared>, session: Session, worker: usize) -> Core {
+        let seed = shared.seed ^ (worker as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Core {
+            shared,
+            operations: Operations::default(),
+            worker,
+            session: RefCell::new(session),
+            late: RefCell::default(),
+            now: Cell::new(Timestamp(0)),
+            random: Cell::new(seed),
+        }
+    }
+
+    /// The moment of the present turn.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now.get()
+    }
+
+    /// Begins a turn at `now`.
+    pub(crate) fn set_now(&self, now: Timestamp) {
+        self.now.set(now);
+    }
+
+    /// The session, for the length of one call.
+    pub(crate) fn session(&self) -> RefMut<'_, Session> {
+        self.session.borrow_mut()
+    }
+
+    /// The next number of a sequence that nobody should have to guess: SplitMix64 (Steele, Lea and
+    /// Flood 2014).
+    pub(crate) fn random(&self) -> u64 {
+        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Begins `operation`; its outcome is awaited by the returned number.
+    pub(crate) fn begin(&self, operation: Operation<'_>) -> OperationId {
+        let id = self.operations.begin();
+        let token = TASK_TOKEN | id as u64;
+        self.session.borrow_mut().submit(token, self.now(), operation, &mut |token, outcome| {
+            self.arrive(token, outcome);
+        });
+        id
+    }
+
+    /// Takes an outcome that arrived on behalf of whoever has `token`.
+    pub(crate) fn arrive(&self, token: u64, outcome: Result<Outcome<'_>, Error>) {
+        let outcome = outcome.map(OwnedOutcome::from);
+        if token & TASK_TOKEN != 0 {
+            self.operations.complete((token & !TASK_TOKEN) as OperationId, outcome);
+        } else {
+            self.late.borrow_mut().push((token, outcome));
+        }
+    }
+
+    /// An outcome that belongs to a connection and came while a task asked for something else.
+    pub(crate) fn next_late(&self) -> Option<Late> {
+        self.late.borrow_mut().pop()
+    }
+
+    /// Carries out one operation.
+    pub(crate) async fn run(&self, operation: Operation<'_>) -> Result<OwnedOutcome, Failure> {
+        let id = self.begin(operation);
+        Ok(self.operations.wait(id).await?)
+    }
+
+    /// Reads one entry.
+    pub(crate) async fn get(&self, key: Key<'_>) -> Result<Option<OwnedEntry>, Failure> {
+        match self.run(Operation::Get { key }).await? {
+            OwnedOutcome::Found(entry) => Ok(Some(entry)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Visits about so many entries (`from.1`) of `space` from a cursor (`from.0`) on; the next
+    /// cursor, 0 at the end.
+    pub(crate) fn scan(
+        &self,
+        space: SpaceId,
+        from: (u64, usize),
+        visit: &mut dyn FnMut(Entry<'_>),
+    ) -> Result<u64, Failure> {
+        Ok(self.session.borrow_mut().scan(space, from, self.now(), visit)?)
+    }
+
+    /// Reads an entry, decides, and writes it unless another writer came first: then anew.
+    pub(crate) async fn update(
+        &self,
+        key: Key<'_>,
+        update: Update,
+        request: &Request<'_>,
+        change: &mut Change,
+    ) -> Result<(), Failure> {
+        loop {
+            let entry = self.get(key).await?;
+            change.clear();
+            update(entry.as_ref().map(|entry| entry.view(key.bytes)).as_ref(), request, change)?;
+            let Some(operation) = change.operation(key, entry.map(|entry| entry.version)) else {
+                return Ok(());
+            };
+            match self.run(operation).await? {
+                OwnedOutcome::Refused | OwnedOutcome::Missing => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+}

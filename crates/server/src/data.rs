@@ -1,0 +1,171 @@
+//! Opening the store that a configuration names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use entresol_device::{
+    Device, DeviceList, FileDevice, FileOptions, Force, IoEngine, Progress, Selection,
+};
+use entresol_tier::{
+    Admission, Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered, TieredOptions,
+    Timestamp, WriteMode,
+};
+
+use crate::config::{Config, ConfigError};
+use crate::error::ServeError;
+use crate::worker::report;
+
+/// The file in a data directory that is the device.
+const DEVICE_FILE: &str = "entresol.data";
+/// Most that a new file takes where nobody says how much, bytes.
+const DEFAULT_CAPACITY_MAX: u64 = 8 << 30;
+/// Bytes that go to one device of a new stripe before the next.
+const STRIPE_UNIT_BYTES: u64 = 1 << 20;
+/// Sizes of new files are multiples of this, bytes.
+const CAPACITY_UNIT: u64 = 8 << 20;
+
+/// Part of the memory cap that clients' buffers may take: an eighth, 4 MiB to 512 MiB.
+pub(crate) fn client_memory_bytes(config: &Config) -> u64 {
+    (config.memory_bytes() / 8).clamp(4 << 20, 512 << 20)
+}
+
+/// Opens the store that `config` names, or makes it.
+///
+/// # Errors
+/// No store is named, its device cannot be used, or what is on it cannot be opened.
+pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
+    let device = open_device(config)?;
+    let store = StoreOptions {
+        mode: OpenMode::OpenOrCreate,
+        shards: config.shards(),
+        segment_bytes: config.segment_bytes(),
+        durability: config.durability(),
+        write_mode: match config.choice("write-mode") {
+            "behind" => WriteMode::Behind,
+            _ => WriteMode::Through,
+        },
+        reclaim: match config.choice("reclaim") {
+            "cache" => Reclaim::Evict,
+            _ => Reclaim::Compact,
+        },
+        compression: match config.choice("compression") {
+            "lz4" => Compression::Lz4,
+            "zstd" => Compression::Zstd,
+            _ => Compression::None,
+        },
+        encryption: config.encryption_key().map(|path| read_key(&path)).transpose()?,
+        buffer_directory: config.buffer_directory(),
+        ..StoreOptions::default()
+    };
+    let admission = match config.write_budget() {
+        0 => Admission::Always,
+        budget => Admission::WriteBudget(budget),
+    };
+    let memory_bytes = config.memory_bytes().saturating_sub(client_memory_bytes(config));
+    let options = TieredOptions { store, memory_bytes, cache_bytes: None, admission };
+    Ok(Tiered::open(device, options, now)?)
+}
+
+fn open_device(config: &Config) -> Result<Arc<dyn Device>, ServeError> {
+    match (config.dir(), config.devices()) {
+        (Some(dir), "") => open_directory(config, &dir),
+        (None, list) if !list.is_empty() => open_list(config, list),
+        (Some(_), _) => Err(wrong("devices", "either `dir` or `devices`, not both").into()),
+        (None, _) => {
+            let detail = "nothing names the data; give `dir`, for example `--dir ./data`";
+            Err(wrong("dir", detail).into())
+        }
+    }
+}
+
+fn file_options(config: &Config) -> FileOptions {
+    FileOptions {
+        capacity_bytes: config.capacity(),
+        force: if config.forces() { Force::Yes } else { Force::No },
+        io: match config.choice("io") {
+            "blocking" => IoEngine::Blocking,
+            _ => IoEngine::Uring,
+        },
+        ..FileOptions::default()
+    }
+}
+
+fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeError> {
+    fs::create_dir_all(dir).map_err(|error| {
+        wrong("dir", &format!("{} cannot be made: {error}", dir.display()))
+    })?;
+    let path = dir.join(DEVICE_FILE);
+    let mut options = file_options(config);
+    if !path.exists() && options.capacity_bytes.is_none() {
+        options.capacity_bytes = Some(default_capacity(dir)?);
+    }
+    Ok(Arc::new(FileDevice::open_with_progress(&path, &options, &mut progress())?))
+}
+
+/// Opens a list of devices: the first that exists, or a stripe over all.
+fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError> {
+    let selection = match config.choice("selection") {
+        "stripe" => Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES },
+        _ => Selection::SearchPath,
+    };
+    let list = DeviceList::parse(list, config.instance())?;
+    Ok(list.open(selection, &file_options(config), &mut progress())?)
+}
+
+/// Half of the free space around `dir`, at most 8 GiB.
+fn default_capacity(dir: &Path) -> Result<u64, ConfigError> {
+    let space = nix::sys::statvfs::statvfs(dir).map_err(|error| {
+        wrong("capacity", &format!("the free space cannot be told ({error}); give `capacity`"))
+    })?;
+    let free = space.blocks_available() * space.fragment_size();
+    let capacity = (free / 2).min(DEFAULT_CAPACITY_MAX) / CAPACITY_UNIT * CAPACITY_UNIT;
+    if capacity == 0 {
+        let detail = format!("there is no room in {}: {free} bytes are free", dir.display());
+        return Err(wrong("capacity", &detail));
+    }
+    Ok(capacity)
+}
+
+/// Tells people how far the making of a file is, ten times in all.
+fn progress() -> impl FnMut(Progress) {
+    let mut shown = 0;
+    move |progress: Progress| {
+        let tenths = progress.done_bytes * 10 / progress.total_bytes.max(1);
+        if tenths > shown {
+            shown = tenths;
+            report(&format!("making the data file: {}0 %", tenths));
+        }
+    }
+}
+
+/// Reads an encryption key: 32 bytes, or 64 hexadecimal digits.
+fn read_key(path: &PathBuf) -> Result<EncryptionKey, ConfigError> {
+    let shown = path.display();
+    let bytes = fs::read(path)
+        .map_err(|error| wrong("encryption-key", &format!("{shown} cannot be read: {error}")))?;
+    if let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice()) {
+        return Ok(EncryptionKey(key));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim();
+    let digits = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !digits {
+        let found = bytes.len();
+        let detail = format!(
+            "expected 32 bytes or 64 hexadecimal digits in {shown}, found {found} bytes of something \
+             else; `head -c 32 /dev/urandom > FILE` makes a key"
+        );
+        return Err(wrong("encryption-key", &detail));
+    }
+    let mut key = [0u8; 32];
+    for (place, byte) in key.iter_mut().enumerate() {
+        let digits = text.get(2 * place..2 * place + 2).unwrap_or("00");
+        *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+    }
+    Ok(EncryptionKey(key))
+}
+
+fn wrong(key: &str, detail: &str) -> ConfigError {
+    ConfigError::new("configuration", key, detail.to_owned())
+}

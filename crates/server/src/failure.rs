@@ -1,0 +1,74 @@
+//! Why a command is refused: the text of an error reply, its code first.
+//!
+//! Texts are those of redis-server 7.0, byte for byte, because clients compare them.
+
+use std::borrow::Cow;
+
+use entresol_tier::{Error, ErrorKind};
+
+/// The text of an error reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(Cow<'static, str>);
+
+impl Failure {
+    pub(crate) const SYNTAX: Failure = Failure::fixed("ERR syntax error");
+    pub(crate) const WRONG_TYPE: Failure = Failure::fixed(
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+    pub(crate) const NOT_AN_INTEGER: Failure =
+        Failure::fixed("ERR value is not an integer or out of range");
+    pub(crate) const NOT_A_FLOAT: Failure = Failure::fixed("ERR value is not a valid float");
+    pub(crate) const NO_SUCH_KEY: Failure = Failure::fixed("ERR no such key");
+    pub(crate) const OVERFLOW: Failure =
+        Failure::fixed("ERR increment or decrement would overflow");
+    pub(crate) const NOT_FINITE: Failure =
+        Failure::fixed("ERR increment would produce NaN or Infinity");
+    pub(crate) const SPACE_RANGE: Failure = Failure::fixed("ERR DB index is out of range");
+    pub(crate) const SAME_OBJECT: Failure =
+        Failure::fixed("ERR source and destination objects are the same");
+    pub(crate) const INVALID_CURSOR: Failure = Failure::fixed("ERR invalid cursor");
+    pub(crate) const VALUE_TOO_LONG: Failure =
+        Failure::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    pub(crate) const NO_AUTH: Failure = Failure::fixed("NOAUTH Authentication required.");
+    pub(crate) const WRONG_PASSWORD: Failure =
+        Failure::fixed("WRONGPASS invalid username-password pair or user is disabled.");
+    pub(crate) const EXECUTION_ABORTED: Failure =
+        Failure::fixed("EXECABORT Transaction discarded because of previous errors.");
+
+    /// A failure whose text never changes.
+    pub(crate) const fn fixed(text: &'static str) -> Failure {
+        Failure(Cow::Borrowed(text))
+    }
+
+    /// A failure with values in its text.
+    pub(crate) fn new(text: String) -> Failure {
+        Failure(Cow::Owned(text))
+    }
+
+    /// Too few or too many arguments for `command`.
+    pub(crate) fn arity(command: &str) -> Failure {
+        Failure::new(format!("ERR wrong number of arguments for '{command}' command"))
+    }
+
+    /// An expiry that cannot be.
+    pub(crate) fn expire_time(command: &str) -> Failure {
+        Failure::new(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// The reply's text.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = match error.kind() {
+            ErrorKind::Full => "OOM",
+            ErrorKind::Busy => "BUSY",
+            ErrorKind::Poisoned => "MISCONF",
+            _ => "ERR",
+        };
+        Failure::new(format!("{code} {error}"))
+    }
+}

@@ -1,0 +1,139 @@
+//! Sockets that clients connect to.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mio::event::Source;
+use mio::net::{TcpListener, UnixListener, UnixStream};
+use rustls::ServerConfig;
+
+use crate::config::{Config, ConfigError};
+use crate::shared::Ports;
+use crate::stream::Stream;
+use crate::users::Users;
+
+/// A socket that clients connect to. A Unix socket's path goes when the listener does.
+pub(crate) struct Listener {
+    socket: Socket,
+}
+
+enum Socket {
+    Tcp(TcpListener, Option<Arc<ServerConfig>>),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// The next client; `None` if there is none waiting.
+    pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
+        let stream = match &self.socket {
+            Socket::Tcp(listener, tls) => {
+                listener.accept().and_then(|(stream, _)| Stream::tcp(stream, tls.as_ref()))
+            }
+            Socket::Unix(listener, path) => {
+                listener.accept().map(|(s, _)| Stream::unix(s, &path.display().to_string()))
+            }
+        };
+        match stream {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The socket, for the event loop.
+    pub(crate) fn source(&mut self) -> &mut dyn Source {
+        match &mut self.socket {
+            Socket::Tcp(listener, _) => listener,
+            Socket::Unix(listener, _) => listener,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            // It may be gone already, which is what is wanted.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Opens all sockets that the configuration names.
+///
+/// # Errors
+/// An address cannot be listened on, or is reachable from other machines while someone gets in
+/// without a password.
+pub(crate) fn open(
+    config: &Config,
+    users: &Users,
+    tls: Option<&Arc<ServerConfig>>,
+) -> Result<(Vec<Listener>, Ports), ConfigError> {
+    let mut listeners = Vec::new();
+    let mut ports = Ports::default();
+    if let Some(port) = config.port() {
+        let mut port = port;
+        for address in config.bind() {
+            let listener = open_tcp(&address, port, users)?;
+            let local = listener.local_addr().map_err(|e| cannot("bind", &address, &e))?;
+            // All addresses share the port that the first one got.
+            port = local.port();
+            ports.resp.push(local);
+            listeners.push(Listener { socket: Socket::Tcp(listener, tls.cloned()) });
+        }
+    }
+    if let Some(path) = config.unix() {
+        let listener = open_unix(&path, config.unix_mode())?;
+        listeners.push(Listener { socket: Socket::Unix(listener, path.clone()) });
+        ports.unix = Some(path);
+    }
+    if listeners.is_empty() {
+        let detail = "there is nothing to listen on; give `port` or `unix`".to_owned();
+        return Err(ConfigError::new("configuration", "port", detail));
+    }
+    Ok((listeners, ports))
+}
+
+fn open_tcp(address: &str, port: u16, users: &Users) -> Result<TcpListener, ConfigError> {
+    let host = address.trim_start_matches('[').trim_end_matches(']');
+    let resolved: Option<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(ip) => Some(SocketAddr::new(ip, port)),
+        Err(_) => (host, port).to_socket_addrs().ok().and_then(|mut all| all.next()),
+    };
+    let Some(resolved) = resolved else {
+        let detail = format!("expected an address of this machine, found `{address}`");
+        return Err(ConfigError::new("configuration", "bind", detail));
+    };
+    if !resolved.ip().is_loopback() && !users.all_have_passwords() {
+        let detail = format!(
+            "{resolved} can be reached from other machines, but user `default` or another one gets \
+             in without a password; give `users` a file in which all have one (`entresol user add` \
+             writes its lines), or bind 127.0.0.1"
+        );
+        return Err(ConfigError::new("configuration", "bind", detail));
+    }
+    TcpListener::bind(resolved).map_err(|error| cannot("port", &resolved.to_string(), &error))
+}
+
+fn open_unix(path: &Path, mode: u32) -> Result<UnixListener, ConfigError> {
+    let shown = path.display().to_string();
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket {
+        if UnixStream::connect(path).is_ok() {
+            let detail = format!("another process listens on {shown}");
+            return Err(ConfigError::new("configuration", "unix", detail));
+        }
+        fs::remove_file(path).map_err(|error| cannot("unix", &shown, &error))?;
+    }
+    let listener = UnixListener::bind(path).map_err(|error| cannot("unix", &shown, &error))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|error| cannot("unix-mode", &shown, &error))?;
+    Ok(listener)
+}
+
+fn cannot(key: &str, what: &str, error: &io::Error) -> ConfigError {
+    ConfigError::new("configuration", key, format!("cannot listen on {what}: {error}"))
+}

@@ -1,0 +1,232 @@
+//! Engine operations that commands of several steps wait for.
+//!
+//! Invariant: an operation's place is free again once its outcome was taken or its [`Waiting`] was
+//! dropped, whichever comes with the engine's answer last.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use entresol_tier::{Entry, Error, Expiry, Outcome, Pinning, Version};
+
+/// Names a task of a worker.
+pub(crate) type TaskId = usize;
+/// Names an operation that a task waits for.
+pub(crate) type OperationId = usize;
+
+/// An outcome that owns its bytes.
+#[derive(Debug)]
+pub(crate) enum OwnedOutcome {
+    /// The entry of a get.
+    Found(OwnedEntry),
+    /// There is no such entry.
+    Missing,
+    /// Put.
+    Stored,
+    /// The condition does not hold.
+    Refused,
+    /// Removed.
+    Removed,
+    /// Touched.
+    Touched,
+    /// A password was compared.
+    Verified(Verdict),
+}
+
+/// Whether a password is the right one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Right,
+    Wrong,
+}
+
+/// An entry that owns its value.
+#[derive(Debug)]
+pub(crate) struct OwnedEntry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) version: Version,
+    pub(crate) label: u8,
+    pub(crate) expiry: Expiry,
+    pub(crate) pinning: Pinning,
+}
+
+impl OwnedEntry {
+    /// The entry of `key`.
+    pub(crate) fn view<'a>(&'a self, key: &'a [u8]) -> Entry<'a> {
+        Entry {
+            key,
+            value: &self.value,
+            version: self.version,
+            label: self.label,
+            expiry: self.expiry,
+            pinning: self.pinning,
+        }
+    }
+}
+
+impl From<Outcome<'_>> for OwnedOutcome {
+    fn from(outcome: Outcome<'_>) -> OwnedOutcome {
+        match outcome {
+            Outcome::Found(entry) => OwnedOutcome::Found(OwnedEntry {
+                value: entry.value.to_vec(),
+                version: entry.version,
+                label: entry.label,
+                expiry: entry.expiry,
+                pinning: entry.pinning,
+            }),
+            Outcome::Missing => OwnedOutcome::Missing,
+            Outcome::Stored { .. } => OwnedOutcome::Stored,
+            Outcome::Refused { .. } => OwnedOutcome::Refused,
+            Outcome::Removed { .. } => OwnedOutcome::Removed,
+            Outcome::Touched { .. } => OwnedOutcome::Touched,
+        }
+    }
+}
+
+/// The operations that the tasks of one worker wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    places: RefCell<Vec<Place>>,
+    free: RefCell<Vec<OperationId>>,
+    /// Tasks to go on with.
+    ready: RefCell<Vec<TaskId>>,
+    /// Tasks to go on with in the next turn.
+    yielded: RefCell<Vec<TaskId>>,
+    current: Cell<TaskId>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    outcome: Option<Result<OwnedOutcome, Error>>,
+    task: Option<TaskId>,
+    abandoned: bool,
+}
+
+impl Operations {
+    /// A place for the outcome of an operation about to begin.
+    pub(crate) fn begin(&self) -> OperationId {
+        if let Some(id) = self.free.borrow_mut().pop() {
+            self.places.borrow_mut()[id] = Place::default();
+            return id;
+        }
+        let mut places = self.places.borrow_mut();
+        places.push(Place::default());
+        places.len() - 1
+    }
+
+    /// Hands over the outcome of operation `id` and readies the task that waits for it.
+    pub(crate) fn complete(&self, id: OperationId, outcome: Result<OwnedOutcome, Error>) {
+        let mut places = self.places.borrow_mut();
+        let Some(place) = places.get_mut(id) else {
+            return;
+        };
+        if place.abandoned {
+            self.free.borrow_mut().push(id);
+            return;
+        }
+        place.outcome = Some(outcome);
+        if let Some(task) = place.task.take() {
+            self.ready.borrow_mut().push(task);
+        }
+    }
+
+    /// The outcome of operation `id` where it is at hand; the place is free again then.
+    pub(crate) fn take(&self, id: OperationId) -> Option<Result<OwnedOutcome, Error>> {
+        let outcome = self.places.borrow_mut().get_mut(id)?.outcome.take()?;
+        self.free.borrow_mut().push(id);
+        Some(outcome)
+    }
+
+    /// Frees the place of operation `id`, whose outcome was not put there and never will be.
+    pub(crate) fn release(&self, id: OperationId) {
+        self.free.borrow_mut().push(id);
+    }
+
+    /// Waits for operation `id`.
+    pub(crate) fn wait(&self, id: OperationId) -> Waiting<'_> {
+        Waiting { operations: self, id: Some(id) }
+    }
+
+    /// Lets other work go first.
+    pub(crate) fn yield_now(&self) -> Yield<'_> {
+        Yield { operations: self, yielded: false }
+    }
+
+    /// The task that is running: waits of now on belong to it.
+    pub(crate) fn set_current(&self, task: TaskId) {
+        self.current.set(task);
+    }
+
+    /// A task that can go on.
+    pub(crate) fn next_ready(&self) -> Option<TaskId> {
+        self.ready.borrow_mut().pop()
+    }
+
+    /// Readies the tasks that let others go first; whether there were any.
+    pub(crate) fn resume_yielded(&self) {
+        self.ready.borrow_mut().append(&mut self.yielded.borrow_mut());
+    }
+
+    /// Whether tasks wait for the next turn.
+    pub(crate) fn has_yielded(&self) -> bool {
+        !self.yielded.borrow().is_empty()
+    }
+}
+
+/// The outcome of an operation, to be awaited.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    operations: &'a Operations,
+    id: Option<OperationId>,
+}
+
+impl Future for Waiting<'_> {
+    type Output = Result<OwnedOutcome, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Self::Output> {
+        let id = self.id.expect("a future is not polled again after it was ready");
+        if let Some(outcome) = self.operations.take(id) {
+            self.id = None;
+            return Poll::Ready(outcome);
+        }
+        if let Some(place) = self.operations.places.borrow_mut().get_mut(id) {
+            place.task = Some(self.operations.current.get());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else {
+            return;
+        };
+        if self.operations.take(id).is_none()
+            && let Some(place) = self.operations.places.borrow_mut().get_mut(id)
+        {
+            place.abandoned = true;
+        }
+    }
+}
+
+/// One turn's wait.
+#[derive(Debug)]
+pub(crate) struct Yield<'a> {
+    operations: &'a Operations,
+    yielded: bool,
+}
+
+impl Future for Yield<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        let task = self.operations.current.get();
+        self.operations.yielded.borrow_mut().push(task);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,290 @@
+//! A running server: its threads, from the first to the last.
+//!
+//! Threads: one for each worker; one that calls the store's `maintain`; one that compares passwords;
+//! one for HTTP if asked for. All end when the server stops.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use entresol_tier::{Budget, SessionOptions, Tiered};
+use mio::{Poll, Waker};
+
+use crate::admin::Admin;
+use crate::client::lock;
+use crate::config::Config;
+use crate::data;
+use crate::error::ServeError;
+use crate::listener;
+use crate::shared::{Comparison, Item, Parts, Ports, Shared, now};
+use crate::tls;
+use crate::users::{Users, verify};
+use crate::worker::{WAKER, Worker, report};
+
+/// Passwords that wait to be compared.
+const COMPARISONS_MAX: usize = 64;
+/// Segments reclaimed before the store is asked again.
+const SEGMENTS_AT_ONCE: u32 = 4;
+/// How often the store is asked whether there is background work.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A server about to start.
+#[derive(Debug)]
+pub struct Server;
+
+/// A server that is running. Dropping it stops it.
+pub struct RunningServer {
+    shared: Arc<Shared>,
+    threads: Vec<(&'static str, JoinHandle<Result<(), ServeError>>)>,
+    stop: Receiver<()>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for RunningServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningServer").field("ports", self.ports()).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Starts serving `tier` as `config` says; returns once clients can connect. Keys of the
+    /// configuration that name or shape the store are not looked at.
+    ///
+    /// # Errors
+    /// An address, a file or a limit of the system stands against it.
+    pub fn start(config: Config, tier: Arc<Tiered>) -> Result<RunningServer, ServeError> {
+        let users = match config.users() {
+            Some(path) => Users::read(&path)?,
+            None => Users::open(),
+        };
+        let tls = tls::server_config(&config)?;
+        let (listeners, mut ports) = listener::open(&config, &users, tls.as_ref())?;
+        let admin = Admin::open(&config)?;
+        ports.admin = admin.as_ref().map(Admin::address);
+        let system = |error| ServeError::System("an event queue cannot be made", error);
+        let mut polls = Vec::new();
+        let mut wakers = Vec::new();
+        for _ in 0..config.threads() {
+            let poll = Poll::new().map_err(system)?;
+            wakers.push(Waker::new(poll.registry(), WAKER).map_err(system)?);
+            polls.push(poll);
+        }
+        let (verifier, comparisons) = sync_channel(COMPARISONS_MAX);
+        let (stop, stopped) = channel();
+        let buffered_bytes_max = data::client_memory_bytes(&config) as usize;
+        let depth = config.io_depth();
+        let parts = Parts { tier, config, users, wakers, verifier, stop, buffered_bytes_max };
+        let shared = Arc::new(Shared::new(parts));
+        shared.ports.get_or_init(|| ports);
+        let mut server = RunningServer {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            stop: stopped,
+            is_closed: false,
+        };
+        let mut listeners = Some(listeners);
+        for (number, poll) in polls.into_iter().enumerate() {
+            let listeners = listeners.take().unwrap_or_default();
+            server.start_worker(number, depth, poll, listeners)?;
+        }
+        let state = Arc::clone(&shared);
+        server.spawn("maintenance", move || maintain(&state))?;
+        let state = Arc::clone(&shared);
+        server.spawn("passwords", move || compare(&state, &comparisons))?;
+        if let Some(admin) = admin {
+            server.spawn("admin", move || admin.serve(&shared))?;
+        }
+        Ok(server)
+    }
+}
+
+impl RunningServer {
+    /// Where clients reach the server.
+    pub fn ports(&self) -> &Ports {
+        static NONE: Ports = Ports { resp: Vec::new(), unix: None, admin: None };
+        self.shared.ports.get().unwrap_or(&NONE)
+    }
+
+    /// Waits until a client asks for a stop (`SHUTDOWN`), at most `timeout`; whether one did.
+    pub fn wait_for_stop(&self, timeout: Duration) -> bool {
+        match self.stop.recv_timeout(timeout) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => {
+                self.threads.iter().any(|(_, thread)| thread.is_finished())
+            }
+            Err(RecvTimeoutError::Disconnected) => true,
+        }
+    }
+
+    /// Stops cleanly: takes no more clients, finishes what is in flight, writes what is owed, and
+    /// closes the store.
+    ///
+    /// # Errors
+    /// A thread failed, or the store could not be closed.
+    pub fn stop(mut self) -> Result<(), ServeError> {
+        self.close()
+    }
+
+    fn close(&mut self) -> Result<(), ServeError> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.trays.iter().for_each(|tray| tray.wake());
+        let mut result = Ok(());
+        for (name, thread) in self.threads.drain(..) {
+            let ended = thread.join().unwrap_or_else(|_| {
+                let error = std::io::Error::other(format!("thread `{name}` panicked"));
+                Err(ServeError::System("a thread of the server ended", error))
+            });
+            result = result.and(ended);
+        }
+        result.and(self.shared.tier.close(now()).map_err(ServeError::from))
+    }
+
+    fn start_worker(
+        &mut self,
+        number: usize,
+        depth: usize,
+        poll: Poll,
+        listeners: Vec<listener::Listener>,
+    ) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let (ready, is_ready) = mpsc::channel();
+        self.spawn("worker", move || {
+            let options = SessionOptions { depth, ..SessionOptions::default() };
+            let made = shared.tier.session(options).map_err(ServeError::from).and_then(|session| {
+                Worker::new(shared, number, session, poll, listeners)
+                    .map_err(|error| ServeError::System("a worker cannot be made", error))
+            });
+            match made {
+                Ok(worker) => {
+                    let _ = ready.send(Ok(()));
+                    worker.serve().map_err(|e| ServeError::System("an event queue failed", e))
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    Ok(())
+                }
+            }
+        })?;
+        is_ready.recv().unwrap_or_else(|_| {
+            let error = std::io::Error::other("it panicked");
+            Err(ServeError::System("a worker did not start", error))
+        })
+    }
+
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        body: impl FnOnce() -> Result<(), ServeError> + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+        let thread = thread.map_err(|e| ServeError::System("a thread cannot be made", e))?;
+        self.threads.push((name, thread));
+        Ok(())
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            report(&format!("the server did not stop cleanly: {error}"));
+        }
+    }
+}
+
+/// Serves what `config` names until a signal or a client asks for a stop. The first line of the
+/// standard output names the ports.
+///
+/// # Errors
+/// The store cannot be opened, the server cannot start, or it does not stop cleanly.
+pub fn serve(config: Config) -> Result<(), ServeError> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| ServeError::System("signals cannot be taken", error))?;
+    let tier = data::open(&config, now())?;
+    let server = Server::start(config, tier)?;
+    announce(server.ports())
+        .map_err(|error| ServeError::System("the ports cannot be written", error))?;
+    report("ready");
+    while signals.pending().next().is_none() {
+        if server.wait_for_stop(Duration::from_millis(50)) {
+            break;
+        }
+    }
+    report("stopping: finishing what is in flight");
+    server.stop()?;
+    report("stopped");
+    Ok(())
+}
+
+/// Writes the line that names the ports.
+fn announce(ports: &Ports) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut line = String::from("listening");
+    if let Some(address) = ports.resp.first() {
+        line.push_str(&format!(" port={}", address.port()));
+    }
+    if let Some(path) = &ports.unix {
+        line.push_str(&format!(" unix={}", path.display()));
+    }
+    if let Some(address) = ports.admin {
+        line.push_str(&format!(" admin={}", address.port()));
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+/// Does the store's background work until the server stops.
+fn maintain(shared: &Shared) -> Result<(), ServeError> {
+    let budget = Budget { segments: SEGMENTS_AT_ONCE };
+    let mut failed = false;
+    while !shared.is_stopping() {
+        if shared.wants_sync.swap(false, Ordering::AcqRel) {
+            match shared.tier.sync() {
+                Ok(()) => shared.last_save_seconds.store(now().0 / 1000, Ordering::Relaxed),
+                Err(error) => report(&format!("a sync failed: {error}")),
+            }
+        }
+        let more = match shared.tier.maintain(now(), budget) {
+            Ok(done) => {
+                failed = false;
+                done.more
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut failed, true) {
+                    report(&format!("background work fails: {error}"));
+                }
+                false
+            }
+        };
+        if !more {
+            std::thread::park_timeout(MAINTENANCE_INTERVAL);
+        }
+    }
+    Ok(())
+}
+
+/// Compares passwords until the server stops.
+fn compare(shared: &Shared, comparisons: &Receiver<Comparison>) -> Result<(), ServeError> {
+    while !shared.is_stopping() {
+        match comparisons.recv_timeout(Duration::from_millis(100)) {
+            Ok(Comparison { worker, operation, password, hash }) => {
+                let verdict = verify(&password, &hash);
+                shared.trays[worker].put(Item::Verified(operation, verdict));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(())
+}
+
+/// The configuration of a running server as text, for messages.
+pub(crate) fn memory_cap(shared: &Shared) -> u64 {
+    lock(&shared.config).memory_bytes()
+}

@@ -1,0 +1,252 @@
+//! What all threads of a server share.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use entresol_tier::{Tiered, Timestamp};
+use mio::Waker;
+
+use crate::client::{Clients, lock};
+use crate::config::Config;
+use crate::gate::{Gate, Wake};
+use crate::meter::{Measured, Meter};
+use crate::operations::{OperationId, Verdict};
+use crate::stream::Stream;
+use crate::users::Users;
+
+/// What all threads of a server share. Thread-safe.
+pub(crate) struct Shared {
+    /// The store.
+    pub(crate) tier: Arc<Tiered>,
+    /// The configuration; `CONFIG SET` changes it.
+    pub(crate) config: Mutex<Config>,
+    /// Who may do what.
+    pub(crate) users: Users,
+    /// Who is connected.
+    pub(crate) clients: Clients,
+    /// The gate between shared and exclusive commands.
+    pub(crate) gate: Gate,
+    /// The measurements, one meter a worker.
+    pub(crate) meters: Vec<Meter>,
+    /// The commands that took long.
+    pub(crate) slow: Mutex<SlowCommands>,
+    /// Until when clients are paused, milliseconds since the epoch.
+    pub(crate) paused_until_ms: AtomicU64,
+    /// Whether only writes are paused.
+    pub(crate) pauses_writes_only: AtomicBool,
+    /// Whether the server is stopping.
+    pub(crate) stopping: AtomicBool,
+    /// When it started.
+    pub(crate) started: Instant,
+    /// A number that differs from run to run.
+    pub(crate) seed: u64,
+    /// Seconds since the epoch of the last sync that someone asked for.
+    pub(crate) last_save_seconds: AtomicU64,
+    /// Whether someone asked for a sync in the background.
+    pub(crate) wants_sync: AtomicBool,
+    /// Bytes of buffers that clients hold beyond small ones.
+    pub(crate) buffered_bytes: AtomicUsize,
+    /// Most of them.
+    pub(crate) buffered_bytes_max: usize,
+    /// Where clients reach the server.
+    pub(crate) ports: OnceLock<Ports>,
+    /// The workers' in-trays.
+    pub(crate) trays: Vec<Tray>,
+    /// Where passwords are compared.
+    pub(crate) verifier: SyncSender<Comparison>,
+    /// Where a stop is asked for.
+    pub(crate) stop: Sender<()>,
+    limits: Limits,
+}
+
+/// Limits that do not change while the server runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) databases: u16,
+    pub(crate) request_bytes_max: usize,
+    pub(crate) output_bytes_max: usize,
+    pub(crate) pipeline_max: usize,
+}
+
+/// Where clients reach the server.
+#[derive(Debug, Clone, Default)]
+pub struct Ports {
+    /// TCP addresses of RESP.
+    pub resp: Vec<SocketAddr>,
+    /// The Unix socket of RESP.
+    pub unix: Option<std::path::PathBuf>,
+    /// The address of the HTTP interface.
+    pub admin: Option<SocketAddr>,
+}
+
+/// A worker's in-tray: others put something in and wake it.
+pub(crate) struct Tray {
+    pub(crate) waker: Waker,
+    items: Mutex<VecDeque<Item>>,
+}
+
+/// What is put into a worker's in-tray.
+pub(crate) enum Item {
+    /// A connection to serve.
+    Connection(Box<Stream>),
+    /// The end of a comparison of passwords.
+    Verified(OperationId, Verdict),
+}
+
+/// A password to compare with its hash.
+pub(crate) struct Comparison {
+    pub(crate) worker: usize,
+    pub(crate) operation: OperationId,
+    pub(crate) password: Vec<u8>,
+    pub(crate) hash: String,
+}
+
+/// Commands that took long, the latest first.
+#[derive(Debug, Default)]
+pub(crate) struct SlowCommands {
+    pub(crate) next_id: u64,
+    pub(crate) entries: VecDeque<SlowCommand>,
+}
+
+/// A command that took long.
+#[derive(Debug, Clone)]
+pub(crate) struct SlowCommand {
+    pub(crate) id: u64,
+    pub(crate) at_seconds: u64,
+    pub(crate) microseconds: u64,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) address: String,
+    pub(crate) name: String,
+}
+
+/// What a [`Shared`] is made of.
+pub(crate) struct Parts {
+    pub(crate) tier: Arc<Tiered>,
+    pub(crate) config: Config,
+    pub(crate) users: Users,
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) verifier: SyncSender<Comparison>,
+    pub(crate) stop: Sender<()>,
+    pub(crate) buffered_bytes_max: usize,
+}
+
+impl Shared {
+    /// The shared state of a server about to start.
+    pub(crate) fn new(parts: Parts) -> Shared {
+        let workers = parts.wakers.len();
+        let now = now();
+        let limits = Limits {
+            databases: parts.config.databases(),
+            request_bytes_max: parts.config.request_bytes_max(),
+            output_bytes_max: parts.config.output_bytes_max(),
+            pipeline_max: parts.config.pipeline_max(),
+        };
+        Shared {
+            tier: parts.tier,
+            config: Mutex::new(parts.config),
+            users: parts.users,
+            clients: Clients::default(),
+            gate: Gate::new(workers),
+            meters: (0..workers).map(|_| Meter::new()).collect(),
+            slow: Mutex::default(),
+            paused_until_ms: AtomicU64::new(0),
+            pauses_writes_only: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            started: Instant::now(),
+            seed: random_seed(),
+            last_save_seconds: AtomicU64::new(now.0 / 1000),
+            wants_sync: AtomicBool::new(false),
+            buffered_bytes: AtomicUsize::new(0),
+            buffered_bytes_max: parts.buffered_bytes_max,
+            ports: OnceLock::new(),
+            trays: parts
+                .wakers
+                .into_iter()
+                .map(|waker| Tray { waker, items: Mutex::default() })
+                .collect(),
+            verifier: parts.verifier,
+            stop: parts.stop,
+            limits,
+        }
+    }
+
+    /// Limits that do not change while the server runs.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How many spaces clients reach.
+    pub(crate) fn spaces(&self) -> u16 {
+        self.limits.databases
+    }
+
+    /// Most bytes of replies that may wait for one client.
+    pub(crate) fn output_bytes_max(&self) -> usize {
+        self.limits.output_bytes_max
+    }
+
+    /// Wakes whom the gate says.
+    pub(crate) fn wake(&self, whom: Wake) {
+        match whom {
+            Wake::Nobody => {}
+            Wake::Worker(worker) => self.trays[worker].wake(),
+            Wake::Everyone => self.trays.iter().for_each(Tray::wake),
+        }
+    }
+
+    /// All measurements together.
+    pub(crate) fn measured(&self) -> Measured {
+        let mut total = Measured::new();
+        self.meters.iter().for_each(|meter| meter.add_to(&mut total));
+        total
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a command that took long.
+    pub(crate) fn keep_slow(&self, mut command: SlowCommand) {
+        let entries_max = lock(&self.config).slow_entries_max();
+        let mut slow = lock(&self.slow);
+        command.id = slow.next_id;
+        slow.next_id += 1;
+        slow.entries.push_front(command);
+        slow.entries.truncate(entries_max);
+    }
+}
+
+impl Tray {
+    /// Puts `item` in and wakes the worker.
+    pub(crate) fn put(&self, item: Item) {
+        lock(&self.items).push_back(item);
+        self.wake();
+    }
+
+    /// Takes the oldest item out.
+    pub(crate) fn take(&self) -> Option<Item> {
+        lock(&self.items).pop_front()
+    }
+
+    /// Wakes the worker. Failure means that it is gone, which its thread's end reports.
+    pub(crate) fn wake(&self) {
+        let _ = self.waker.wake();
+    }
+}
+
+/// The present moment.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_millis() as u64)
+}
+
+/// A number that differs from run to run and cannot be told from outside.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

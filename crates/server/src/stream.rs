@@ -1,0 +1,168 @@
+//! A client's byte stream: TCP, TLS over TCP, or a Unix socket.
+//!
+//! All calls are non-blocking; `WouldBlock` means that the event loop will say when to go on.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use mio::event::Source;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+use rustls::{ServerConfig, ServerConnection};
+
+use crate::client::Addresses;
+
+/// A client's byte stream.
+pub(crate) struct Stream {
+    transport: Transport,
+    tls: Option<Box<ServerConnection>>,
+    addresses: Addresses,
+}
+
+enum Transport {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// A TCP stream, with TLS if `tls` says how.
+    pub(crate) fn tcp(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+        stream.set_nodelay(true)?;
+        let addresses = Addresses {
+            remote: stream.peer_addr()?.to_string(),
+            local: stream.local_addr()?.to_string(),
+        };
+        let tls = match tls {
+            None => None,
+            Some(config) => {
+                let mut connection =
+                    ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                connection.set_buffer_limit(Some(256 << 10));
+                Some(Box::new(connection))
+            }
+        };
+        Ok(Stream { transport: Transport::Tcp(stream), tls, addresses })
+    }
+
+    /// A stream of the Unix socket at `path`.
+    pub(crate) fn unix(stream: UnixStream, path: &str) -> Stream {
+        let address = format!("{path}:0");
+        let addresses = Addresses { remote: address.clone(), local: address };
+        Stream { transport: Transport::Unix(stream), tls: None, addresses }
+    }
+
+    /// Where it connects from and to.
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Reads into `buffer`; 0 means that the peer will send no more.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else {
+            return self.transport.read(buffer);
+        };
+        loop {
+            match tls.reader().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            if tls.read_tls(&mut self.transport)? == 0 {
+                return Ok(0);
+            }
+            if let Err(error) = tls.process_new_packets() {
+                // The alert that says why is owed to the peer; its loss changes nothing.
+                let _ = tls.write_tls(&mut self.transport);
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+            while tls.wants_write() && tls.is_handshaking() {
+                match tls.write_tls(&mut self.transport) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    other => other?,
+                };
+            }
+        }
+    }
+
+    /// Writes from `bytes`; how many were taken.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else {
+            return self.transport.write(bytes);
+        };
+        let taken = tls.writer().write(bytes)?;
+        while tls.wants_write() {
+            match tls.write_tls(&mut self.transport) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && taken > 0 => break,
+                other => other?,
+            };
+        }
+        if taken == 0 && !bytes.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(taken)
+    }
+
+    /// Writes what TLS holds back; `WouldBlock` while there is more.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            while tls.wants_write() {
+                tls.write_tls(&mut self.transport)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a short read may leave bytes behind that the event loop does not know of.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Says goodbye, as far as the peer listens.
+    pub(crate) fn close(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut self.transport);
+        }
+    }
+
+    /// Enters the stream into an event loop under `token`.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.transport.source().register(registry, token, interest)
+    }
+
+    /// Takes the stream out of an event loop.
+    pub(crate) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.transport.source().deregister(registry)
+    }
+}
+
+impl Transport {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Transport::Tcp(stream) => stream,
+            Transport::Unix(stream) => stream,
+        }
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.read(buffer),
+            Transport::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.write(bytes),
+            Transport::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,442 @@
+//! A thread that serves clients: one event loop for sockets and flash.
+//!
+//! A turn: take what the sockets have, begin the commands in it, hand all reads they need to the
+//! device with one call, take what the device has finished, and write each client's replies with one
+//! call.
+//!
+//! Invariants:
+//! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered;
+//!    the worker parks at the gate only when there are none.
+//! 2. Nothing waits inside a turn: a command that cannot go on leaves its bytes in the input.
+
+mod carry;
+mod input;
+mod settle;
+mod turnstile;
+
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use entresol_tier::{Session, Timestamp};
+use entresol_wire::resp::Limits;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::client::{Client, lock};
+use crate::command::plan::{Change, StepsFuture};
+use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken};
+use crate::core::Core;
+use crate::listener::Listener;
+use crate::meter::Batch;
+use crate::shared::{Item, Shared, now};
+use crate::stream::Stream;
+
+/// The token of the waker.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+const RING: Token = Token(usize::MAX - 1);
+const FIRST_LISTENER: usize = usize::MAX - 64;
+/// Bytes read from a socket at once.
+const READ_BYTES: usize = 128 << 10;
+/// Rounds of a turn before the sockets are looked at again.
+const ROUNDS_MAX: usize = 4;
+/// How often idle and stalled clients are looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// A thread that serves clients.
+pub(crate) struct Worker {
+    core: Rc<Core>,
+    poll: Poll,
+    listeners: Vec<Listener>,
+    next_worker: usize,
+    connections: Vec<Option<Box<Connection>>>,
+    free_places: Vec<usize>,
+    next_generation: u32,
+    tasks: Vec<Option<Task>>,
+    free_tasks: Vec<usize>,
+    runnable: Vec<usize>,
+    dirty: Vec<usize>,
+    spare: Vec<Slot>,
+    change: Change,
+    read_buffer: Vec<u8>,
+    batch: Batch,
+    in_flight: usize,
+    gate: turnstile::Turnstile,
+    began: Instant,
+    swept: Instant,
+    slow_ns: Option<u64>,
+    pause: Pause,
+    ring: Option<RawFd>,
+    seen_kills: u64,
+}
+
+/// A command of several steps.
+struct Task {
+    future: StepsFuture,
+    token: SlotToken,
+}
+
+/// Which commands wait for the end of a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    None,
+    Writes,
+    All,
+}
+
+impl Worker {
+    /// A worker that takes new clients from `listeners`.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        number: usize,
+        session: Session,
+        poll: Poll,
+        listeners: Vec<Listener>,
+    ) -> std::io::Result<Worker> {
+        let ring = session.poll_fd();
+        if let Some(ring) = ring {
+            poll.registry().register(&mut SourceFd(&ring), RING, Interest::READABLE)?;
+        }
+        let mut worker = Worker {
+            core: Rc::new(Core::new(shared, session, number)),
+            poll,
+            listeners,
+            next_worker: 0,
+            connections: Vec::new(),
+            free_places: Vec::new(),
+            next_generation: 0,
+            tasks: Vec::new(),
+            free_tasks: Vec::new(),
+            runnable: Vec::new(),
+            dirty: Vec::new(),
+            spare: Vec::new(),
+            change: Change::default(),
+            read_buffer: vec![0; READ_BYTES],
+            batch: Batch::default(),
+            in_flight: 0,
+            gate: turnstile::Turnstile::default(),
+            began: Instant::now(),
+            swept: Instant::now(),
+            slow_ns: None,
+            pause: Pause::None,
+            ring,
+            seen_kills: 0,
+        };
+        for (place, listener) in worker.listeners.iter_mut().enumerate() {
+            let token = Token(FIRST_LISTENER + place);
+            worker.poll.registry().register(listener.source(), token, Interest::READABLE)?;
+        }
+        worker.sweep();
+        Ok(worker)
+    }
+
+    /// Serves until the server stops, then finishes what is in flight.
+    ///
+    /// # Errors
+    /// The system's event queue fails.
+    pub(crate) fn serve(mut self) -> std::io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        while !self.core.shared.is_stopping() {
+            let timeout = self.timeout();
+            self.turn(&mut events, timeout)?;
+        }
+        self.finish(&mut events)
+    }
+
+    /// One turn; waits for events no longer than `timeout`.
+    fn turn(&mut self, events: &mut Events, timeout: Duration) -> std::io::Result<()> {
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        let now = now();
+        self.core.set_now(now);
+        self.look_for_pause(now);
+        for event in events.iter() {
+            match event.token() {
+                WAKER => self.take_items(),
+                RING => {}
+                Token(token) if token >= FIRST_LISTENER => self.accept(token - FIRST_LISTENER),
+                Token(place) => self.note_event(place, event),
+            }
+        }
+        self.core.operations.resume_yielded();
+        for _ in 0..ROUNDS_MAX {
+            self.run_connections();
+            self.run_tasks();
+            self.hand_over_reads();
+            self.take_outcomes(now);
+            self.run_tasks();
+            self.step_gate();
+            if self.runnable.is_empty() {
+                break;
+            }
+        }
+        self.hand_over_reads();
+        self.write_dirty();
+        self.core.shared.meters[self.core.worker].record(&mut self.batch);
+        if self.swept.elapsed() >= SWEEP {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    /// How long a turn may wait for events.
+    fn timeout(&self) -> Duration {
+        if !self.runnable.is_empty() {
+            return Duration::ZERO;
+        }
+        if self.core.operations.has_yielded() {
+            return Duration::from_millis(u64::from(self.in_flight == 1));
+        }
+        match (self.core.session().in_flight(), self.ring) {
+            (0, _) if self.pause != Pause::None => Duration::from_millis(1),
+            (0, _) => SWEEP,
+            (_, Some(_)) => Duration::from_millis(1),
+            (_, None) => Duration::ZERO,
+        }
+    }
+
+    /// Whether commands are paused at `now`.
+    fn look_for_pause(&mut self, now: Timestamp) {
+        let shared = &self.core.shared;
+        let before = self.pause;
+        self.pause = match shared.paused_until_ms.load(Ordering::Relaxed) {
+            until if until <= now.0 => Pause::None,
+            _ if shared.pauses_writes_only.load(Ordering::Relaxed) => Pause::Writes,
+            _ => Pause::All,
+        };
+        if before != Pause::None && self.pause != before {
+            self.resume_all();
+        }
+    }
+
+    /// Goes on with every connection that was stalled.
+    fn resume_all(&mut self) {
+        for place in 0..self.connections.len() {
+            if self.connections[place].as_ref().is_some_and(|connection| connection.stalled) {
+                self.make_runnable(place);
+            }
+        }
+    }
+
+    /// Hands the reads that were gathered to the device.
+    fn hand_over_reads(&mut self) {
+        if let Err(error) = self.core.session().flush() {
+            report(&format!("reads cannot be handed to the device: {error}"));
+        }
+    }
+
+    /// Takes what others put into the tray.
+    fn take_items(&mut self) {
+        let core = Rc::clone(&self.core);
+        while let Some(item) = core.shared.trays[core.worker].take() {
+            match item {
+                Item::Connection(stream) => self.add(*stream),
+                Item::Verified(operation, verdict) => {
+                    let outcome = crate::operations::OwnedOutcome::Verified(verdict);
+                    core.operations.complete(operation, Ok(outcome));
+                }
+            }
+        }
+        let kills = core.shared.clients.kills.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.seen_kills, kills) == kills {
+            return;
+        }
+        for place in 0..self.connections.len() {
+            let Some(connection) = self.connections[place].as_mut() else {
+                continue;
+            };
+            if connection.client.facts.killed.load(Ordering::Relaxed) {
+                connection.broken = true;
+                self.make_dirty(place);
+            }
+        }
+    }
+
+    /// Takes new clients from a listener and spreads them over the workers.
+    fn accept(&mut self, listener: usize) {
+        let shared = Arc::clone(&self.core.shared);
+        loop {
+            let stream = match self.listeners.get(listener).map(Listener::accept) {
+                Some(Ok(Some(stream))) => stream,
+                Some(Ok(None)) | None => return,
+                Some(Err(error)) => {
+                    report(&format!("a client cannot be taken: {error}"));
+                    return;
+                }
+            };
+            let clients_max = lock(&shared.config).clients_max();
+            if shared.clients.count() >= clients_max {
+                refuse(stream, &shared);
+                continue;
+            }
+            let worker = self.next_worker % shared.trays.len();
+            self.next_worker += 1;
+            if worker == self.core.worker {
+                self.add(stream);
+            } else {
+                shared.trays[worker].put(Item::Connection(Box::new(stream)));
+            }
+        }
+    }
+
+    /// Serves one more client.
+    fn add(&mut self, mut stream: Stream) {
+        let place = self.free_places.pop().unwrap_or(self.connections.len());
+        if place >= PLACES_MAX || stream.register(self.poll.registry(), Token(place)).is_err() {
+            self.core.shared.clients.refused.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let shared = &self.core.shared;
+        let facts =
+            shared.clients.enter(self.core.worker, stream.addresses().clone(), now().0);
+        let client = Rc::new(Client::new(facts, shared.users.initial()));
+        let limits = self.limits(&client);
+        self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
+        let connection = Connection::new(stream, client, self.next_generation, limits);
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(Box::new(connection));
+        self.make_runnable(place);
+    }
+
+    /// What `client` may send.
+    fn limits(&self, client: &Client) -> Limits {
+        if client.user.borrow().is_none() {
+            return Limits::UNAUTHENTICATED;
+        }
+        let request_bytes_max = self.core.shared.limits().request_bytes_max;
+        Limits { request_bytes_max, ..Limits::default() }
+    }
+
+    /// Ends the connection at `place`.
+    fn remove(&mut self, place: usize) {
+        let Some(mut connection) = self.connections[place].take() else {
+            return;
+        };
+        let shared = &self.core.shared;
+        connection.stream.close();
+        // The descriptor is closed next, which takes it out of the event queue in any case.
+        let _ = connection.stream.deregister(self.poll.registry());
+        shared.clients.leave(connection.client.facts.id);
+        shared.buffered_bytes.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);
+        let token = SlotToken::new(place, connection.generation, 0);
+        let asked = connection.asked;
+        drop(connection);
+        self.free_places.push(place);
+        if asked {
+            self.leave_gate(token);
+        }
+    }
+
+    /// Notes what an event says of the connection at `place`.
+    fn note_event(&mut self, place: usize, event: &mio::event::Event) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else {
+            return;
+        };
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            connection.readable = true;
+            self.make_runnable(place);
+        }
+        if event.is_writable() {
+            self.make_dirty(place);
+        }
+    }
+
+    fn make_runnable(&mut self, place: usize) {
+        if let Some(Some(connection)) = self.connections.get_mut(place)
+            && !connection.runnable
+        {
+            connection.runnable = true;
+            self.runnable.push(place);
+        }
+    }
+
+    fn make_dirty(&mut self, place: usize) {
+        if let Some(Some(connection)) = self.connections.get_mut(place)
+            && !connection.dirty
+        {
+            connection.dirty = true;
+            self.dirty.push(place);
+        }
+    }
+
+    /// Nanoseconds since the worker began.
+    fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Looks for clients that were silent or took no bytes for too long, and at what may be set while
+    /// the server runs.
+    fn sweep(&mut self) {
+        self.swept = Instant::now();
+        let (idle, stall) = {
+            let config = lock(&self.core.shared.config);
+            let threshold = config.slow_threshold_us();
+            self.slow_ns = threshold.map(|threshold| threshold.saturating_mul(1000));
+            (config.idle_timeout().as_millis() as u64, config.stall_timeout().as_millis() as u64)
+        };
+        let now = now().0;
+        for place in 0..self.connections.len() {
+            let Some(connection) = self.connections[place].as_mut() else {
+                continue;
+            };
+            let active = connection.client.facts.active_ms.load(Ordering::Relaxed);
+            let is_idle = idle > 0 && connection.pending == 0 && now > active + idle;
+            let waits = connection.waiting_bytes() > 0;
+            let is_stalled = waits && stall > 0 && now > connection.progress_ms + stall;
+            if is_idle || is_stalled {
+                connection.broken = true;
+                self.make_dirty(place);
+            }
+        }
+    }
+
+    /// Finishes what is in flight, writes what is owed, and closes all connections.
+    fn finish(mut self, events: &mut Events) -> std::io::Result<()> {
+        for listener in &mut self.listeners {
+            // Clients that are not taken yet see the socket close with the process.
+            let _ = self.poll.registry().deregister(listener.source());
+        }
+        self.listeners.clear();
+        let timeout = lock(&self.core.shared.config).shutdown_timeout();
+        let began = Instant::now();
+        while began.elapsed() < timeout {
+            for connection in self.connections.iter_mut().flatten() {
+                connection.client.closing.set(true);
+            }
+            for place in 0..self.connections.len() {
+                self.make_dirty(place);
+            }
+            let unfinished = self.connections.iter().flatten().any(|c| !c.is_finished());
+            if !unfinished && self.in_flight == 0 {
+                break;
+            }
+            self.turn(events, Duration::from_millis(5))?;
+        }
+        for place in 0..self.connections.len() {
+            self.remove(place);
+        }
+        self.abandon_gate();
+        Ok(())
+    }
+}
+
+/// Tells a client that there are too many.
+fn refuse(mut stream: Stream, shared: &Shared) {
+    shared.clients.refused.fetch_add(1, Ordering::Relaxed);
+    // The client may be gone already; nothing is owed to it.
+    let _ = stream.write(b"-ERR max number of clients reached\r\n");
+    stream.close();
+}
+
+/// Says something to the people who run the server.
+pub(crate) fn report(text: &str) {
+    use std::io::Write;
+    // There is nobody left to tell if the standard error stream is gone.
+    let _ = writeln!(std::io::stderr(), "entresol: {text}");
+}

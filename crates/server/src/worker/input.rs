@@ -1,0 +1,356 @@
+//! From bytes of a socket to commands that may begin.
+
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
+
+use super::{Pause, READ_BYTES, Worker};
+use crate::client::Client;
+use crate::command::arguments::shown;
+use crate::command::introspection::unknown_subcommand;
+use crate::command::table::{
+    self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READONLY, Spec, WRITE,
+};
+use crate::command::transactions::queue;
+use crate::connection::{Reach, SlotToken};
+use crate::failure::Failure;
+
+/// Arguments of an unknown command are shown up to so many bytes.
+const SHOWN_BYTES_MAX: usize = 128;
+
+/// Whether a command has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its bytes are used up.
+    Taken,
+    /// It waits for something other than bytes.
+    Wait,
+}
+
+impl Worker {
+    /// Goes on with all connections that can.
+    pub(super) fn run_connections(&mut self) {
+        let mut places = std::mem::take(&mut self.runnable);
+        for place in places.drain(..) {
+            if let Some(Some(connection)) = self.connections.get_mut(place) {
+                connection.runnable = false;
+                self.advance(place);
+                self.make_dirty(place);
+            }
+        }
+        if self.runnable.is_empty() {
+            self.runnable = places;
+        }
+    }
+
+    /// Begins what the connection at `place` has, and reads more.
+    fn advance(&mut self, place: usize) {
+        let Some(connection) = self.connections[place].as_mut() else {
+            return;
+        };
+        connection.stalled = false;
+        if !connection.input.is_empty() {
+            let mut input = std::mem::take(&mut connection.input);
+            let used = self.begin_all(place, &input);
+            input.drain(..used);
+            self.keep_input(place, input);
+        }
+        let Some(connection) = self.connections[place].as_mut() else {
+            return;
+        };
+        if connection.readable && !connection.stalled && !connection.broken {
+            self.read(place);
+        }
+    }
+
+    /// Keeps the bytes of a command that is not complete or has to wait.
+    fn keep_input(&mut self, place: usize, mut input: Vec<u8>) {
+        if let Some(connection) = self.connections[place].as_mut() {
+            if input.is_empty() {
+                input = Vec::new();
+            }
+            connection.input = input;
+        }
+    }
+
+    /// Reads once from the connection at `place` and begins what came.
+    fn read(&mut self, place: usize) {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        let Some(connection) = self.connections[place].as_mut() else {
+            return;
+        };
+        match connection.stream.read(&mut buffer) {
+            Ok(0) => {
+                connection.ended = true;
+                connection.readable = false;
+            }
+            Ok(length) => {
+                let more = length == READ_BYTES || connection.stream.holds_back();
+                self.batch.input_bytes += length as u64;
+                let active = &connection.client.facts.active_ms;
+                active.store(self.core.now().0, Ordering::Relaxed);
+                if more {
+                    self.make_runnable(place);
+                } else {
+                    connection.readable = false;
+                }
+                self.begin_read(place, &buffer[..length]);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.readable = false,
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.make_runnable(place),
+            Err(_) => connection.broken = true,
+        }
+        self.read_buffer = buffer;
+    }
+
+    /// Begins the commands in `bytes`, which follow what the connection kept.
+    fn begin_read(&mut self, place: usize, bytes: &[u8]) {
+        let Some(connection) = self.connections[place].as_mut() else {
+            return;
+        };
+        if connection.input.is_empty() {
+            let used = self.begin_all(place, bytes);
+            self.keep_input(place, bytes[used..].to_vec());
+        } else {
+            let mut input = std::mem::take(&mut connection.input);
+            input.extend_from_slice(bytes);
+            let used = self.begin_all(place, &input);
+            input.drain(..used);
+            self.keep_input(place, input);
+        }
+    }
+
+    /// Begins as many commands of `input` as can; how many bytes they took.
+    fn begin_all(&mut self, place: usize, input: &[u8]) -> usize {
+        let Some(connection) = self.connections[place].as_mut() else {
+            return 0;
+        };
+        let mut decoder =
+            std::mem::replace(&mut connection.decoder, Decoder::new(Limits::default()));
+        let started_ns = self.elapsed_ns();
+        let recorded = self.batch.calls.len();
+        let mut at = 0;
+        let limits = self.core.shared.limits();
+        while let Some(connection) = self.connections[place].as_mut() {
+            if connection.client.closing.get() || connection.broken {
+                at = input.len();
+                break;
+            }
+            let full = connection.slots.len() >= limits.pipeline_max
+                || connection.waiting_bytes() > limits.output_bytes_max / 4;
+            if full {
+                connection.stalled = true;
+                break;
+            }
+            let rest = &input[at..];
+            match decoder.decode(rest) {
+                Ok(Decoded::Incomplete { .. }) => break,
+                Ok(Decoded::Empty { consumed }) => at += consumed,
+                Ok(Decoded::Command { consumed }) => {
+                    let arguments = decoder.arguments(rest);
+                    if self.begin(place, arguments, started_ns) == Step::Wait {
+                        decoder.restart();
+                        if let Some(connection) = self.connections[place].as_mut() {
+                            connection.stalled = true;
+                        }
+                        break;
+                    }
+                    at += consumed;
+                }
+                Err(error) => {
+                    self.refuse(place, &Failure::new(format!("ERR {error}")));
+                    if let Some(connection) = self.connections[place].as_mut() {
+                        connection.client.closing.set(true);
+                    }
+                }
+            }
+        }
+        let took_ns = self.elapsed_ns() - started_ns;
+        self.batch.calls[recorded..].iter_mut().for_each(|call| {
+            if call.2 == 0 {
+                call.2 = took_ns;
+            }
+        });
+        if let Some(connection) = self.connections[place].as_mut() {
+            connection.decoder = decoder;
+        }
+        at
+    }
+
+    /// Answers with an error, in its turn.
+    pub(super) fn refuse(&mut self, place: usize, failure: &Failure) {
+        self.batch.errors += 1;
+        self.answer(place, None, |reply, _, _| reply.error(failure.text()));
+    }
+
+    /// Begins one command if it may begin now.
+    fn begin(&mut self, place: usize, arguments: Arguments<'_>, started_ns: u64) -> Step {
+        let Some(connection) = self.connections[place].as_mut() else {
+            return Step::Taken;
+        };
+        if connection.is_blocked() {
+            return Step::Wait;
+        }
+        let client = Rc::clone(&connection.client);
+        let spec = match checked(&client, arguments) {
+            Ok(spec) => spec,
+            Err((spec, failure)) => {
+                if let Some(transaction) = client.transaction.borrow_mut().as_mut() {
+                    transaction.aborted = true;
+                }
+                self.batch.rejected.extend(spec.map(Spec::id));
+                self.refuse(place, &failure);
+                client.take_silence();
+                return Step::Taken;
+            }
+        };
+        client.facts.last_command.store(spec.id() as u16, Ordering::Relaxed);
+        if !spec.has(NO_QUEUE) && client.transaction.borrow().is_some() {
+            self.queue(place, &client, spec, arguments);
+            return Step::Taken;
+        }
+        let reach = reach(spec, arguments, client.space.get().0);
+        if connection.must_wait(reach) {
+            return Step::Wait;
+        }
+        if !self.may_begin(place, spec) {
+            return Step::Wait;
+        }
+        self.carry_out(place, spec, arguments, (reach, started_ns));
+        Step::Taken
+    }
+
+    /// Whether gate and pause let the connection at `place` begin a command.
+    fn may_begin(&mut self, place: usize, spec: &Spec) -> bool {
+        let Some(connection) = self.connections[place].as_mut() else {
+            return false;
+        };
+        let paused = match self.pause {
+            Pause::None => false,
+            Pause::Writes => spec.has(WRITE) || spec.name == "exec",
+            Pause::All => spec.container() != Some("client"),
+        };
+        if paused {
+            return false;
+        }
+        if spec.has(EXCLUSIVE) {
+            let token = SlotToken::new(place, connection.generation, 0);
+            let asked = std::mem::replace(&mut connection.asked, true);
+            return self.may_be_alone(token, asked);
+        }
+        if self.is_held() {
+            self.step_gate();
+        }
+        if self.is_held() {
+            self.gate.held.push(place);
+            return false;
+        }
+        true
+    }
+
+    /// Keeps a command for the transaction.
+    fn queue(
+        &mut self,
+        place: usize,
+        client: &Rc<Client>,
+        spec: &'static Spec,
+        arguments: Arguments<'_>,
+    ) {
+        let bytes_max = self.core.shared.limits().request_bytes_max;
+        let queued = match client.transaction.borrow_mut().as_mut() {
+            Some(transaction) => queue(transaction, spec, arguments, bytes_max),
+            None => Ok(()),
+        };
+        match queued {
+            Ok(()) => {
+                let count = client.transaction.borrow().as_ref().map_or(0, |t| t.commands.len());
+                client.facts.queued.store(count, Ordering::Relaxed);
+                self.answer(place, None, |reply, _, _| reply.simple("QUEUED"));
+            }
+            Err(failure) => self.refuse(place, &failure),
+        }
+        client.take_silence();
+    }
+}
+
+/// The command that `arguments` name, if the client may give it and its form is right.
+fn checked(
+    client: &Client,
+    arguments: Arguments<'_>,
+) -> Result<&'static Spec, (Option<&'static Spec>, Failure)> {
+    let mut spec = table::find(arguments.at(0)).filter(|spec| spec.container().is_none());
+    if let Some(container) = spec.filter(|spec| spec.has(CONTAINER) && arguments.len() > 1) {
+        spec = table::find_subcommand(container.name, arguments.at(1));
+        if spec.is_none() {
+            let failure = unknown_subcommand(arguments.at(0), arguments.at(1));
+            return Err((Some(container), failure));
+        }
+    }
+    let spec = spec.ok_or_else(|| (None, unknown_command(arguments)))?;
+    let refused = |failure| Err((Some(spec), failure));
+    if !spec.takes(arguments.len()) {
+        return refused(Failure::arity(spec.name));
+    }
+    if spec.has(NO_AUTH) {
+        return Ok(spec);
+    }
+    let user = client.user.borrow();
+    let Some(user) = user.as_ref() else {
+        return refused(Failure::NO_AUTH);
+    };
+    if !user.may(spec) {
+        return refused(Failure::new(format!(
+            "NOPERM this user has no permissions to run the '{}' command",
+            spec.name
+        )));
+    }
+    let is_whole_space = spec.keys.first == 0 && (spec.has(READONLY) || spec.has(WRITE));
+    let may_touch = |place| user.may_touch(arguments.at(place));
+    if user.is_restricted()
+        && (!spec.key_places(arguments.len()).all(may_touch) || is_whole_space)
+    {
+        return refused(Failure::fixed(
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+        ));
+    }
+    Ok(spec)
+}
+
+fn unknown_command(arguments: Arguments<'_>) -> Failure {
+    let cut = |argument: &[u8]| shown(&argument[..argument.len().min(SHOWN_BYTES_MAX)]);
+    let mut rest = String::new();
+    for argument in arguments.from(1) {
+        if rest.len() >= SHOWN_BYTES_MAX {
+            break;
+        }
+        let left = SHOWN_BYTES_MAX - rest.len();
+        rest.push_str(&format!("'{}' ", shown(&argument[..argument.len().min(left)])));
+    }
+    let name = cut(arguments.at(0));
+    Failure::new(format!("ERR unknown command '{name}', with args beginning with: {rest}"))
+}
+
+/// What a command depends on.
+fn reach(spec: &Spec, arguments: Arguments<'_>, space: u16) -> Reach {
+    if spec.has(EXCLUSIVE) || spec.has(table::BARRIER) {
+        return Reach::Everything;
+    }
+    let first = spec.keys.first as usize;
+    if first == 0 {
+        return Reach::Nothing;
+    }
+    let only = spec.keys.last == spec.keys.first || arguments.len() == first + 1;
+    if !only {
+        return Reach::Everything;
+    }
+    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(arguments.at(first), u64::from(space));
+    if spec.has(WRITE) { Reach::Writes(hash) } else { Reach::Reads(hash) }
+}
+
+/// The limits that a client is held to once it has authenticated.
+pub(super) fn limits_of(shared: &Arc<crate::shared::Shared>) -> Limits {
+    Limits { request_bytes_max: shared.limits().request_bytes_max, ..Limits::default() }
+}

@@ -1,0 +1,299 @@
+//! Outcomes that come later: into their slots, from there to the output, from there to the sockets.
+
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use entresol_tier::{Error, Outcome, Timestamp};
+use entresol_wire::resp::Reply;
+
+use super::carry::{Answered, write_read_answer, write_write_answer};
+use super::input::limits_of;
+use super::{Worker, report};
+use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
+use crate::core::TASK_TOKEN;
+use crate::failure::Failure;
+use crate::operations::{OwnedOutcome, TaskId};
+use crate::shared::SlowCommand;
+
+/// Arguments of a slow command that are kept, and bytes of each.
+const SLOW_ARGUMENTS_MAX: usize = 32;
+const SLOW_BYTES_MAX: usize = 128;
+
+impl Worker {
+    /// Takes what the device has finished, and what came for others than those who asked.
+    pub(super) fn take_outcomes(&mut self, now: Timestamp) {
+        let core = Rc::clone(&self.core);
+        while let Some((token, outcome)) = core.next_late() {
+            self.settle_owned(SlotToken(token), outcome);
+        }
+        let mut session = core.session();
+        let in_flight = session.in_flight();
+        if in_flight == 0 {
+            return;
+        }
+        let wait_for = usize::from(self.ring.is_none() && self.runnable.is_empty());
+        let polled = session.poll(wait_for, now, &mut |token, outcome| {
+            if token & TASK_TOKEN != 0 {
+                core.arrive(token, outcome);
+            } else {
+                self.settle_operation(SlotToken(token), outcome);
+            }
+        });
+        if let Err(error) = polled {
+            report(&format!("outcomes cannot be taken from the device: {error}"));
+        }
+    }
+
+    fn settle_operation(&mut self, token: SlotToken, outcome: Result<Outcome<'_>, Error>) {
+        let now = self.core.now();
+        self.settle(token, |slot, out| match slot.action {
+            Action::Read(answer) => write_read_answer(answer, outcome, &slot.request(now), out),
+            Action::Write(answer) => {
+                write_write_answer(answer, outcome, &mut Reply::new(out, slot.protocol))
+            }
+            Action::Task => Answered::Well,
+        });
+    }
+
+    fn settle_owned(&mut self, token: SlotToken, outcome: Result<OwnedOutcome, Error>) {
+        let version = entresol_tier::Version(0);
+        match &outcome {
+            Ok(OwnedOutcome::Found(entry)) => {
+                self.settle_operation(token, Ok(Outcome::Found(entry.view(&[]))));
+            }
+            Ok(OwnedOutcome::Stored) => self.settle_operation(token, Ok(Outcome::Stored { version })),
+            Ok(OwnedOutcome::Removed) => {
+                self.settle_operation(token, Ok(Outcome::Removed { version }));
+            }
+            Ok(OwnedOutcome::Touched) => {
+                self.settle_operation(token, Ok(Outcome::Touched { version }));
+            }
+            Ok(OwnedOutcome::Refused) => {
+                self.settle_operation(token, Ok(Outcome::Refused { current: None }));
+            }
+            Ok(_) => self.settle_operation(token, Ok(Outcome::Missing)),
+            Err(_) => {
+                if let Err(error) = outcome {
+                    self.settle_operation(token, Err(error));
+                }
+            }
+        }
+    }
+
+    /// Answers the command in the slot that `token` names with what `write` appends.
+    fn settle(
+        &mut self,
+        token: SlotToken,
+        write: impl FnOnce(&Slot, &mut Vec<u8>) -> Answered,
+    ) {
+        self.in_flight -= 1;
+        self.settle_in_connection(token, write);
+        if self.gate.granted.is_some_and(|granted| granted.slot == Some(token)) {
+            self.end_alone();
+        }
+    }
+
+    fn settle_in_connection(
+        &mut self,
+        token: SlotToken,
+        write: impl FnOnce(&Slot, &mut Vec<u8>) -> Answered,
+    ) {
+        let elapsed_ns = self.elapsed_ns();
+        let Some(Some(connection)) = self.connections.get_mut(token.place()) else {
+            return;
+        };
+        if connection.generation != token.generation() {
+            return;
+        }
+        let Some(place) = connection.place_of(token.sequence()) else {
+            return;
+        };
+        let Connection { slots, output, client, .. } = connection.as_mut();
+        let Some(slot) = slots.get_mut(place) else {
+            return;
+        };
+        let mut reply = std::mem::take(&mut slot.reply);
+        let out = if place == 0 { output } else { &mut reply };
+        let mark = out.len();
+        let answered = write(slot, out);
+        if slot.is_silent {
+            out.truncate(mark);
+        }
+        slot.reply = reply;
+        slot.is_ready = true;
+        let took_ns = elapsed_ns.saturating_sub(slot.started_ns).max(1);
+        self.batch.calls.push((slot.command, 1, took_ns));
+        if answered == Answered::WithError {
+            self.batch.failed.push(slot.command);
+            self.batch.errors += 1;
+        }
+        if self.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) {
+            let slow = slow_command(slot, client, took_ns, self.core.now());
+            self.core.shared.keep_slow(slow);
+        }
+        connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
+        connection.pending -= 1;
+        connection.pop_ready(&mut self.spare);
+        if connection.waiting_bytes() > self.core.shared.output_bytes_max() {
+            connection.broken = true;
+        }
+        let resumes = connection.stalled;
+        self.make_dirty(token.place());
+        if resumes {
+            self.make_runnable(token.place());
+        }
+    }
+
+    /// Takes the next steps of all tasks that can.
+    pub(super) fn run_tasks(&mut self) {
+        while let Some(id) = self.core.operations.next_ready() {
+            self.run_task(id);
+        }
+    }
+
+    /// Takes the next steps of one task.
+    pub(super) fn run_task(&mut self, id: TaskId) {
+        let Some(mut task) = self.tasks.get_mut(id).and_then(Option::take) else {
+            return;
+        };
+        self.core.operations.set_current(id);
+        let mut context = Context::from_waker(Waker::noop());
+        match task.future.as_mut().poll(&mut context) {
+            Poll::Pending => self.tasks[id] = Some(task),
+            Poll::Ready(result) => {
+                self.free_tasks.push(id);
+                self.finish_task(task.token, result);
+            }
+        }
+    }
+
+    fn finish_task(&mut self, token: SlotToken, result: Result<Vec<u8>, Failure>) {
+        self.settle(token, |slot, out| match result {
+            Ok(reply) => {
+                out.extend_from_slice(&reply);
+                Answered::Well
+            }
+            Err(failure) => {
+                Reply::new(out, slot.protocol).error(failure.text());
+                Answered::WithError
+            }
+        });
+        if let Some(Some(connection)) = self.connections.get_mut(token.place())
+            && connection.client.user.borrow().is_some()
+        {
+            connection.decoder.set_limits(limits_of(&self.core.shared));
+        }
+    }
+
+    /// Writes what is ready, one call for each client, and closes connections that are done.
+    pub(super) fn write_dirty(&mut self) {
+        let mut places = std::mem::take(&mut self.dirty);
+        for place in places.drain(..) {
+            let Some(Some(connection)) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.dirty = false;
+            let before = connection.waiting_bytes();
+            let written = write(connection, self.core.now());
+            self.batch.output_bytes += written as u64;
+            self.account(place);
+            let Some(Some(connection)) = self.connections.get_mut(place) else {
+                continue;
+            };
+            if connection.is_finished() {
+                self.remove(place);
+            } else if connection.stalled && written > 0 && before > 0 {
+                self.make_runnable(place);
+            }
+        }
+        if self.dirty.is_empty() {
+            self.dirty = places;
+        }
+    }
+
+    /// Accounts for the buffers of a connection; one with large ones is closed when all together are
+    /// over the limit.
+    fn account(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else {
+            return;
+        };
+        let bytes =
+            connection.input.capacity() + connection.output.capacity() + connection.held_bytes;
+        let bytes = if bytes <= KEPT_BYTES_MAX { 0 } else { bytes };
+        if bytes == connection.accounted_bytes {
+            return;
+        }
+        let total = &self.core.shared.buffered_bytes;
+        total.fetch_add(bytes, Ordering::Relaxed);
+        total.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);
+        let grew = bytes > connection.accounted_bytes;
+        connection.accounted_bytes = bytes;
+        connection.client.facts.buffered_bytes.store(bytes, Ordering::Relaxed);
+        if grew && total.load(Ordering::Relaxed) > self.core.shared.buffered_bytes_max {
+            report(&format!(
+                "client {} is closed: buffers of clients take more than {} bytes; raise `memory`",
+                connection.client.facts.address, self.core.shared.buffered_bytes_max
+            ));
+            connection.broken = true;
+        }
+    }
+}
+
+/// Writes as much of the output as the peer takes; how many bytes.
+fn write(connection: &mut Connection, now: Timestamp) -> usize {
+    let before = connection.written;
+    while connection.written < connection.output.len() && !connection.broken {
+        match connection.stream.write(&connection.output[connection.written..]) {
+            Ok(0) => connection.broken = true,
+            Ok(length) => connection.written += length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => connection.broken = true,
+        }
+    }
+    match connection.stream.flush() {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => connection.broken = true,
+        _ => {}
+    }
+    let written = connection.written - before;
+    if connection.written == connection.output.len() {
+        connection.output.clear();
+        connection.output.shrink_to(KEPT_BYTES_MAX);
+        connection.written = 0;
+    }
+    if written > 0 || connection.output.is_empty() {
+        connection.progress_ms = now.0;
+    }
+    written
+}
+
+/// What is kept of a command that took long.
+fn slow_command(
+    slot: &Slot,
+    client: &crate::client::Client,
+    took_ns: u64,
+    now: Timestamp,
+) -> SlowCommand {
+    let name = crate::command::table::SPECS[slot.command].name;
+    let mut arguments: Vec<Vec<u8>> = slot
+        .arguments
+        .view()
+        .from(0)
+        .take(SLOW_ARGUMENTS_MAX)
+        .map(|argument| argument[..argument.len().min(SLOW_BYTES_MAX)].to_vec())
+        .collect();
+    let secret = matches!(name, "auth" | "hello");
+    if arguments.is_empty() || secret {
+        arguments = vec![name.as_bytes().to_vec()];
+    }
+    SlowCommand {
+        id: 0,
+        at_seconds: now.0 / 1000,
+        microseconds: took_ns / 1000,
+        arguments,
+        address: client.facts.address.clone(),
+        name: crate::client::lock(&client.facts.name).clone(),
+    }
+}

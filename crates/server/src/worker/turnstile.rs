@@ -1,0 +1,106 @@
+//! A worker's side of the gate: who waits to be alone, and when to stand still.
+
+use std::collections::VecDeque;
+
+use super::Worker;
+use crate::connection::SlotToken;
+
+/// How a worker stands to the gate.
+#[derive(Default)]
+pub(super) struct Turnstile {
+    /// Whether the worker begins no shared command.
+    pub(super) parked: bool,
+    /// Connections whose next command must be alone; tokens with slot number 0.
+    pub(super) waiting: VecDeque<SlotToken>,
+    /// The one whose turn it is.
+    pub(super) granted: Option<Granted>,
+    /// Places of connections to go on with once the gate is open.
+    pub(super) held: Vec<usize>,
+}
+
+/// The command that is alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Granted {
+    /// Its connection, with slot number 0.
+    pub(super) connection: SlotToken,
+    /// Its slot, once it has begun and is not answered at once.
+    pub(super) slot: Option<SlotToken>,
+}
+
+impl Worker {
+    /// Whether shared commands must wait at the gate.
+    pub(super) fn is_held(&self) -> bool {
+        self.gate.parked || self.core.shared.gate.is_closed()
+    }
+
+    /// Whether it is the turn of the connection that `token` names to be alone; asks for it if not.
+    pub(super) fn may_be_alone(&mut self, token: SlotToken, asked: bool) -> bool {
+        if !asked {
+            self.gate.waiting.push_back(token);
+            let wake = self.core.shared.gate.request(self.core.worker);
+            self.core.shared.wake(wake);
+            self.step_gate();
+        }
+        self.gate.granted.is_some_and(|granted| granted.connection == token)
+    }
+
+    /// Parks, takes a turn, or goes on, as the gate allows.
+    pub(super) fn step_gate(&mut self) {
+        let core = &self.core;
+        let gate = &core.shared.gate;
+        if gate.is_closed() {
+            if self.in_flight > 0 && !self.gate.parked {
+                return;
+            }
+            if !self.gate.parked {
+                self.gate.parked = true;
+                core.shared.wake(gate.park(core.worker));
+            }
+            let wants = self.gate.granted.is_none() && !self.gate.waiting.is_empty();
+            if wants && gate.try_own(core.worker) {
+                let Some(connection) = self.gate.waiting.pop_front() else {
+                    return;
+                };
+                self.gate.granted = Some(Granted { connection, slot: None });
+                self.make_runnable(connection.place());
+            }
+        } else if self.gate.parked && gate.unpark(core.worker) {
+            self.gate.parked = false;
+            let mut held = std::mem::take(&mut self.gate.held);
+            held.drain(..).for_each(|place| self.make_runnable(place));
+            self.gate.held = held;
+        }
+    }
+
+    /// The command that was alone is answered.
+    pub(super) fn end_alone(&mut self) {
+        self.gate.granted = None;
+        let wake = self.core.shared.gate.release();
+        self.core.shared.wake(wake);
+        self.step_gate();
+    }
+
+    /// Takes back what the connection that `token` names asked for.
+    pub(super) fn leave_gate(&mut self, token: SlotToken) {
+        let granted = self.gate.granted.filter(|granted| granted.connection == token);
+        match granted {
+            Some(Granted { slot: None, .. }) => self.end_alone(),
+            Some(_) => {}
+            None => {
+                self.gate.waiting.retain(|other| *other != token);
+                let wake = self.core.shared.gate.withdraw(self.core.worker);
+                self.core.shared.wake(wake);
+            }
+        }
+    }
+
+    /// Stands still for good, so that no other worker waits for this one.
+    pub(super) fn abandon_gate(&mut self) {
+        if self.gate.granted.take().is_some() {
+            let wake = self.core.shared.gate.release();
+            self.core.shared.wake(wake);
+        }
+        let wake = self.core.shared.gate.park(self.core.worker);
+        self.core.shared.wake(wake);
+    }
+}

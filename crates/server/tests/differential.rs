@@ -1,0 +1,355 @@
+//! The judge: the same random commands to redis-server and to us, and the same bytes back.
+//!
+//! Needs redis-server 7.0 on the path; where there is none the test says so and passes.
+
+mod support;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::{Client, Random, TempDir, TestServer, store};
+
+/// Seeds of the command streams.
+const SEEDS: std::ops::Range<u64> = 0..60;
+/// Commands of one stream.
+const COMMANDS: usize = 500;
+
+/// A redis-server of our own. Dropping it ends it.
+struct Redis {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Redis {
+    fn start() -> Option<Redis> {
+        let directory = TempDir::new();
+        let socket = directory.path("redis");
+        let child = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .arg(&socket)
+            .arg("--dir")
+            .arg(directory.path(""))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let redis = Redis { child, directory };
+        let began = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(20), "redis-server does not start");
+            std::thread::yield_now();
+        }
+        Some(redis)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How two replies are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Compare {
+    Bytes,
+    Sorted,
+    Near,
+}
+
+type Words = Vec<Vec<u8>>;
+
+fn words(parts: &[&str]) -> Words {
+    parts.iter().map(|part| part.as_bytes().to_vec()).collect()
+}
+
+/// Random commands over few keys, so that they meet.
+struct Stream {
+    random: Random,
+}
+
+impl Stream {
+    fn key(&mut self) -> String {
+        format!("key:{}", self.random.below(8))
+    }
+
+    fn word(&mut self, all: &[&'static str]) -> &'static str {
+        self.random.pick(all)
+    }
+
+    fn field(&mut self) -> String {
+        format!("f{}", self.random.below(6))
+    }
+
+    fn value(&mut self) -> String {
+        match self.random.below(8) {
+            0 => self.random.below(1000).to_string(),
+            1 => (self.random.next() as i64).to_string(),
+            2 => format!("{}.{}", self.random.below(100), self.random.below(1000)),
+            3 => String::new(),
+            4 => "x".repeat(self.random.below(60)),
+            5 => "y".repeat(self.random.below(3000)),
+            6 => format!("-{}", self.random.below(50)),
+            _ => "value".to_owned(),
+        }
+    }
+
+    fn number(&mut self) -> String {
+        match self.random.below(8) {
+            0 => i64::MAX.to_string(),
+            1 => i64::MIN.to_string(),
+            2 => "abc".to_owned(),
+            3 => "1.5".to_owned(),
+            4 => format!("-{}", self.random.below(20)),
+            _ => self.random.below(20).to_string(),
+        }
+    }
+
+    fn seconds(&mut self) -> String {
+        self.word(&["100000", "200000", "0", "-5", "x", "9223372036854775807"]).to_string()
+    }
+
+    fn next(&mut self) -> (Words, Compare) {
+        let command = match self.random.below(10) {
+            0..=3 => self.string_command(),
+            4..=6 => self.hash_command(),
+            7 => self.expiry_command(),
+            8 => self.key_command(),
+            _ => return self.other_command(),
+        };
+        let compare = match command[0].as_slice() {
+            b"PTTL" | b"TTL" | b"EXPIRETIME" | b"PEXPIRETIME" => Compare::Near,
+            b"HGETALL" | b"HKEYS" | b"HVALS" | b"HSCAN" | b"HRANDFIELD" => Compare::Sorted,
+            _ => Compare::Bytes,
+        };
+        (command, compare)
+    }
+
+    fn string_command(&mut self) -> Words {
+        let (key, other, value, number) = (self.key(), self.key(), self.value(), self.number());
+        let index = self.word(&["0", "-1", "3", "-4", "100", "x"]).to_string();
+        let small = self.random.below(40).to_string();
+        match self.random.below(25) {
+            0..=2 => words(&["GET", &key]),
+            3..=5 => words(&["SET", &key, &value]),
+            6 | 7 => self.set_with_options(&key, &value),
+            8 => words(&["SETNX", &key, &value]),
+            9 => words(&["SETEX", &key, &self.seconds(), &value]),
+            10 => words(&["PSETEX", &key, "90000000", &value]),
+            11 => words(&["GETSET", &key, &value]),
+            12 => words(&["GETDEL", &key]),
+            13 => self.getex(&key),
+            14 => words(&["MGET", &key, &other, &key]),
+            15 => words(&["MSET", &key, &value, &other, "second"]),
+            16 => words(&["MSETNX", &key, &value, &other, "second"]),
+            17 => words(&["APPEND", &key, &value]),
+            18 => words(&["STRLEN", &key]),
+            19 => words(&["GETRANGE", &key, &index, &number]),
+            20 => words(&["SETRANGE", &key, &small, &value]),
+            21 => words(&[self.word(&["INCR", "DECR"]), &key]),
+            22 => words(&[self.word(&["INCRBY", "DECRBY"]), &key, &number]),
+            23 => words(&["INCRBYFLOAT", &key, self.word(&["1", "0.1", "-2.5", "x", "3e2"])]),
+            _ => words(&["SUBSTR", &key, &index, "5"]),
+        }
+    }
+
+    fn set_with_options(&mut self, key: &str, value: &str) -> Words {
+        let mut command = words(&["SET", key, value]);
+        for _ in 0..1 + self.random.below(3) {
+            let option: &[&str] = match self.random.below(8) {
+                0 => &["NX"],
+                1 => &["XX"],
+                2 => &["GET"],
+                3 => &["KEEPTTL"],
+                4 => &["EX", "100000"],
+                5 => &["px", "90000000"],
+                6 => &["EXAT", "4000000000"],
+                _ => &["EX", "-1"],
+            };
+            command.extend(words(option));
+        }
+        command
+    }
+
+    fn getex(&mut self, key: &str) -> Words {
+        let mut command = words(&["GETEX", key]);
+        let option: &[&str] = match self.random.below(6) {
+            0 => &[],
+            1 => &["PERSIST"],
+            2 => &["EX", "100000"],
+            3 => &["PXAT", "4000000000000"],
+            4 => &["EX", "0"],
+            _ => &["KEEPTTL"],
+        };
+        command.extend(words(option));
+        command
+    }
+
+    fn hash_command(&mut self) -> Words {
+        let (key, field, value, number) = (self.key(), self.field(), self.value(), self.number());
+        let other = self.field();
+        match self.random.below(20) {
+            0..=3 => words(&["HSET", &key, &field, &value, &other, "2"]),
+            4 => words(&["HSETNX", &key, &field, &value]),
+            5 => words(&["HMSET", &key, &field, &value]),
+            6..=8 => words(&["HGET", &key, &field]),
+            9 => words(&["HMGET", &key, &field, &other, "nothing"]),
+            10 => words(&["HGETALL", &key]),
+            11 => words(&["HDEL", &key, &field, &other]),
+            12 => words(&["HLEN", &key]),
+            13 => words(&["HEXISTS", &key, &field]),
+            14 => words(&[self.word(&["HKEYS", "HVALS"]), &key]),
+            15 => words(&["HINCRBY", &key, &field, &number]),
+            16 => words(&["HINCRBYFLOAT", &key, &field, self.word(&["1.25", "x", "-3"])]),
+            17 => words(&["HSTRLEN", &key, &field]),
+            18 => words(&["HSCAN", &key, "0", "COUNT", "1000"]),
+            _ => words(&["HRANDFIELD", &key, "100", "WITHVALUES"]),
+        }
+    }
+
+    fn expiry_command(&mut self) -> Words {
+        let (key, seconds) = (self.key(), self.seconds());
+        match self.random.below(10) {
+            0 | 1 => words(&["EXPIRE", &key, &seconds]),
+            2 => words(&["PEXPIRE", &key, "90000000"]),
+            3 => words(&["EXPIREAT", &key, "4000000000"]),
+            4 => words(&["PEXPIREAT", &key, "4000000000000", "LT"]),
+            5 => {
+                let option = self.word(&["NX", "XX", "GT", "LT", "YY"]).to_string();
+                words(&["EXPIRE", &key, &seconds, &option])
+            }
+            6 => words(&["TTL", &key]),
+            7 => words(&["PTTL", &key]),
+            8 => words(&[self.word(&["EXPIRETIME", "PEXPIRETIME"]), &key]),
+            _ => words(&["PERSIST", &key]),
+        }
+    }
+
+    fn key_command(&mut self) -> Words {
+        let (key, other) = (self.key(), self.key());
+        match self.random.below(12) {
+            0 => words(&["DEL", &key]),
+            1 => words(&["UNLINK", &key, &other]),
+            2 => words(&["EXISTS", &key, &other, &key]),
+            3 => words(&["TYPE", &key]),
+            4 => words(&["RENAME", &key, &other]),
+            5 => words(&["RENAMENX", &key, &other]),
+            6 => words(&["COPY", &key, &other, self.word(&["REPLACE", "DB"])]),
+            7 => words(&["COPY", &key, &other]),
+            8 => words(&["MOVE", &key, self.word(&["1", "0", "99", "x"])]),
+            9 => words(&["TOUCH", &key, &other]),
+            10 => words(&["OBJECT", "REFCOUNT", "absent"]),
+            _ => words(&["EXISTS", &key]),
+        }
+    }
+
+    fn other_command(&mut self) -> (Words, Compare) {
+        let (key, value) = (self.key(), self.value());
+        let command = match self.random.below(20) {
+            0 => words(&["PING"]),
+            1 => words(&["PING", &value]),
+            2 => words(&["ECHO", &value]),
+            3 => words(&["SELECT", self.word(&["0", "1", "0", "99", "x"])]),
+            4 => words(&["DBSIZE"]),
+            5 => words(&["MULTI"]),
+            6 | 7 => words(&["EXEC"]),
+            8 => words(&["DISCARD"]),
+            9 => words(&["WATCH", &key]),
+            10 => words(&["UNWATCH"]),
+            11 => words(&["NOSUCH", &key, &value]),
+            12 => words(&["GET"]),
+            13 => words(&["SET", &key]),
+            14 => return (words(&["KEYS", "key:*"]), Compare::Sorted),
+            15 => return (words(&["SCAN", "0", "COUNT", "1000"]), Compare::Sorted),
+            16 => words(&["CLIENT", "NOSUCH"]),
+            17 => words(&["MSET", &key]),
+            18 => words(&["CLIENT", "SETNAME", self.word(&["a", "b c"])]),
+            _ => words(&["CLIENT", "GETNAME"]),
+        };
+        (command, Compare::Bytes)
+    }
+}
+
+/// Whether two replies are the same as far as `compare` looks.
+fn same(compare: Compare, ours: &[u8], theirs: &[u8]) -> bool {
+    match compare {
+        Compare::Bytes => ours == theirs,
+        Compare::Sorted => {
+            let sorted = |reply: &[u8]| {
+                let mut lines: Vec<Vec<u8>> =
+                    reply.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+                lines.sort();
+                lines
+            };
+            sorted(ours) == sorted(theirs)
+        }
+        Compare::Near => {
+            let number = |reply: &[u8]| -> Option<i64> {
+                let text = std::str::from_utf8(reply).ok()?;
+                text.trim_end().strip_prefix(':')?.parse().ok()
+            };
+            match (number(ours), number(theirs)) {
+                (Some(a), Some(b)) if a > 0 && b > 0 => (a - b).abs() <= 5000,
+                _ => ours == theirs,
+            }
+        }
+    }
+}
+
+#[test]
+fn random_commands_get_the_replies_of_redis() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    for cache in [None, Some(0)] {
+        let server = TestServer::start_on(store(cache), &[]);
+        for seed in SEEDS {
+            let mut theirs = Client::unix(&redis.directory.path("redis"));
+            let mut ours = server.client();
+            compare_streams(seed, &mut ours, &mut theirs);
+        }
+    }
+}
+
+fn compare_streams<S: std::io::Read + std::io::Write>(
+    seed: u64,
+    ours: &mut Client<S>,
+    theirs: &mut Client<S>,
+) {
+    let mut stream = Stream { random: Random(seed) };
+    assert_eq!(ours.call("FLUSHALL"), theirs.call("FLUSHALL"));
+    if seed % 2 == 1 {
+        ours.call("HELLO 3");
+        theirs.call("HELLO 3");
+    }
+    let mut history: Vec<String> = Vec::new();
+    let mut sent = 0;
+    while sent < COMMANDS {
+        let batch: Vec<(Words, Compare)> =
+            (0..1 + stream.random.below(20)).map(|_| stream.next()).collect();
+        sent += batch.len();
+        for (command, _) in &batch {
+            ours.send(command);
+            theirs.send(command);
+        }
+        for (command, compare) in batch {
+            let shown: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+            history.push(shown.join(" "));
+            let (our_reply, their_reply) = (ours.reply(), theirs.reply());
+            // A transaction's replies are compared by their lines, for some are in no order.
+            let compare = if command[0] == b"EXEC" { Compare::Sorted } else { compare };
+            let their_text = String::from_utf8_lossy(&their_reply);
+            let timed = command[0] == b"EXEC" && history.iter().any(|c| c.contains("TTL"));
+            let equal = same(compare, &our_reply, &their_reply)
+                || (timed && our_reply.len() == their_reply.len());
+            assert!(
+                equal,
+                "seed {seed}\n{}\nours:   {:?}\ntheirs: {their_text:?}",
+                history.iter().rev().take(40).rev().cloned().collect::<Vec<_>>().join("\n"),
+                String::from_utf8_lossy(&our_reply),
+            );
+        }
+    }
+}
