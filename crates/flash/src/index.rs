@@ -1,6 +1,6 @@
 //! The index of one shard: from the 64-bit hash of a key to where its record is, in 8 bytes a slot.
 //!
-//! One table of buckets of eight slots, a cache line each, kept 80 to 87 % full. The keys are not
+//! One table of buckets of eight slots, a cache line each, kept 80 to 89 % full. The keys are not
 //! here, so a lookup answers with candidates and the caller reads the record to know.
 //!
 //! Invariants:
@@ -55,6 +55,8 @@ pub struct Index {
     previous: Mapping,
     frontier: u64,
     frontier_bucket: usize,
+    /// How much higher than the frontier's bucket its bucket in the new part is.
+    frontier_shift: usize,
     buckets_max: u64,
     /// Entries at which the next round of growth starts.
     grow_at: u64,
@@ -105,6 +107,7 @@ impl Index {
             previous: Mapping::new(buckets),
             frontier: 0,
             frontier_bucket: 0,
+            frontier_shift: 0,
             buckets_max,
             grow_at: 0,
             inserts_since_step: 0,
@@ -508,7 +511,7 @@ impl Candidates {
 }
 
 /// Share of slots in use at which a table grows, percent.
-const LOAD_PERCENT: u64 = 86;
+const LOAD_PERCENT: u64 = 88;
 
 /// Entries at which a table of `buckets` grows.
 fn load(buckets: u64) -> u64 {
