@@ -116,8 +116,7 @@ impl Index {
 
     fn begin_growth(&mut self) {
         let buckets = self.current.buckets() as u64;
-        let grown =
-            (buckets + (buckets / GROWTH_SHARE).max(PADDING as u64)).min(self.buckets_max);
+        let grown = (buckets + (buckets / GROWTH_SHARE).max(PADDING as u64)).min(self.buckets_max);
         // A smaller round would have to be done in one large step.
         if grown - buckets < buckets / 32 || grown == buckets {
             self.grow_at = u64::MAX;
