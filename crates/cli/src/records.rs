@@ -238,7 +238,7 @@ fn to_json(item: &Item) -> Value {
 }
 
 /// Text, or hexadecimal digits where bytes are no text; the other one is empty.
-fn text_or_hex(bytes: &[u8]) -> (String, String) {
+pub(crate) fn text_or_hex(bytes: &[u8]) -> (String, String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), String::new()),
         Err(_) => {

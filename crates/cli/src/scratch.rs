@@ -1,5 +1,6 @@
 //! Directories that vanish with the command that made them.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +12,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct Scratch {
     path: PathBuf,
     whole: Whole,
+    files: RefCell<Vec<PathBuf>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +30,15 @@ impl Scratch {
         std::fs::create_dir_all(&path)
             .map_err(|e| Failure::doing(format!("cannot make directory {}", path.display()), e))?;
         register_directory(&path);
-        Ok(Scratch { path, whole: Whole::Ours })
+        Ok(Scratch { path, whole: Whole::Ours, files: RefCell::default() })
     }
 
-    /// The caller's directory `path`, made where it is absent and left in place.
+    /// The caller's directory `path`, made where it is absent and left in place; only files named
+    /// by [`Scratch::fresh`] are removed from it.
     pub(crate) fn at(path: &Path) -> Outcome<Scratch> {
         std::fs::create_dir_all(path)
             .map_err(|e| Failure::doing(format!("cannot make directory {}", path.display()), e))?;
-        Ok(Scratch { path: path.to_owned(), whole: Whole::Callers })
+        Ok(Scratch { path: path.to_owned(), whole: Whole::Callers, files: RefCell::default() })
     }
 
     /// The directory.
@@ -43,17 +46,23 @@ impl Scratch {
         &self.path
     }
 
-    /// The path of `name` within; a file of that name that an earlier command left is removed.
+    /// The path of `name` within, for a file that is removed on drop; one of that name that an
+    /// earlier command left is removed now.
     pub(crate) fn fresh(&self, name: &str) -> PathBuf {
         let path = self.path.join(name);
         // Absence is what is wanted; any other trouble shows when the file is made.
         drop(std::fs::remove_file(&path));
+        self.files.borrow_mut().push(path.clone());
         path
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        for file in self.files.get_mut() {
+            // A file that was never made needs no removing.
+            drop(std::fs::remove_file(file));
+        }
         if self.whole == Whole::Ours {
             // Nothing can be done here about a directory that will not go away.
             drop(std::fs::remove_dir_all(&self.path));

@@ -2,9 +2,11 @@
 //!
 //! A service does not outlive its owner: dropping it kills the child.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -20,6 +22,7 @@ pub(crate) struct Service {
     child: Child,
     address: Address,
     ready: Duration,
+    said: Said,
 }
 
 impl Service {
@@ -35,12 +38,14 @@ impl Service {
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| Failure::doing("cannot start the server", e))?;
         register_child(child.id());
         let output = child.stdout.take();
+        let said = Said::listen(child.stderr.take());
         let mut service =
-            Service { child, address: Address::Tcp(String::new()), ready: Duration::ZERO };
+            Service { child, address: Address::Tcp(String::new()), ready: Duration::ZERO, said };
         let mut line = String::new();
         if let Some(output) = output {
             BufReader::new(output)
@@ -48,9 +53,13 @@ impl Service {
                 .map_err(|e| Failure::doing("cannot read the server's first line", e))?;
         }
         let Some(port) = port_of(&line) else {
+            // Once it has ended, all it said is there.
+            drop(service.child.wait());
             return Err(Failure::CannotRun(format!(
-                "the server did not start: expected its first line to name a port, found '{}'",
-                line.trim()
+                "the server did not start: expected its first line to name a port, found '{}'; \
+                 it said: {}",
+                line.trim(),
+                service.said.end()
             )));
         };
         service.address = Address::Tcp(format!("127.0.0.1:{port}"));
@@ -98,7 +107,10 @@ impl Service {
             self.child.wait().map_err(|e| Failure::doing("cannot wait for the server", e))?;
         match status.success() {
             true => Ok(began.elapsed()),
-            false => Err(Failure::Failed(format!("the server stopped with {status}"))),
+            false => Err(Failure::Failed(format!(
+                "the server stopped with {status}; it said: {}",
+                self.said.end()
+            ))),
         }
     }
 }
@@ -109,6 +121,34 @@ impl Drop for Service {
         drop(self.child.kill());
         drop(self.child.wait());
         forget_child(self.child.id());
+    }
+}
+
+/// The last lines that a child wrote to its standard error, kept for when something goes wrong.
+#[derive(Debug)]
+struct Said(Option<JoinHandle<VecDeque<String>>>);
+
+impl Said {
+    fn listen(stream: Option<ChildStderr>) -> Said {
+        const LINES_MAX: usize = 5;
+        Said(stream.map(|stream| {
+            std::thread::spawn(move || {
+                let mut last = VecDeque::new();
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if last.len() == LINES_MAX {
+                        last.pop_front();
+                    }
+                    last.push_back(line);
+                }
+                last
+            })
+        }))
+    }
+
+    /// What it said last, once it has ended.
+    fn end(&mut self) -> String {
+        let lines = self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        lines.into_iter().collect::<Vec<_>>().join(" / ")
     }
 }
 

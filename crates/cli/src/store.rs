@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::failure::{Failure, Outcome};
 use crate::place::{open_store, scan};
 use crate::progress;
+use crate::records::text_or_hex;
 use crate::report::{Format, Report};
 
 /// The jobs of `entresol store`.
@@ -175,9 +176,11 @@ fn spaces(engine: &Engine) -> Value {
 }
 
 fn json_line(space: SpaceId, entry: &Entry<'_>) -> Value {
+    let (key, key_hex) = text_or_hex(entry.key);
     json!({
         "space": space.0,
-        "key": String::from_utf8_lossy(entry.key),
+        "key": key,
+        "key_hex": key_hex,
         "value_bytes": entry.value.len(),
         "version": entry.version.0,
         "label": entry.label,

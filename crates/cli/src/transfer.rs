@@ -91,16 +91,17 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     let bar = progress::bar("loading", total);
     let input = BufReader::with_capacity(1 << 20, bar.wrap_read(input));
     let (mut count, mut bytes) = (0u64, 0u64);
-    records::read(input, layout, &fields, &mut |item| {
+    let ended = records::read(input, layout, &fields, &mut |item| {
         count += 1;
         bytes += (item.key.len() + item.value.len()) as u64;
         place.put(&item)
-    })
-    .map_err(|failure| {
-        let name = args.file.display();
-        Failure::CannotRun(format!("{name}, {failure}; {count} records were read before"))
-    })?;
+    });
+    // What was read before an error stays loaded.
     place.finish()?;
+    ended.map_err(|failure| {
+        let name = args.file.display();
+        Failure::CannotRun(format!("{name}, {failure}; {count} records were loaded before"))
+    })?;
     bar.finish_and_clear();
     let seconds = began.elapsed().as_secs_f64();
     let mut report = Report::default();

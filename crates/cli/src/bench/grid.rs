@@ -176,6 +176,9 @@ fn run_tables(setup: &Setup, mut tables: Vec<Table>) -> Outcome<Vec<Table>> {
             Phase::Write => Mix::updating(0, Distribution::Sequential),
             Phase::Read => Mix::gets(Distribution::Sequential),
         };
+        if phase == Phase::Read {
+            warm_up(setup, &tables, &shared)?;
+        }
         let rounds = setup.rounds as u64;
         for round in 0..rounds {
             let at = |r: u64| setup.keys * r / rounds;
@@ -190,6 +193,15 @@ fn run_tables(setup: &Setup, mut tables: Vec<Table>) -> Outcome<Vec<Table>> {
         }
     }
     Ok(tables)
+}
+
+/// Reads every entry once, so that the memory table has in memory what it will have there.
+fn warm_up(setup: &Setup, tables: &[Table], shared: &Shared) -> Outcome<()> {
+    let job = setup.job(Mix::gets(Distribution::Sequential), Until::Keys(0..setup.keys));
+    for table in tables {
+        table.subject.drive(setup, &job, shared)?.sound()?;
+    }
+    Ok(())
 }
 
 /// The tutorial's columns: time of the test, rate of a thread, rate of all, megabytes a second.

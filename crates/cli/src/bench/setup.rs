@@ -62,9 +62,12 @@ impl Setup {
 
     /// Capacity at which the data fill the device to the share asked for.
     pub(crate) fn capacity_bytes(&self) -> u64 {
-        const SEGMENTS_APART: u64 = 48 << 20;
+        // Superblocks, and segments that are open or kept free for reclaim.
+        const SEGMENTS_APART: u64 = 12 << 20;
         let wanted = self.data_bytes(self.keys) / self.fill;
-        self.capacity.unwrap_or(wanted as u64 + SEGMENTS_APART) >> 20 << 20
+        let least = 64 << 20;
+        let chosen = (wanted as u64 + SEGMENTS_APART).max(least);
+        self.capacity.unwrap_or(chosen) >> 20 << 20
     }
 
     /// How the store under test is opened. `cache`: bytes of the memory cache; `None`: what

@@ -147,7 +147,7 @@ impl<'a> Stage<'a> {
         let probe = ReadProbe {
             bytes: PROBE_BYTES,
             extent: PROBE_FILE_BYTES,
-            depth: 64,
+            depth: self.setup.threads * self.setup.in_flight,
             threads: 1,
             time: Duration::from_secs(1),
         };

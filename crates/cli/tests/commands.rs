@@ -1,0 +1,192 @@
+//! The binary as people and scripts call it: exit statuses, messages, JSON fields, round trips.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of one test, removed at its end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("entresol-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn entresol(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_entresol")).args(arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn refused(arguments: &[&str], expected: &str) {
+    let output = entresol(arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(message.contains(expected), "{arguments:?}: expected '{expected}' in: {message}");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let commands = [
+        &["bench"][..],
+        &["load"],
+        &["export"],
+        &["store", "info"],
+        &["store", "dump"],
+        &["demo"],
+        &["serve"],
+    ];
+    for command in commands {
+        let output = entresol(&[command, &["--help"]].concat());
+        let help = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{command:?}");
+        assert!(help.contains("Examples:") && help.contains("entresol"), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn what_cannot_run_says_why_and_exits_with_two() {
+    refused(&["bench", "nonsense"], "nonsense");
+    refused(&["bench", "load", "--keys", "5MB"], "unknown unit 'MB'");
+    refused(&["bench", "load", "--memory", "5XB"], "unknown unit 'XB'");
+    refused(&["bench", "load", "--durability", "never"], "found 'never'");
+    refused(&["bench", "load", "--distribution", "gauss"], "found 'gauss'");
+    refused(&["bench", "load", "--target", "ftp://x"], "redis://HOST:PORT");
+    refused(&["bench", "recovery", "--target", "redis://127.0.0.1:1"], "--target embedded");
+    refused(&["bench", "load", "--target", "unix:/nowhere/s"], "cannot connect");
+    refused(&["export", "--dir", "/nowhere"], "does not exist");
+    refused(&["store", "info", "--dir", "/nowhere"], "does not exist");
+    refused(&["load", "x.csv", "--key", "a"], "--dir");
+    refused(&["serve", "--no-such-key", "1"], "no-such-key");
+}
+
+#[test]
+fn loading_names_the_line_that_is_wrong() {
+    let directory = Directory::new("lines");
+    let file = directory.file("a.jsonl", "{\"id\":1}\n{\"id\":2}\n{broken\n");
+    let store = directory.path("store");
+    let file = file.display().to_string();
+    let arguments = ["load", &file, "--key", "id", "--dir", &store, "--capacity", "64MiB"];
+    refused(&arguments, "line 3");
+    refused(&["load", &file, "--key", "name", "--dir", &store], "no field 'name'");
+}
+
+#[test]
+fn what_is_loaded_is_verified_dumped_and_exported_unchanged() {
+    let directory = Directory::new("trip");
+    let mut text = String::from("name,version,text\n");
+    for i in 0..2_000 {
+        text.push_str(&format!("p{i},{},\"line {i}, \"\"quoted\"\"\nand more\"\n", i % 7));
+    }
+    let file = directory.file("in.csv", &text).display().to_string();
+    let (first, second) = (directory.path("first"), directory.path("second"));
+    let load = json(&entresol(&[
+        "load",
+        &file,
+        "--key",
+        "name,version",
+        "--separator",
+        "=",
+        "--value",
+        "text",
+        "--dir",
+        &first,
+        "--capacity",
+        "64MiB",
+        "--json",
+    ]));
+    assert_eq!(load["records"], 2_000);
+    let verify = json(&entresol(&["store", "verify", "--dir", &first, "--json"]));
+    assert_eq!(verify["entries_verified"], 2_000);
+    let info = json(&entresol(&["store", "info", "--dir", &first, "--json"]));
+    assert_eq!(info["spaces"]["0"], 2_000);
+    let dump = entresol(&["store", "dump", "--dir", &first, "--limit", "3"]);
+    assert_eq!(String::from_utf8_lossy(&dump.stdout).lines().count(), 3);
+    let out = directory.path("out.jsonl");
+    assert!(entresol(&["export", "--dir", &first, "--output", &out]).status.success());
+    json(&entresol(&[
+        "load",
+        &out,
+        "--key",
+        "key",
+        "--value",
+        "value",
+        "--dir",
+        &second,
+        "--capacity",
+        "64MiB",
+        "--json",
+    ]));
+    assert_eq!(sorted_export(&first), sorted_export(&second));
+    assert_eq!(sorted_export(&first).len(), 2_000);
+}
+
+fn sorted_export(directory: &str) -> Vec<String> {
+    let output = entresol(&["export", "--dir", directory]);
+    let mut lines: Vec<String> =
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
+    let directory = Directory::new("bench");
+    let cases: [(&str, &[&str]); 4] = [
+        ("flash-get", &["device_reads_per_get", "fraction_of_device", "ops_per_second"]),
+        ("load", &["records_per_second", "write_amplification", "cpu_us_per_op"]),
+        ("ram-per-record", &["bytes_per_record", "worst_bytes_per_record", "lost_keys"]),
+        ("recovery", &["records_per_second", "clean_records_per_second", "lost_keys"]),
+    ];
+    for (bench, fields) in cases {
+        let arguments =
+            ["bench", bench, "--keys", "20000", "--seconds", "0.3", "--rounds", "1", "--json"];
+        let where_to = ["--dir", directory.0.to_str().unwrap()];
+        let report = json(&entresol(&[&arguments[..], &where_to[..]].concat()));
+        for field in fields {
+            assert!(report[field].is_number(), "{bench}: no {field} in {report}");
+        }
+        assert_eq!(report["lost_keys"], 0, "{bench}: {report}");
+        if !report["latency_us"].is_null() {
+            for percentile in ["p50", "p99", "p999", "max"] {
+                assert!(report["latency_us"][percentile].is_number(), "{bench}: {percentile}");
+            }
+        }
+    }
+    let left: Vec<_> = std::fs::read_dir(&directory.0).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_store_in_use_is_refused() {
+    let directory = Directory::new("busy");
+    let path = directory.path("store");
+    let file = directory.file("a.csv", "k,v\n1,2\n").display().to_string();
+    let arguments = ["load", &file, "--key", "k", "--dir", &path, "--capacity", "64MiB"];
+    assert!(entresol(&arguments).status.success());
+    let held = std::fs::File::open(Path::new(&path).join("entresol.data")).unwrap();
+    held.try_lock().unwrap();
+    refused(&["store", "info", "--dir", &path], "entresol.data");
+}
