@@ -75,7 +75,7 @@ impl Stream {
     }
 
     fn word(&mut self, all: &[&'static str]) -> &'static str {
-        self.random.pick(all)
+        all[self.random.below(all.len())]
     }
 
     fn field(&mut self) -> String {

@@ -49,7 +49,7 @@ fn set_options(request: &Request<'_>) -> Result<SetOptions, Failure> {
         } else if is(option, "KEEPTTL") && expiry.is_none() {
             options.keeps_expiry = true;
         } else if let Some(unit) = Unit::named(option)
-            && expiry.is_none()
+            && expiry.is_none_or(|(given, _)| given == unit)
             && !options.keeps_expiry
             && let Some(number) = rest.next()
         {

@@ -94,9 +94,9 @@ pub(crate) fn exec<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
 
 async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
     let transaction = steps.client.transaction.borrow_mut().take();
+    let transaction = transaction.ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
     let watched = std::mem::take(&mut *steps.client.watched.borrow_mut());
     steps.client.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
-    let transaction = transaction.ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
     if transaction.aborted {
         return Err(Failure::EXECUTION_ABORTED);
     }
