@@ -1,0 +1,73 @@
+//! A memory cap for a contestant: a cgroup of its own, page cache included. Version 1 and version 2
+//! of the interface; where neither can be made the run is uncapped and the report says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A cgroup with a memory limit; removed when dropped.
+#[derive(Debug)]
+pub struct Cap {
+    directory: PathBuf,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+impl Cap {
+    /// A cap of `bytes`; `None` where no cgroup can be made.
+    pub fn new(name: &str, bytes: u64) -> Option<Cap> {
+        let places = [
+            (Version::One, "/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            (Version::Two, "/sys/fs/cgroup", "memory.max"),
+        ];
+        for (version, root, limit) in places {
+            let directory = Path::new(root).join(name);
+            if fs::create_dir_all(&directory).is_err() {
+                continue;
+            }
+            let cap = Cap { directory, version };
+            if fs::write(cap.directory.join(limit), bytes.to_string()).is_ok() {
+                return Some(cap);
+            }
+        }
+        None
+    }
+
+    /// The file to which a process writes 0 to come under the cap.
+    pub fn entrance(&self) -> PathBuf {
+        self.directory.join("cgroup.procs")
+    }
+
+    /// The most memory used so far, page cache included, bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        let file = match self.version {
+            Version::One => "memory.max_usage_in_bytes",
+            Version::Two => "memory.peak",
+        };
+        let text = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+
+    /// Processes the kernel killed for want of memory.
+    pub fn kills(&self) -> u64 {
+        let file = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        let text = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let kills = words.windows(2).find(|pair| pair[0] == "oom_kill");
+        kills.and_then(|pair| pair[1].parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Cap {
+    fn drop(&mut self) {
+        // A cgroup that still holds a dying process refuses; the next run takes it over.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}

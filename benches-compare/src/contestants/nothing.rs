@@ -1,0 +1,38 @@
+//! No store at all: every get is a miss, every put is dropped. Shows what the measuring itself costs
+//! in CPU; that much is in every other row too.
+
+use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
+use crate::plan::Phase;
+use crate::turn::Turn;
+
+struct Nothing;
+
+/// Opens nothing.
+pub fn open(_settings: &Settings) -> Result<Box<dyn Contestant>> {
+    Ok(Box::new(Nothing))
+}
+
+impl Contestant for Nothing {
+    fn workers(&self, _phase: Phase) -> usize {
+        2
+    }
+
+    fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
+        play_blocking(self, turns)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Blocking for Nothing {
+    fn get(&self, _key: &[u8], visit: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
+        visit(None);
+        Ok(())
+    }
+
+    fn put(&self, _entries: &[(&[u8], &[u8])], _phase: Phase) -> Result<()> {
+        Ok(())
+    }
+}

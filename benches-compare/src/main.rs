@@ -1,0 +1,163 @@
+//! `compare`: the same workload, memory cap and durability against Entresol and its peers.
+
+mod cap;
+mod comparison;
+mod contestant;
+mod contestants;
+mod plan;
+mod probe;
+mod report;
+mod stage;
+mod turn;
+mod usage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::comparison::Bout;
+use crate::contestant::{Entrant, Kind, Result, entrants};
+use crate::plan::Plan;
+use crate::report::Report;
+
+/// The same workload, memory cap and durability against Entresol and its peers.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    role: Option<Role>,
+    #[command(flatten)]
+    bout: BoutArguments,
+}
+
+const EXAMPLES: &str = "Examples:
+  compare                                     all contestants, 1.7 GB, one round
+  compare --quick --rounds 3                  400 MB, three rounds, medians
+  compare --only entresol,lmdb --json out.json
+
+Exit status: 0 done, 1 a contestant returned wrong values or Entresol did not finish, 2 could not \
+run.";
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Lists the contestants that this program was built with.
+    List,
+    /// One contestant's process; started by the comparison itself.
+    #[command(hide = true)]
+    Contestant {
+        /// What to do, as JSON.
+        brief: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct BoutArguments {
+    /// 400 MB of data and short phases instead of 1.7 GB.
+    #[arg(long)]
+    quick: bool,
+    /// How often each contestant plays; figures are medians.
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+    /// Contestants, by name; all but `nothing` if not given.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where the data goes; needs about six times its size, and is left empty.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Records.
+    #[arg(long)]
+    keys: Option<u64>,
+    /// Bytes of a value.
+    #[arg(long, default_value_t = 1700)]
+    value_size: usize,
+    /// The memory cap, percent of the data.
+    #[arg(long, default_value_t = 38)]
+    memory_percent: u64,
+    /// The contestants' own caches, percent of the data.
+    #[arg(long, default_value_t = 15)]
+    cache_percent: u64,
+    /// Threads of contestants whose reads block.
+    #[arg(long, default_value_t = 16)]
+    threads: usize,
+    /// Seconds of a timed phase.
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Writes all figures to this file as JSON; `-`: to standard output instead of the tables.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ended = match arguments.role {
+        Some(Role::List) => {
+            entrants().iter().for_each(|entrant| println!("{}", entrant.name));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Role::Contestant { brief }) => {
+            let brief = stage::Brief::parse(&brief);
+            brief.and_then(|brief| stage::serve(&brief)).map(|()| ExitCode::SUCCESS)
+        }
+        None => compare(&arguments.bout),
+    };
+    ended.unwrap_or_else(|fault| {
+        eprintln!("compare: {fault}");
+        ExitCode::from(2)
+    })
+}
+
+fn compare(arguments: &BoutArguments) -> Result<ExitCode> {
+    let bout = Bout {
+        plan: plan(arguments),
+        directory: arguments.dir.clone(),
+        rounds: arguments.rounds.max(1),
+        probe: Duration::from_millis(if arguments.quick { 600 } else { 1000 }),
+    };
+    let entrants = chosen(&arguments.only)?;
+    let plays = bout.play(&entrants, &mut |line| eprintln!("{line}"))?;
+    let report = Report::new(&bout.plan, &entrants, plays);
+    match &arguments.json {
+        Some(path) if path.as_os_str() == "-" => println!("{}", report.to_json()?),
+        Some(path) => {
+            std::fs::write(path, report.to_json()?)?;
+            print!("{report}");
+        }
+        None => print!("{report}"),
+    }
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn plan(arguments: &BoutArguments) -> Plan {
+    let keys = arguments.keys.unwrap_or(if arguments.quick { 235_000 } else { 1_000_000 }).max(1);
+    let data_bytes = keys * (plan::KEY_BYTES + arguments.value_size) as u64;
+    let short = arguments.quick;
+    Plan {
+        keys,
+        value_bytes: arguments.value_size,
+        memory_bytes: data_bytes * arguments.memory_percent / 100,
+        cache_bytes: data_bytes * arguments.cache_percent / 100,
+        threads: arguments.threads.max(1),
+        seconds: arguments.seconds.unwrap_or(if short { 2.0 } else { 5.0 }),
+        load_seconds_max: if short { 30.0 } else { 80.0 },
+        warm_seconds_max: if short { 6.0 } else { 15.0 },
+        fill_percent: 70,
+        seed: 7,
+    }
+}
+
+fn chosen(only: &[String]) -> Result<Vec<Entrant>> {
+    let all = entrants();
+    if only.is_empty() {
+        return Ok(all.into_iter().filter(|entrant| entrant.kind != Kind::Nothing).collect());
+    }
+    let find = |name: &String| {
+        let entrant = all.iter().find(|entrant| entrant.name == name).copied();
+        entrant.ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|entrant| entrant.name).collect();
+            format!("--only: there is no '{name}'; there are {}", names.join(", ")).into()
+        })
+    };
+    only.iter().map(find).collect()
+}
