@@ -175,7 +175,7 @@ fn run(mix: &Mix, seed: u64) -> u64 {
     for operation in 0..mix.operations {
         step(&mut index, &mut model, mix, &mut random);
         spilled_max = spilled_max.max(index.spilled_len());
-        if operation % (mix.operations / 40) == 0 {
+        if operation % (mix.operations / 16) == 0 {
             compare(&index, &model);
         }
     }

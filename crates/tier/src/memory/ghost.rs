@@ -6,21 +6,25 @@
 /// Which entries were evicted from the small queue lately.
 #[derive(Debug)]
 pub(super) struct Ghosts {
-    /// Fingerprint in the upper half, stamp in the lower; 0 is empty.
-    slots: Vec<u64>,
+    buckets: Vec<Bucket>,
     stamp: u32,
 }
 
 const WAYS: usize = 8;
 
+/// A cache line of fingerprints: hash bits in the upper half, stamp in the lower; 0 is empty.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Bucket([u64; WAYS]);
+
 impl Ghosts {
     /// Room for about `count` fingerprints.
     pub(super) fn new(count: usize) -> Ghosts {
-        Ghosts { slots: vec![0; count.max(1).next_multiple_of(WAYS)], stamp: 0 }
+        Ghosts { buckets: vec![Bucket([0; WAYS]); count.max(1).div_ceil(WAYS)], stamp: 0 }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<u64>()
+        self.buckets.len() * size_of::<Bucket>()
     }
 
     pub(super) fn remember(&mut self, hash: u128) {
@@ -34,6 +38,9 @@ impl Ghosts {
 
     /// Whether `hash` was remembered, and fewer than `count` others since; forgets it.
     pub(super) fn recall(&mut self, hash: u128, count: u64) -> bool {
+        if count == 0 {
+            return false;
+        }
         let stamp = self.stamp;
         let wanted = entry(hash, 0);
         let found = self.bucket(hash).iter_mut().find(|slot| **slot & !STAMP == wanted);
@@ -41,10 +48,10 @@ impl Ghosts {
         slot != 0 && u64::from(stamp.wrapping_sub(slot as u32)) < count
     }
 
-    fn bucket(&mut self, hash: u128) -> &mut [u64] {
-        let buckets = (self.slots.len() / WAYS) as u64;
-        let bucket = ((u128::from(hash as u64) * u128::from(buckets)) >> 64) as usize;
-        &mut self.slots[bucket * WAYS..(bucket + 1) * WAYS]
+    fn bucket(&mut self, hash: u128) -> &mut [u64; WAYS] {
+        let buckets = self.buckets.len() as u128;
+        let bucket = ((u128::from(hash as u64) * buckets) >> 64) as usize;
+        &mut self.buckets[bucket].0
     }
 }
 

@@ -16,12 +16,12 @@ fn misses_are_no_more_than_those_of_lru_on_skewed_traces() {
     let keys = ENTRIES as u64 * 8;
     let skewed = Zipf::new(keys, 0.99);
     let mild = Zipf::new(keys, 0.8);
-    let trace = |draw: &dyn Fn(u64) -> u64| (0..600_000).map(draw).collect::<Vec<u64>>();
+    let trace = |draw: &dyn Fn(u64) -> u64| (0..300_000).map(draw).collect::<Vec<u64>>();
     let traces = [
         ("zipf 0.99", trace(&|i| skewed.key(mix(i)))),
         ("zipf 0.8", trace(&|i| mild.key(mix(i)))),
         ("zipf 0.99 with scans", trace(&|i| scanning(i, keys, &skewed))),
-        ("zipf 0.99, moving", trace(&|i| skewed.key(mix(i)) + i / 100_000 * (keys / 50))),
+        ("zipf 0.99, moving", trace(&|i| skewed.key(mix(i)) + i / 50_000 * (keys / 50))),
         ("uniform", trace(&|i| mix(i) % keys)),
         ("loop of 1.2 × memory", trace(&|i| i % (ENTRIES as u64 * 12 / 10))),
     ];
