@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::MemoryCache;
-use super::tests::{hash, item, mix};
+use entresol_flash::Timestamp;
 
-const VALUE: [u8; 420] = [3; 420];
+use super::tests::{item, mix};
+use super::{Looked, MemoryCache};
+
+const VALUE: [u8; 440] = [3; 440];
 /// Header, key, value and the slot of the index.
-const ENTRY_BYTES: usize = 52 + 8 + 420 + 10;
+const ENTRY_BYTES: usize = 64 + 8 + 440 + 10;
 const CAPACITY: usize = 4 << 20;
 const ENTRIES: usize = CAPACITY / ENTRY_BYTES;
 
@@ -16,12 +18,12 @@ fn misses_are_no_more_than_those_of_lru_on_skewed_traces() {
     let keys = ENTRIES as u64 * 8;
     let skewed = Zipf::new(keys, 0.99);
     let mild = Zipf::new(keys, 0.8);
-    let trace = |draw: &dyn Fn(u64) -> u64| (0..300_000).map(draw).collect::<Vec<u64>>();
+    let trace = |draw: &dyn Fn(u64) -> u64| (0..400_000).map(draw).collect::<Vec<u64>>();
     let traces = [
         ("zipf 0.99", trace(&|i| skewed.key(mix(i)))),
         ("zipf 0.8", trace(&|i| mild.key(mix(i)))),
         ("zipf 0.99 with scans", trace(&|i| scanning(i, keys, &skewed))),
-        ("zipf 0.99, moving", trace(&|i| skewed.key(mix(i)) + i / 50_000 * (keys / 50))),
+        ("zipf 0.99, moving", trace(&|i| skewed.key(mix(i)) + i / 100_000 * (keys / 50))),
         ("uniform", trace(&|i| mix(i) % keys)),
         ("loop of 1.2 × memory", trace(&|i| i % (ENTRIES as u64 * 12 / 10))),
     ];
@@ -49,8 +51,8 @@ fn ours(trace: &[u64]) -> f64 {
     for number in trace {
         let key = number.to_be_bytes();
         let item = item(*number, &key, &VALUE, 1);
-        if !cache.get(hash(*number), item.space, &key, &mut |_| {}) {
-            cache.insert(hash(*number), item);
+        if let Looked::Miss(ticket) = cache.get(item.key, Timestamp(0), &mut |_| {}) {
+            cache.fill(ticket, &item, Timestamp(0));
             misses += 1;
         }
     }
