@@ -8,8 +8,8 @@
 //! was hit moves to the *main* queue; another leaves, and its fingerprint is remembered: if it is
 //! inserted again soon, it goes to main at once. At main's tail, a hit entry goes round again.
 //!
-//! Freshness: between `begin_write` and its end nobody can fill the cache with what that write
-//! replaces, and a fill is refused if a write of (about) that key ended since its lookup.
+//! It knows no time and no order of writes: the tier drops what is over, and keeps out what a write
+//! under way may make stale. An earlier version never replaces a later one.
 //!
 //! Lock order: one shard at a time; no other lock is taken under it, except by `visit`.
 
@@ -21,7 +21,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
-use entresol_flash::{Expiry, Pinning, Result, SpaceId, Timestamp, Version};
+use entresol_flash::Result;
 use parking_lot::Mutex;
 
 use shard::Shard;
@@ -30,183 +30,120 @@ pub(crate) use tests::mix;
 
 /// A bounded cache of entries. Thread-safe.
 #[derive(Debug)]
-pub(crate) struct MemoryCache {
+pub struct MemoryCache {
     shards: Vec<Mutex<Shard>>,
 }
 
-/// Names an entry of the cache.
+/// An entry as the cache keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CacheKey<'a> {
-    /// The hash of space and key that the store uses.
-    pub(crate) hash: u128,
-    /// The table.
-    pub(crate) space: SpaceId,
-    /// The key's bytes.
-    pub(crate) bytes: &'a [u8],
-}
-
-/// An entry as the cache holds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cached<'a> {
-    /// Whose.
-    pub(crate) key: CacheKey<'a>,
-    /// The caller's partition.
-    pub(crate) partition: u16,
-    /// The value's bytes.
-    pub(crate) value: &'a [u8],
-    /// Which put wrote it.
-    pub(crate) version: Version,
+pub struct Cached<'a> {
+    /// Its space.
+    pub space: u16,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Its version.
+    pub version: u64,
     /// The caller's byte.
-    pub(crate) label: u8,
-    /// When it ends.
-    pub(crate) expiry: Expiry,
-    /// Whether a flash cache may evict it. This cache may, always.
-    pub(crate) pinning: Pinning,
-    /// A word of the tier's.
-    pub(crate) extra: u64,
-}
-
-/// How a lookup ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looked {
-    /// The entry was visited.
-    Hit,
-    /// It is not here. Read it from flash and pass the ticket to `fill`.
-    Miss(FillTicket),
-}
-
-/// Lets the value read after a miss into the cache unless it may be stale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FillTicket(u32);
-
-/// A write under way; given to exactly one of `insert`, `update`, `end_write` and `invalidate`.
-#[derive(Debug)]
-#[must_use = "fills of the key are refused until the write has ended"]
-pub(crate) struct WriteTicket {
-    hash: u128,
+    pub label: u8,
+    /// Absolute end, ms since the epoch; 0: none.
+    pub expiry_ms: u64,
+    /// Idle end, seconds; 0: none.
+    pub idle_seconds: u32,
+    /// Whether it is pinned on flash. Here it is evicted like any other.
+    pub pinned: bool,
 }
 
 /// Figures of the cache since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct MemoryStatistics {
+pub struct MemoryStatistics {
     /// Lookups that found the entry.
-    pub(crate) hits: u64,
+    pub hits: u64,
     /// Lookups that did not.
-    pub(crate) misses: u64,
+    pub misses: u64,
     /// Entries put in, updates included.
-    pub(crate) inserts: u64,
+    pub inserts: u64,
     /// Inserts of entries that had left the small queue lately.
-    pub(crate) ghost_hits: u64,
+    pub ghost_hits: u64,
     /// Entries evicted from the small queue.
-    pub(crate) evicted_small: u64,
+    pub evicted_small: u64,
     /// Entries evicted from the main queue.
-    pub(crate) evicted_main: u64,
-    /// Entries dropped because their time was over.
-    pub(crate) expired: u64,
+    pub evicted_main: u64,
     /// Entries held now.
-    pub(crate) entries: u64,
+    pub entries: u64,
     /// Memory used now, bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl MemoryCache {
     /// An empty cache that uses at most `capacity_bytes` of memory, split over `shards` locks. Below
     /// some 300 KiB a shard it holds next to nothing. Fails if address space cannot be reserved.
-    pub(crate) fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
+    pub fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
         let each = capacity_bytes / shards as u64;
         let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each)?)));
         Ok(MemoryCache { shards: shards.collect::<Result<_>>()? })
     }
 
-    /// Visits the entry of `key` if it is here and its time is not over. The visit is under the
-    /// shard's lock: copy out, call nothing that locks.
+    /// Visits the entry of the key if it is here; whether it is. The visit is under the shard's
+    /// lock: copy out, call nothing that locks.
     #[inline]
-    pub(crate) fn get(
+    pub fn get(
         &self,
-        key: CacheKey<'_>,
-        now: Timestamp,
+        hash: u128,
+        space: u16,
+        key: &[u8],
         visit: &mut dyn FnMut(Cached<'_>),
-    ) -> Looked {
-        self.shard(key.hash).lock().get(&key, now, visit)
+    ) -> bool {
+        self.shard(hash).lock().get(hash, (space, key), visit)
     }
 
     /// Starts loading what a `get` will touch first; nothing if the shard is in use.
-    pub(crate) fn prefetch(&self, hash: u128) {
+    pub fn prefetch(&self, hash: u128) {
         if let Some(shard) = self.shard(hash).try_lock() {
             shard.prefetch(hash);
         }
     }
 
-    /// Puts in what was read from flash after a miss, unless a write came between.
-    pub(crate) fn fill(&self, ticket: FillTicket, item: &Cached<'_>, now: Timestamp) {
-        self.shard(item.key.hash).lock().fill(ticket, item, now);
+    /// Puts `item` in, in place of an earlier version.
+    pub fn insert(&self, hash: u128, item: Cached<'_>) {
+        self.shard(hash).lock().put(hash, &item);
     }
 
-    /// Call before the store is changed, and one of the four below after, before the write is
-    /// acknowledged.
-    pub(crate) fn begin_write(&self, hash: u128) -> WriteTicket {
-        self.shard(hash).lock().begin_write(hash);
-        WriteTicket { hash }
-    }
-
-    /// Ends a put: the cache holds the new entry.
-    pub(crate) fn insert(&self, ticket: WriteTicket, item: &Cached<'_>, now: Timestamp) {
-        let mut shard = self.shard(ticket.hash).lock();
-        if shard.end_write(ticket.hash) {
-            shard.put(item, now);
-        } else {
-            shard.remove(&item.key);
+    /// Puts `item` in if an entry of its key is here; whether there was.
+    pub fn update_if_present(&self, hash: u128, item: Cached<'_>) -> bool {
+        let mut shard = self.shard(hash).lock();
+        let present = shard.holds(hash, (item.space, item.key));
+        if present {
+            shard.put(hash, &item);
         }
+        present
     }
 
-    /// Ends a put: the cache holds the new entry if it held the old one.
-    pub(crate) fn update(&self, ticket: WriteTicket, item: &Cached<'_>, now: Timestamp) {
-        let mut shard = self.shard(ticket.hash).lock();
-        let alone = shard.end_write(ticket.hash);
-        if !alone {
-            shard.remove(&item.key);
-        } else if shard.holds(&item.key) {
-            shard.put(item, now);
-        }
+    /// Drops the entry of the key.
+    pub fn invalidate(&self, hash: u128, space: u16, key: &[u8]) {
+        self.shard(hash).lock().remove(hash, (space, key));
     }
 
-    /// Ends a remove, or any write of which the cache should hold nothing.
-    pub(crate) fn invalidate(&self, ticket: WriteTicket, key: &CacheKey<'_>) {
-        let mut shard = self.shard(ticket.hash).lock();
-        shard.end_write(ticket.hash);
-        shard.remove(key);
-    }
-
-    /// Ends a write that changed nothing.
-    pub(crate) fn end_write(&self, ticket: WriteTicket) {
-        self.shard(ticket.hash).lock().end_write(ticket.hash);
-    }
-
-    /// Drops the entries of `space`, and those on their way in.
-    pub(crate) fn clear_space(&self, space: SpaceId) {
-        self.shards.iter().for_each(|shard| shard.lock().clear(&|key| key.space() == space));
-    }
-
-    /// Drops the entries of one partition of `space`, and those on their way in.
-    pub(crate) fn clear_partition(&self, space: SpaceId, partition: u16) {
-        let gone = |key: &entry::Stored<'_>| key.space() == space && key.partition() == partition;
-        self.shards.iter().for_each(|shard| shard.lock().clear(&gone));
+    /// Drops the entries of `space`.
+    pub fn clear_space(&self, space: u16) {
+        self.shards.iter().for_each(|shard| shard.lock().clear(space));
     }
 
     /// Changes the cap; on return the memory above it is given back. A change to less than a quarter
     /// or more than four times starts afresh.
-    pub(crate) fn resize(&self, capacity_bytes: u64) {
+    pub fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
         self.shards.iter().for_each(|shard| shard.lock().resize(each));
     }
 
     /// Memory used now, bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
     /// Figures, summed over the shards.
-    pub(crate) fn statistics(&self) -> MemoryStatistics {
+    pub fn statistics(&self) -> MemoryStatistics {
         self.shards.iter().fold(MemoryStatistics::default(), |sum, shard| {
             let one = shard.lock().statistics();
             MemoryStatistics {
@@ -216,7 +153,6 @@ impl MemoryCache {
                 ghost_hits: sum.ghost_hits + one.ghost_hits,
                 evicted_small: sum.evicted_small + one.evicted_small,
                 evicted_main: sum.evicted_main + one.evicted_main,
-                expired: sum.expired + one.expired,
                 entries: sum.entries + one.entries,
                 bytes: sum.bytes + one.bytes,
             }

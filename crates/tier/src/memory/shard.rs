@@ -9,12 +9,12 @@
 use std::collections::VecDeque;
 
 use entresol_device::WriteBuffer;
+use entresol_flash::Result;
 use entresol_flash::index::{Candidates, Index, Place, SizeCode};
-use entresol_flash::{Result, Timestamp};
 
 use super::entry::{self, ALIGNMENT, Stored};
 use super::ghost::Ghosts;
-use super::{CacheKey, Cached, FillTicket, Looked, MemoryStatistics};
+use super::{Cached, MemoryStatistics};
 
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -33,7 +33,6 @@ pub(super) struct Shard {
     index: Index,
     found: Candidates,
     ghosts: Ghosts,
-    writes: Box<[Writes; WRITE_CELLS]>,
     statistics: MemoryStatistics,
 }
 
@@ -61,15 +60,6 @@ enum QueueName {
     Main,
 }
 
-/// Writes of the keys that share a cell.
-#[derive(Debug, Clone, Copy, Default)]
-struct Writes {
-    ended: u32,
-    pending: u16,
-    /// Whether two of the pending writes, or of those that ended since, were under way at once.
-    overlapped: bool,
-}
-
 /// What became of the entry at a tail.
 enum Passed {
     /// It is gone, or was already, or there was none.
@@ -78,7 +68,6 @@ enum Passed {
     Moved,
 }
 
-const WRITE_CELLS: usize = 1024;
 /// Bytes of capacity for each fingerprint remembered: as many as there are entries of this size.
 const BYTES_A_GHOST: usize = 512;
 /// Index memory that is not worth a rebuild.
@@ -112,7 +101,6 @@ impl Shard {
             index: Index::new(ADDRESS_BITS, buckets_max(capacity))?,
             found: Candidates::default(),
             ghosts: Ghosts::new(capacity / BYTES_A_GHOST),
-            writes: Box::new([Writes::default(); WRITE_CELLS]),
             statistics: MemoryStatistics::default(),
         })
     }
@@ -120,114 +108,78 @@ impl Shard {
     #[inline]
     pub(super) fn get(
         &mut self,
-        key: &CacheKey<'_>,
-        now: Timestamp,
+        hash: u128,
+        key: (u16, &[u8]),
         visit: &mut dyn FnMut(Cached<'_>),
-    ) -> Looked {
-        let Some(address) = self.locate(key) else {
+    ) -> bool {
+        let Some(address) = self.locate(hash, key) else {
             self.statistics.misses += 1;
-            return Looked::Miss(self.ticket(key.hash));
+            return false;
         };
-        if self.stored(address).is_over(now) {
-            self.bury(key.hash, address);
-            self.statistics.expired += 1;
-            self.statistics.misses += 1;
-            return Looked::Miss(self.ticket(key.hash));
-        }
-        entry::hit(self.stored_mut(address), now);
+        entry::hit(self.stored_mut(address));
         self.statistics.hits += 1;
         visit(self.stored(address).item());
-        Looked::Hit
+        true
     }
 
     pub(super) fn prefetch(&self, hash: u128) {
         self.index.prefetch(index_hash(hash));
     }
 
-    pub(super) fn fill(&mut self, ticket: FillTicket, item: &Cached<'_>, now: Timestamp) {
-        let writes = self.writes[cell(item.key.hash)];
-        if writes.pending == 0 && writes.ended == ticket.0 {
-            self.put(item, now);
-        }
-    }
-
-    pub(super) fn begin_write(&mut self, hash: u128) {
-        let writes = &mut self.writes[cell(hash)];
-        writes.overlapped |= writes.pending > 0;
-        writes.pending += 1;
-    }
-
-    /// Ends a write; whether no other write that shares its cell was under way meanwhile. Of two
-    /// that overlap nobody here knows which is the later.
-    pub(super) fn end_write(&mut self, hash: u128) -> bool {
-        let writes = &mut self.writes[cell(hash)];
-        let alone = !writes.overlapped;
-        writes.pending -= 1;
-        writes.overlapped &= writes.pending > 0;
-        writes.ended = writes.ended.wrapping_add(1);
-        alone
-    }
-
-    pub(super) fn holds(&mut self, key: &CacheKey<'_>) -> bool {
-        self.locate(key).is_some()
+    pub(super) fn holds(&mut self, hash: u128, key: (u16, &[u8])) -> bool {
+        self.locate(hash, key).is_some()
     }
 
     /// Puts `item` in place of what is there, unless that is of a later version.
-    pub(super) fn put(&mut self, item: &Cached<'_>, now: Timestamp) {
+    pub(super) fn put(&mut self, hash: u128, item: &Cached<'_>) {
         let bytes = entry::stored_bytes(item);
         let (mut queue, mut frequency) = (None, 0);
-        if let Some(address) = self.locate(&item.key) {
+        if let Some(address) = self.locate(hash, (item.space, item.key)) {
             let old = self.stored(address);
             if old.version() > item.version {
                 return;
             }
             frequency = old.frequency();
             if old.bytes() == bytes {
-                entry::write(self.stored_mut(address), item, now, frequency);
+                entry::write(self.stored_mut(address), hash, item, frequency);
                 self.statistics.inserts += 1;
                 return;
             }
             queue = Some(self.chunks[self.chunk_of(address)].queue);
-            self.bury(item.key.hash, address);
+            self.bury(hash, address);
         }
         if bytes > self.entry_bytes_max() {
             return;
         }
         let queue = queue.unwrap_or_else(|| {
-            let recalled = self.ghosts.recall(item.key.hash, self.main.entries);
+            let recalled = self.ghosts.recall(hash, self.main.entries);
             self.statistics.ghost_hits += u64::from(recalled);
             if recalled { QueueName::Main } else { QueueName::Small }
         });
-        self.make_room(queue, bytes, now);
+        self.make_room(queue, bytes);
         if let Some(address) = self.claim(queue, bytes, SPARE_CHUNKS) {
-            entry::write(self.stored_mut(address), item, now, frequency);
-            self.index.insert(index_hash(item.key.hash), place(address));
+            entry::write(self.stored_mut(address), hash, item, frequency);
+            self.index.insert(index_hash(hash), place(address));
             self.queue(queue).entries += 1;
             self.statistics.inserts += 1;
         }
-        self.keep_cap(now);
+        self.keep_cap();
     }
 
-    pub(super) fn remove(&mut self, key: &CacheKey<'_>) {
-        if let Some(address) = self.locate(key) {
-            self.bury(key.hash, address);
+    pub(super) fn remove(&mut self, hash: u128, key: (u16, &[u8])) {
+        if let Some(address) = self.locate(hash, key) {
+            self.bury(hash, address);
         }
     }
 
-    /// Drops the entries that are `gone`, and refuses those that are on their way in.
-    pub(super) fn clear(&mut self, gone: &dyn Fn(&Stored<'_>) -> bool) {
+    pub(super) fn clear(&mut self, space: u16) {
         let mut found = Vec::new();
         self.each_live(|stored, address| {
-            if gone(&stored) {
+            if stored.space() == space {
                 found.push((stored.hash(), address));
             }
         });
         found.into_iter().for_each(|(hash, address)| self.bury(hash, address));
-        for writes in self.writes.iter_mut() {
-            writes.ended = writes.ended.wrapping_add(1);
-            // What a write under way brings may be older than the clearing.
-            writes.overlapped |= writes.pending > 0;
-        }
     }
 
     pub(super) fn resize(&mut self, capacity: u64) {
@@ -235,15 +187,13 @@ impl Shard {
         if !scale.contains(&(capacity as usize)) {
             // Without address space for another the old one stays, within the new cap.
             if let Ok(fresh) = Shard::new(capacity) {
-                let old = std::mem::replace(self, fresh);
-                self.statistics = old.statistics;
-                self.writes = old.writes;
+                let statistics = self.statistics;
+                *self = Shard { statistics, ..fresh };
                 return;
             }
         }
         self.capacity = capacity as usize;
-        // Time decides only whether an entry is evicted or expires.
-        self.keep_cap(Timestamp(0));
+        self.keep_cap();
         if self.index.bytes() > INDEX_BYTES_SPARE as u64 + 40 * self.index.len() {
             self.rebuild_index();
         }
@@ -257,15 +207,11 @@ impl Shard {
         MemoryStatistics { entries: self.index.len(), bytes: self.bytes(), ..self.statistics }
     }
 
-    fn ticket(&self, hash: u128) -> FillTicket {
-        FillTicket(self.writes[cell(hash)].ended)
-    }
-
     #[inline]
-    fn locate(&mut self, key: &CacheKey<'_>) -> Option<usize> {
-        self.index.candidates(index_hash(key.hash), &mut self.found);
+    fn locate(&mut self, hash: u128, (space, key): (u16, &[u8])) -> Option<usize> {
+        self.index.candidates(index_hash(hash), &mut self.found);
         let addresses = self.found.iter().map(|place| place.address as usize);
-        addresses.into_iter().find(|address| self.stored(*address).is(key))
+        addresses.into_iter().find(|address| self.stored(*address).is(hash, space, key))
     }
 
     #[inline]
@@ -310,7 +256,6 @@ impl Shard {
         self.index.bytes() as usize
             + self.ghosts.bytes()
             + (self.chunks.capacity() + CHUNKS_MIN) * size_of::<Chunk>()
-            + WRITE_CELLS * size_of::<Writes>()
     }
 
     fn chunks_max(&self) -> usize {
@@ -325,14 +270,14 @@ impl Shard {
 
     /// Evicts so that `bytes` can be appended to `queue`, and a little ahead, so that no insert has
     /// to evict a whole chunk.
-    fn make_room(&mut self, queue: QueueName, bytes: usize, now: Timestamp) {
+    fn make_room(&mut self, queue: QueueName, bytes: usize) {
         let mut allowance = bytes * 4;
         while self.chunks_available() <= SPARE_CHUNKS && !self.is_unused() {
             let needed = !self.has_room(queue, bytes);
             if !needed && allowance == 0 {
                 break;
             }
-            let passed = self.pass_tail(now);
+            let passed = self.pass_tail();
             let step = if matches!(passed, Passed::Freed) { bytes } else { bytes / 2 };
             allowance = allowance.saturating_sub(step.max(ALIGNMENT));
         }
@@ -376,7 +321,7 @@ impl Shard {
     }
 
     /// Evicts and gives memory back until the cap is kept.
-    fn keep_cap(&mut self, now: Timestamp) {
+    fn keep_cap(&mut self) {
         while self.chunks.len() - self.vacant.len() > self.chunks_max() {
             if let Some(number) = self.free.pop() {
                 self.chunks[number] = Chunk::default();
@@ -384,13 +329,13 @@ impl Shard {
             } else if self.is_unused() {
                 return;
             } else {
-                self.pass_tail(now);
+                self.pass_tail();
             }
         }
     }
 
     /// Decides on the oldest entry of the queue that is over its share.
-    fn pass_tail(&mut self, now: Timestamp) -> Passed {
+    fn pass_tail(&mut self) -> Passed {
         let small_max = (self.chunks_max() / SMALL_SHARE).max(1);
         let from_small = self.small.chunks.len() > small_max || self.main.chunks.is_empty();
         let name = if from_small { QueueName::Small } else { QueueName::Main };
@@ -406,14 +351,13 @@ impl Shard {
         }
         let stored = Stored(&self.chunks[number].bytes()[tail..]);
         let (hash, bytes, live) = (stored.hash(), stored.bytes(), stored.is_live());
-        let (frequency, over) = (stored.frequency(), stored.is_over(now));
+        let frequency = stored.frequency();
         self.queue(name).tail += bytes;
         if !live {
             return Passed::Freed;
         }
         let address = (number * self.chunk_bytes + tail) / ALIGNMENT;
         let kept = match name {
-            _ if over => None,
             QueueName::Small => (frequency >= PROMOTION_HITS).then_some(0),
             QueueName::Main => frequency.checked_sub(1),
         };
@@ -424,7 +368,6 @@ impl Shard {
         }
         self.bury(hash, address);
         match name {
-            _ if over => self.statistics.expired += 1,
             QueueName::Small => {
                 self.statistics.evicted_small += 1;
                 self.ghosts.remember(hash);
@@ -499,9 +442,9 @@ impl Chunk {
 /// Enough for 2 TiB of chunks.
 const ADDRESS_BITS: u32 = 36;
 
-/// Buckets for as many entries as will ever fit: they are three units long at least.
+/// Buckets for as many entries as will ever fit: they are two units long at least.
 fn buckets_max(capacity: usize) -> u64 {
-    (capacity * SCALE_MAX / (3 * ALIGNMENT) / 6) as u64
+    (capacity * SCALE_MAX / (2 * ALIGNMENT) / 6) as u64
 }
 
 fn place(address: usize) -> Place {
@@ -510,9 +453,4 @@ fn place(address: usize) -> Place {
 
 fn index_hash(hash: u128) -> u64 {
     (hash >> 64) as u64
-}
-
-/// Not the bits that chose the shard, nor those that lead in the index.
-fn cell(hash: u128) -> usize {
-    (hash >> 32) as usize % WRITE_CELLS
 }

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use entresol_flash::Timestamp;
+use super::MemoryCache;
+use super::tests::{hash, item, mix};
 
-use super::tests::{item, mix};
-use super::{Looked, MemoryCache};
-
-const VALUE: [u8; 440] = [3; 440];
+const VALUE: [u8; 420] = [3; 420];
 /// Header, key, value and the slot of the index.
-const ENTRY_BYTES: usize = 64 + 8 + 440 + 10;
+const ENTRY_BYTES: usize = 52 + 8 + 420 + 10;
 const CAPACITY: usize = 4 << 20;
 const ENTRIES: usize = CAPACITY / ENTRY_BYTES;
 
@@ -51,8 +49,8 @@ fn ours(trace: &[u64]) -> f64 {
     for number in trace {
         let key = number.to_be_bytes();
         let item = item(*number, &key, &VALUE, 1);
-        if let Looked::Miss(ticket) = cache.get(item.key, Timestamp(0), &mut |_| {}) {
-            cache.fill(ticket, &item, Timestamp(0));
+        if !cache.get(hash(*number), item.space, &key, &mut |_| {}) {
+            cache.insert(hash(*number), item);
             misses += 1;
         }
     }

@@ -1,13 +1,8 @@
 //! The memory cache against a model, at its cap, and under concurrent writes.
 
-use std::collections::HashMap;
-use std::num::NonZeroU32;
-
-use entresol_flash::{Expiry, Pinning, SpaceId, Timestamp, Version};
-
 use super::*;
+use std::collections::HashMap;
 
-const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const SEEDS: [u64; 3] = [1, 2, 0x5eed];
 
 pub(crate) fn mix(number: u64) -> u64 {
@@ -23,29 +18,26 @@ pub(super) fn hash(number: u64) -> u128 {
 
 pub(super) fn item<'a>(number: u64, key: &'a [u8], value: &'a [u8], version: u64) -> Cached<'a> {
     Cached {
-        key: CacheKey { hash: hash(number), space: SpaceId(number as u16 % 3), bytes: key },
-        partition: number as u16 % 5,
+        space: number as u16 % 3,
+        key,
         value,
-        version: Version(version),
+        version,
         label: version as u8,
-        expiry: Expiry::default(),
-        pinning: if number.is_multiple_of(2) { Pinning::Pinned } else { Pinning::Evictable },
-        extra: number,
+        expiry_ms: number << 20,
+        idle_seconds: number as u32,
+        pinned: number.is_multiple_of(2),
     }
 }
 
-fn put(cache: &MemoryCache, item: &Cached<'_>) {
-    let ticket = cache.begin_write(item.key.hash);
-    cache.insert(ticket, item, NOW);
-}
-
 /// What the cache says of the key, as value and version.
-fn read(cache: &MemoryCache, key: CacheKey<'_>) -> Option<(Vec<u8>, u64)> {
+fn read(cache: &MemoryCache, number: u64, key: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut found = None;
-    cache.get(key, NOW, &mut |item| {
-        assert_eq!(item.key, key);
-        found = Some((item.value.to_vec(), item.version.0));
+    let expected = item(number, key, b"", 0);
+    let hit = cache.get(hash(number), expected.space, key, &mut |got| {
+        assert_eq!(got, item(number, key, got.value, got.version));
+        found = Some((got.value.to_vec(), got.version));
     });
+    assert_eq!(hit, found.is_some());
     found
 }
 
@@ -63,29 +55,25 @@ fn whatever_is_found_is_what_was_put_last() {
             let fresh = item(number, &key, &value, step);
             match draw % 10 {
                 0..3 => {
-                    put(&cache, &fresh);
+                    cache.insert(hash(number), fresh);
                     model.insert(number, (value, step));
                 }
                 3 => {
-                    let ticket = cache.begin_write(fresh.key.hash);
-                    cache.update(ticket, &fresh, NOW);
+                    let present = read(&cache, number, &key).is_some();
+                    assert_eq!(cache.update_if_present(hash(number), fresh), present);
                     model.insert(number, (value, step));
                 }
                 4 => {
-                    let ticket = cache.begin_write(fresh.key.hash);
-                    cache.invalidate(ticket, &fresh.key);
+                    cache.invalidate(hash(number), fresh.space, &key);
                     model.remove(&number);
                 }
                 _ => {
-                    let found = read(&cache, fresh.key);
+                    let found = read(&cache, number, &key);
                     hits += u32::from(found.is_some());
                     let expected = model.get(&number);
                     assert!(found.is_none() || found.as_ref() == expected, "seed {seed}");
                     if let (None, Some((value, version))) = (found, expected) {
-                        let Looked::Miss(ticket) = cache.get(fresh.key, NOW, &mut |_| {}) else {
-                            panic!("it was not there a moment ago")
-                        };
-                        cache.fill(ticket, &item(number, &key, value, *version), NOW);
+                        cache.insert(hash(number), item(number, &key, value, *version));
                     }
                 }
             }
@@ -104,12 +92,12 @@ fn the_cap_is_kept_whatever_the_sizes_and_used_well() {
         let cache = MemoryCache::new(capacity, 1).unwrap();
         let value = vec![7; value_bytes];
         for number in 0..(3 * capacity / (value_bytes as u64 + 100)) {
-            put(&cache, &item(number, &number.to_be_bytes(), &value, 1));
+            cache.insert(hash(number), item(number, &number.to_be_bytes(), &value, 1));
             assert!(cache.bytes() <= capacity, "{value_bytes} bytes: {number}");
         }
         let statistics = cache.statistics();
         let payload =
-            statistics.entries * ((8 + value_bytes as u64 + 64).next_multiple_of(32) + 10);
+            statistics.entries * ((8 + value_bytes as u64 + 52).next_multiple_of(32) + 10);
         assert!(payload > capacity * 8 / 10, "{value_bytes} bytes: {statistics:?}");
     }
 }
@@ -119,7 +107,7 @@ fn a_smaller_cap_holds_at_once_and_a_larger_one_is_used() {
     let cache = MemoryCache::new(32 << 20, 2).unwrap();
     let value = [1; 1700];
     let fill = |range: std::ops::Range<u64>| {
-        range.for_each(|n| put(&cache, &item(n, &n.to_be_bytes(), &value, 1)));
+        range.for_each(|n| cache.insert(hash(n), item(n, &n.to_be_bytes(), &value, 1)));
     };
     fill(0..40_000);
     assert!(cache.bytes() > 30 << 20);
@@ -135,78 +123,24 @@ fn a_smaller_cap_holds_at_once_and_a_larger_one_is_used() {
 }
 
 #[test]
-fn a_fill_loses_against_a_write_that_came_between() {
+fn an_earlier_version_never_replaces_a_later_one() {
     let cache = MemoryCache::new(1 << 20, 1).unwrap();
-    let key = 5u64.to_be_bytes();
-    let old = item(5, &key, b"old", 1);
-    let new = item(5, &key, b"new", 2);
-    let look = || match cache.get(old.key, NOW, &mut |_| {}) {
-        Looked::Miss(ticket) => ticket,
-        Looked::Hit => panic!("the cache should not hold it"),
-    };
-    // The write began and ended after the lookup.
-    let ticket = look();
-    let write = cache.begin_write(old.key.hash);
-    cache.invalidate(write, &old.key);
-    cache.fill(ticket, &old, NOW);
-    // The write began before the lookup and has not ended.
-    look();
-    let write = cache.begin_write(old.key.hash);
-    let ticket = look();
-    cache.fill(ticket, &old, NOW);
-    let during = look();
-    cache.end_write(write);
-    cache.fill(during, &old, NOW);
-    // Two writes at once: nobody knows which is the later, so neither stays.
-    let (first, second) = (cache.begin_write(old.key.hash), cache.begin_write(old.key.hash));
-    cache.insert(second, &new, NOW);
-    assert_eq!(read(&cache, old.key), None);
-    cache.insert(first, &old, NOW);
-    let ticket = match cache.get(old.key, NOW, &mut |_| {}) {
-        Looked::Miss(ticket) => ticket,
-        Looked::Hit => panic!("an overlapped write must leave nothing behind"),
-    };
-    cache.fill(ticket, &new, NOW);
-    assert_eq!(read(&cache, old.key), Some((b"new".to_vec(), 2)));
-    // An earlier version never replaces a later one.
-    put(&cache, &old);
-    assert_eq!(read(&cache, old.key), Some((b"new".to_vec(), 2)));
+    cache.insert(hash(5), item(5, b"key", b"later", 2));
+    cache.insert(hash(5), item(5, b"key", b"earlier, and longer than a unit of memory", 1));
+    assert!(cache.update_if_present(hash(5), item(5, b"key", b"early", 1)));
+    assert_eq!(read(&cache, 5, b"key"), Some((b"later".to_vec(), 2)));
 }
 
 #[test]
-fn entries_end_by_age_and_by_idle_time() {
-    let cache = MemoryCache::new(1 << 20, 1).unwrap();
-    let key = [9; 8];
-    let at = |seconds: u64| Timestamp(NOW.0 + seconds * 1000);
-    let mut aging = item(1, &key, b"aging", 1);
-    aging.expiry.at = Some(at(10));
-    put(&cache, &aging);
-    assert_eq!(cache.get(aging.key, at(9), &mut |item| assert_eq!(item, aging)), Looked::Hit);
-    assert_ne!(cache.get(aging.key, at(10), &mut |_| panic!("over")), Looked::Hit);
-    let mut idle = item(2, &key, b"idle", 1);
-    idle.expiry.idle_seconds = NonZeroU32::new(10);
-    put(&cache, &idle);
-    for seconds in [9, 18, 27] {
-        assert_eq!(cache.get(idle.key, at(seconds), &mut |_| {}), Looked::Hit);
-    }
-    assert_ne!(cache.get(idle.key, at(37), &mut |_| panic!("over")), Looked::Hit);
-    let statistics = cache.statistics();
-    assert_eq!((statistics.expired, statistics.entries), (2, 0));
-}
-
-#[test]
-fn clearing_takes_a_space_or_a_partition_and_refuses_fills_under_way() {
+fn clearing_takes_one_space() {
     let cache = MemoryCache::new(4 << 20, 2).unwrap();
     let keys: Vec<[u8; 8]> = (0..900u64).map(u64::to_be_bytes).collect();
-    let entry = |n: u64| item(n, &keys[n as usize], b"value", 1);
-    (0..899).for_each(|n| put(&cache, &entry(n)));
-    let Looked::Miss(ticket) = cache.get(entry(899).key, NOW, &mut |_| {}) else { panic!() };
-    cache.clear_space(SpaceId(1));
-    cache.clear_partition(SpaceId(2), 4);
-    cache.fill(ticket, &entry(899), NOW);
-    for n in 0..900 {
-        let gone = n % 3 == 1 || n % 3 == 2 && n % 5 == 4 || n == 899;
-        assert_eq!(read(&cache, entry(n).key).is_none(), gone, "{n}");
+    for (key, n) in keys.iter().zip(0..) {
+        cache.insert(hash(n), item(n, key, b"value", 1));
+    }
+    cache.clear_space(1);
+    for (key, n) in keys.iter().zip(0..) {
+        assert_eq!(read(&cache, n, key).is_none(), n % 3 == 1, "{n}");
     }
 }
 
@@ -215,10 +149,10 @@ fn equal_hashes_of_different_keys_are_told_apart() {
     let cache = MemoryCache::new(1 << 20, 1).unwrap();
     let keys: Vec<[u8; 1]> = (0..30).map(|n| [n]).collect();
     for key in &keys {
-        put(&cache, &item(7, key, key, 1));
+        cache.insert(hash(7), item(7, key, key, 1));
     }
     for key in &keys {
-        assert_eq!(read(&cache, item(7, key, key, 1).key), Some((key.to_vec(), 1)));
+        assert_eq!(read(&cache, 7, key), Some((key.to_vec(), 1)));
     }
 }
 
@@ -226,7 +160,7 @@ fn equal_hashes_of_different_keys_are_told_apart() {
 fn an_entry_too_long_for_the_cache_passes_by_and_takes_the_old_one_out() {
     let cache = MemoryCache::new(1 << 20, 1).unwrap();
     let long = vec![1; 60_000];
-    put(&cache, &item(1, b"key", b"short", 1));
-    put(&cache, &item(1, b"key", &long, 2));
-    assert_eq!(read(&cache, item(1, b"key", b"", 0).key), None);
+    cache.insert(hash(1), item(1, b"key", b"short", 1));
+    cache.insert(hash(1), item(1, b"key", &long, 2));
+    assert_eq!(read(&cache, 1, b"key"), None);
 }
