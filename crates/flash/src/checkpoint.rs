@@ -41,9 +41,10 @@ pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
             lists.push(list);
         }
     }
-    inner.device.sync()?;
     let mut superblock = inner.superblock.lock();
     superblock.checkpoint = if lists.len() == shards.len() { lists } else { Vec::new() };
+    superblock.next_segment_sequence = shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
+    superblock.record_sequence = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
     inner.write_superblock(&mut superblock)?;
     if let Some(path) = &inner.buffer_path {
         entresol_device::SharedMemory::remove(path)?;

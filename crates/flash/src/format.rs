@@ -121,7 +121,7 @@ impl Flags {
 }
 
 /// The header of a record. `version` of a tombstone is the segment sequence at its birth; of a
-/// piece, the version of the value it belongs to.
+/// piece, the sequence of the manifest it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub payload_crc: u32,
@@ -304,7 +304,7 @@ impl Trailer {
 /// What the footer says of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FooterEntry {
-    /// Hash of space and key; of a piece: (version of its value) << 32 | number.
+    /// Hash of space and key; of a piece: (sequence of its manifest) << 32 | number.
     pub hash: u128,
     pub sequence: u64,
     /// Offset in the segment, bytes.
@@ -388,6 +388,11 @@ pub(crate) struct Superblock {
     pub boot: u128,
     /// CRC-32C of the encryption key's check block; 0: not encrypted.
     pub key_check: u64,
+    /// Segments opened since the store was last opened have this sequence or a higher one: none that
+    /// a crash lost is used again.
+    pub next_segment_sequence: u64,
+    /// Records appended since then have higher sequences than this.
+    pub record_sequence: u64,
     pub floors: Vec<Floor>,
     /// Per shard: the segments that hold its checkpoint, in order. Empty: none.
     pub checkpoint: Vec<Vec<u32>>,
@@ -411,6 +416,8 @@ impl Superblock {
         out.extend_from_slice(&u32::from(self.shards).to_le_bytes());
         out.extend_from_slice(&(self.floors.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.checkpoint.len() as u32).to_le_bytes());
+        out.extend_from_slice(&self.next_segment_sequence.to_le_bytes());
+        out.extend_from_slice(&self.record_sequence.to_le_bytes());
         out.resize(SUPERBLOCK_FIXED_BYTES, 0);
         for floor in &self.floors {
             out.extend_from_slice(&floor.below.to_le_bytes());
@@ -469,6 +476,8 @@ impl Superblock {
             hash_seed: u64_at(bytes, 32)?,
             boot: u128::from(u64_at(bytes, 40)?) | u128::from(u64_at(bytes, 48)?) << 64,
             key_check: u64_at(bytes, 56)?,
+            next_segment_sequence: u64_at(bytes, 80)?,
+            record_sequence: u64_at(bytes, 88)?,
             segments_per_shard: u32_at(bytes, 64)?,
             shards: u16::try_from(u32_at(bytes, 68)?).ok()?,
             floors,

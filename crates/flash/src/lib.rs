@@ -30,7 +30,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use format::MAGIC;
 pub use options::{Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode};
 pub use session::{Session, SessionOptions, Visit};
-pub use statistics::{Sizes, StoreStatistics};
+pub use statistics::{Opened, Sizes, StoreStatistics};
 pub use store::{Budget, Maintenance, SegmentInfo, Store, Verification};
 pub use types::{
     Condition, Durability, Entry, Expiry, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,

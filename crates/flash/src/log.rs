@@ -45,6 +45,9 @@ pub(crate) struct Shape {
     pub sync_unit: u32,
     /// Whether seal writes are durable on completion.
     pub durable_writes: bool,
+    /// Whether released segments are erased one by one, the oldest first, each for good before the
+    /// next: a cache leaves no newer record behind that would outrank what an older segment holds.
+    pub erases_in_order: bool,
 }
 
 impl Shape {
@@ -337,25 +340,49 @@ impl Log {
     fn free_released(&mut self) -> Result<()> {
         let durable = self.durable;
         self.ghosts.retain(|(_, stamp)| *stamp > durable);
+        let in_order = self.shape.erases_in_order;
+        if in_order {
+            let sequence = |(segment, _): &(u32, u64)| self.segments[*segment as usize].sequence;
+            self.releasing.make_contiguous().sort_by_key(sequence);
+        }
         while let Some(&(segment, stamp)) = self.releasing.front() {
             if stamp > self.durable || self.queue.in_flight() + 2 >= self.queue.depth() {
                 break;
             }
+            if in_order && (!self.erasing.is_empty() || !self.is_oldest(segment)) {
+                break;
+            }
             self.releasing.pop_front();
-            self.writes_begun += 1;
-            let request = WriteRequest {
-                token: self.writes_begun,
-                offset: self.shape.offset_of(segment),
-                buffer: &self.zeros,
-                range: 0..self.zeros.len(),
-                mode: WriteMode::Flushed,
-            };
-            self.queue.write(request)?;
-            self.queue.submit()?;
-            self.unsynced_writes += 1;
-            self.writes.push((self.writes_begun, NO_BUFFER, WriteMode::Flushed));
-            self.erasing.push((self.writes_begun, segment));
+            self.erase(segment, if in_order { WriteMode::Durable } else { WriteMode::Flushed })?;
         }
+        Ok(())
+    }
+
+    /// Whether no older segment of the shard stands: nothing older can come back once it is erased.
+    fn is_oldest(&self, segment: u32) -> bool {
+        let sequence = self.segments[segment as usize].sequence;
+        let stands = |s: &&Segment| {
+            !matches!(s.state, SegmentState::Free | SegmentState::Checkpoint | SegmentState::Damaged)
+        };
+        self.segments.iter().filter(stands).all(|s| s.sequence >= sequence)
+    }
+
+    fn erase(&mut self, segment: u32, mode: WriteMode) -> Result<()> {
+        self.writes_begun += 1;
+        let request = WriteRequest {
+            token: self.writes_begun,
+            offset: self.shape.offset_of(segment),
+            buffer: &self.zeros,
+            range: 0..self.zeros.len(),
+            mode,
+        };
+        self.queue.write(request)?;
+        self.queue.submit()?;
+        if mode == WriteMode::Flushed {
+            self.unsynced_writes += 1;
+        }
+        self.writes.push((self.writes_begun, NO_BUFFER, mode));
+        self.erasing.push((self.writes_begun, segment));
         Ok(())
     }
 
@@ -367,7 +394,10 @@ impl Log {
         self.live_bytes -= u64::from(entry.live_bytes);
         self.ghosts.push((entry.sequence, self.appended + 1));
         if entry.buffer != NO_BUFFER {
-            self.buffers[entry.buffer as usize].segment = None;
+            let buffer = &mut self.buffers[entry.buffer as usize];
+            buffer.segment = None;
+            // The buffer may outlive the process; the segment must not come back from it.
+            buffer.memory.bytes_mut()[..SEGMENT_HEADER_BYTES].fill(0);
         }
         *entry = Segment::UNUSED;
         self.free.push_back(segment);

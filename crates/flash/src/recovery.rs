@@ -27,6 +27,7 @@ use crate::log::{Log, Shape};
 use crate::options::{OpenMode, StoreOptions};
 use crate::record::Payloads;
 use crate::shard::{Limits, Shard};
+use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
 use crate::types::{Durability, Timestamp};
 
@@ -56,8 +57,6 @@ pub(crate) fn open(
     options.shards = superblock.shards;
     if made {
         erase_segments(&*device, &superblock)?;
-        // Both copies, so that an older store's copy cannot come back.
-        write_superblock(&*device, &mut superblock)?;
         write_superblock(&*device, &mut superblock)?;
     }
     let buffer_path = buffer_path(&options, superblock.store);
@@ -66,7 +65,7 @@ pub(crate) fn open(
         _ => HashMap::new(),
     };
     let sequences = Arc::new(AtomicU64::new(1));
-    let memory = buffer_memory(&options, buffer_path.as_deref())?;
+    let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
     let mut shards = Vec::new();
     for (number, buffers) in memory.into_iter().enumerate() {
@@ -78,17 +77,15 @@ pub(crate) fn open(
         shard.hash_seed = superblock.hash_seed;
         shards.push(shard);
     }
-    let clean = superblock.checkpoint.len() == shards.len();
-    if clean {
-        for (shard, segments) in shards.iter_mut().zip(&superblock.checkpoint) {
-            crate::checkpoint::load(shard, segments)?;
-        }
-    } else if !made {
+    let mut opened = load_checkpoint(&mut shards, &superblock)?;
+    if made {
+        opened = Opened::Made;
+    } else if opened != Opened::Checkpoint {
         let context = scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
         recover_shards(&mut shards, &images, context)?;
     }
-    let highest = shards.iter().flat_map(|s| &s.log.segments).map(|s| s.sequence).max();
-    sequences.store(highest.unwrap_or(0) + 1, std::sync::atomic::Ordering::Relaxed);
+    renew_sequences(&mut shards, &mut superblock, opened);
+    sequences.store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
     for shard in &mut shards {
         shard.log.collect_free();
     }
@@ -96,6 +93,10 @@ pub(crate) fn open(
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
         write_superblock(&*device, &mut superblock)?;
+        if let Some(path) = &buffer_path {
+            // Only now: until here the former process's buffers were the only copy of some records.
+            rename_buffers(path)?;
+        }
     }
     Ok(Inner {
         sector_bytes: u64::from(device.geometry().sector_bytes),
@@ -109,9 +110,52 @@ pub(crate) fn open(
         last_sync_ms: AtomicU64::new(now.0),
         closed: AtomicBool::new(false),
         segment_memory: Mutex::new(Vec::new()),
+        opened,
         options,
     })
 }
+
+/// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
+/// segments, too, so a damaged one costs time only.
+fn load_checkpoint(shards: &mut [Shard], superblock: &Superblock) -> Result<Opened> {
+    if superblock.checkpoint.len() != shards.len() {
+        return Ok(Opened::Recovered);
+    }
+    for number in 0..shards.len() {
+        match crate::checkpoint::load(&mut shards[number], &superblock.checkpoint[number]) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                shards.iter_mut().for_each(Shard::forget_all);
+                return Ok(Opened::DamagedCheckpoint);
+            }
+            loaded => loaded?,
+        }
+    }
+    Ok(Opened::Checkpoint)
+}
+
+/// Puts the sequences beyond all that may have been used, also in segments whose headers were lost,
+/// and says so in the superblock.
+fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Opened) {
+    let segments = shards.iter().flat_map(|s| &s.log.segments);
+    let highest = segments.map(|s| s.sequence).max().unwrap_or(0);
+    let floors = superblock.floors.iter().map(|f| f.below).max().unwrap_or(0);
+    let next = (highest + 1).max(superblock.next_segment_sequence).max(floors);
+    let count = u64::from(superblock.segments_per_shard) * u64::from(superblock.shards);
+    // A segment is used again only after a sync, so a crash loses one use of each at most.
+    let lost = if opened.is_clean() { 0 } else { 2 * count };
+    superblock.next_segment_sequence = next + lost;
+    if opened.is_clean() {
+        return;
+    }
+    let highest = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
+    let sequence = highest.max(superblock.record_sequence) + SEQUENCE_GAP;
+    shards.iter_mut().for_each(|shard| shard.sequence = sequence);
+    superblock.record_sequence = sequence;
+}
+
+/// Set apart from the sequences of records that a crash may have lost: they must not be used again,
+/// neither as versions nor in the nonces of encryption.
+const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// Recovers every shard, at the same time where the caller's `parallel` allows.
 fn recover_shards(
@@ -129,10 +173,12 @@ fn recover_shards(
 pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
     let mut newest: Option<Superblock> = None;
     let mut claimed = None;
+    let mut blank = false;
     for copy in 0..2 {
         let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
         device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer)?;
         claimed = claimed.or(Superblock::claimed_version(&buffer));
+        blank |= buffer.iter().all(|byte| *byte == 0);
         if let Some(found) = Superblock::decode(&buffer)
             && newest.as_ref().is_none_or(|n| found.generation > n.generation)
         {
@@ -150,6 +196,8 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
                 crate::format::FORMAT_VERSION
             ),
         )),
+        // The making of a store writes one copy after the other, and was cut short.
+        (None, Some(_)) if blank => Ok(None),
         (None, Some(_)) => Err(Error::new(
             ErrorKind::Corrupt,
             format!(
@@ -185,6 +233,9 @@ fn new_superblock(
         segments_per_shard: per_shard,
         boot: options.boot,
         key_check: payloads.key_check(),
+        // A former store on the medium may have left records behind: ours are of other generations.
+        next_segment_sequence: 1 + ((seed >> 32) as u64 & 0x7fff_ffff),
+        record_sequence: 0,
         floors: Vec::new(),
         checkpoint: Vec::new(),
     };
@@ -268,6 +319,7 @@ fn shape_of(
         base: base_offset(superblock.segment_bytes),
         sync_unit: device.geometry().sync_unit_bytes,
         durable_writes: options.durability == Durability::Synced,
+        erases_in_order: options.reclaim == crate::options::Reclaim::Evict,
     }
 }
 
@@ -342,6 +394,19 @@ fn buffer_memory(options: &StoreOptions, path: Option<&Path>) -> Result<Vec<Vec<
 }
 
 const BUFFER_FILE_HEADER: usize = 4096;
+
+/// Where new buffers are made, besides those of a former process.
+fn made_path(path: Option<&Path>) -> Option<PathBuf> {
+    path.map(|path| path.with_extension("new"))
+}
+
+/// Gives the new buffers the place of the former process's.
+fn rename_buffers(path: &Path) -> Result<()> {
+    std::fs::rename(path.with_extension("new"), path).map_err(|error| {
+        let detail = format!("{}: cannot replace the write buffers: {error}", path.display());
+        Error::new(ErrorKind::Device, detail)
+    })
+}
 
 /// Copies of the segments that stood in the former process's write buffers, by shard and segment.
 fn surviving_images(path: &Path, superblock: &Superblock) -> HashMap<(u16, u32), IoBuffer> {

@@ -114,6 +114,17 @@ impl Shard {
         }
     }
 
+    /// Back to an empty shard, as before anything was loaded.
+    pub(crate) fn forget_all(&mut self) {
+        self.log.segments.fill(crate::segment::Segment::UNUSED);
+        self.log.live_bytes = 0;
+        self.notes = Notes::default();
+        self.large = LargeValues::default();
+        self.counts.clear();
+        self.sequence = 1;
+        self.lifespan = f64::INFINITY;
+    }
+
     /// Where the record of `key` is, places in `tried` excepted (they hold other keys).
     pub(crate) fn locate(&mut self, key: Key<'_>, hash: u128, tried: &[u64]) -> Result<Located<'_>> {
         self.index.candidates(index_hash(hash), &mut self.found);

@@ -120,9 +120,32 @@ fn bucket_start(bucket: usize) -> u64 {
     (16 + step as u64) << (octave - 4)
 }
 
+/// How a store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Opened {
+    /// It was made.
+    #[default]
+    Made,
+    /// From the checkpoint of a clean stop.
+    Checkpoint,
+    /// From its segments, after a crash.
+    Recovered,
+    /// From its segments, because the checkpoint that its root names does not verify.
+    DamagedCheckpoint,
+}
+
+impl Opened {
+    /// Whether all sequences that were ever used are known.
+    pub(crate) fn is_clean(self) -> bool {
+        matches!(self, Opened::Made | Opened::Checkpoint)
+    }
+}
+
 /// Figures of a store since it was opened; bytes unless said otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct StoreStatistics {
+    /// How the store was opened.
+    pub opened: Opened,
     /// Gets answered from write buffers and recent segments.
     pub gets_memory: u64,
     /// Gets answered by a device read.

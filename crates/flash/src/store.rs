@@ -53,6 +53,7 @@ pub(crate) struct Inner {
     pub last_sync_ms: AtomicU64,
     pub closed: std::sync::atomic::AtomicBool,
     pub segment_memory: Mutex<Vec<IoBuffer>>,
+    pub opened: crate::statistics::Opened,
 }
 
 /// Counts made without a shard's lock.
@@ -260,8 +261,16 @@ impl Inner {
         superblock.floors.retain(|f| {
             f.space != space || (partition.is_some() && f.partition != partition)
         });
+        superblock.floors.retain(|f| shards.iter().any(|shard| shard.floors.contains(f)));
         superblock.floors.push(floor);
-        self.write_superblock(&mut superblock)
+        superblock.next_segment_sequence = superblock.next_segment_sequence.max(below);
+        let written = self.write_superblock(&mut superblock);
+        if let Err(error) = &written {
+            // What the failed sync should have covered may be lost although a later one succeeds.
+            let why = format!("the superblock could not be written: {error}");
+            shards.iter_mut().for_each(|shard| shard.log.poison(why.clone()));
+        }
+        written
     }
 
     /// Writes the next generation of the superblock over its older copy, and syncs.
@@ -270,7 +279,7 @@ impl Inner {
     }
 
     fn statistics(&self) -> StoreStatistics {
-        let mut total = StoreStatistics::default();
+        let mut total = StoreStatistics { opened: self.opened, ..StoreStatistics::default() };
         for shard in &self.shards {
             let shard = shard.lock();
             add_shard(&mut total, &shard);
@@ -300,8 +309,15 @@ impl Inner {
     }
 }
 
-/// Writes the next generation of `superblock` to `device` over the older copy, and syncs.
+/// Writes `superblock` to `device`: a generation over the older copy, then one over the other, so that
+/// a copy that is damaged later does not bring back what was true before.
 pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
+    write_copy(device, superblock)?;
+    write_copy(device, superblock)
+}
+
+/// Writes the next generation of `superblock` over the older copy, and syncs.
+fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     superblock.generation += 1;
     let bytes = superblock.encode().ok_or_else(|| {
         let detail = "too many dropped partitions are still on the medium; let maintain() run";

@@ -89,12 +89,16 @@ impl Log {
         Ok(())
     }
 
-    /// Blocks until released segments are free.
+    /// Blocks until released segments are free, those excepted that must not go before an older one.
     pub(crate) fn wait_released(&mut self) -> Result<()> {
         while self.releasing_count() > 0 {
             if !self.releasing.is_empty() {
                 self.begin_round(Goal::Synced)?;
                 self.free_released()?;
+            }
+            if self.queue.in_flight() == 0 && matches!(self.round, Round::Idle) {
+                // What is left waits for an older segment that another thread reclaims.
+                return Ok(());
             }
             self.poll(1)?;
             self.check_poisoned()?;
@@ -150,6 +154,12 @@ impl Log {
             match self.buffers.get_mut(buffer as usize) {
                 Some(buffer) => buffer.writes -= 1,
                 None => self.finish_erasing(number),
+            }
+        }
+        if self.shape.erases_in_order && self.poisoned.is_none() {
+            // The next one waited for this one.
+            if let Err(error) = self.free_released() {
+                self.poison(format!("a released segment could not be erased: {error}"));
             }
         }
     }

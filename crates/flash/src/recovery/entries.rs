@@ -26,8 +26,6 @@ const HEAD_BYTES: usize = 4096;
 const DEPTH: usize = 64;
 /// Bits by which records are spread before they are sorted.
 const SPREAD_BITS: u32 = 10;
-/// Set apart from the sequences that a lost tail may have used.
-const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// A record under comparison.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +62,7 @@ pub(super) fn recover(
     }
     shard.index = fresh_index(shard, records)?;
     let passes = (records * std::mem::size_of::<Claim>() as u64 / PASS_BYTES + 1).next_power_of_two();
-    let mut manifests = Vec::new();
-    let mut pieces: HashMap<u64, Vec<(u32, u64, u32)>> = HashMap::new();
+    let mut pieces = Gathered::new();
     for pass in 0..passes {
         let mut spread: Vec<Vec<Claim>> = vec![Vec::new(); 1 << SPREAD_BITS];
         let share = (records / passes) as usize / spread.len();
@@ -93,12 +90,12 @@ pub(super) fn recover(
             spread[slot].push(claim(shard, segment, entry));
         })?;
         for claims in &mut spread {
-            settle_claims(shard, claims, context, &mut manifests);
+            settle_claims(shard, claims, context, &pieces)?;
             *claims = Vec::new();
         }
     }
-    shard.sequence = highest + SEQUENCE_GAP;
-    adopt_pieces(shard, manifests, &mut pieces)
+    shard.sequence = highest;
+    Ok(())
 }
 
 fn fresh_index(shard: &Shard, records: u64) -> Result<Index> {
@@ -129,22 +126,30 @@ fn claim(shard: &Shard, segment: u32, entry: &FooterEntry) -> Claim {
     }
 }
 
-/// Indexes the newest claim of each key. Of equal ones (copies) the last in the log wins.
+/// Indexes the newest claim of each key. Of equal ones (copies) the last in the log wins: the segment
+/// of an older one may have been written over in part. A large value of which a piece is missing
+/// never was whole: the next older claim counts.
 fn settle_claims(
     shard: &mut Shard,
     claims: &mut [Claim],
     context: Context,
-    manifests: &mut Vec<(Claim, Place)>,
-) {
-    claims.sort_unstable_by(|a, b| {
-        (a.hash, b.sequence, a.kind == RecordKind::Tombstone)
-            .cmp(&(b.hash, a.sequence, b.kind == RecordKind::Tombstone))
-    });
+    pieces: &Gathered,
+) -> Result<()> {
+    let rank = |claim: &Claim| (claim.sequence, shard.segment_sequence(claim.address));
+    claims.sort_unstable_by(|a, b| (a.hash, rank(b)).cmp(&(b.hash, rank(a))));
     let mut last = None;
     for claim in claims.iter() {
         if last == Some(claim.hash) {
             continue;
         }
+        let whole = if claim.kind == RecordKind::Manifest {
+            match gather(shard, claim, pieces)? {
+                None => continue,
+                some => some,
+            }
+        } else {
+            None
+        };
         last = Some(claim.hash);
         let ended = claim.ends_seconds != 0
             && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
@@ -161,55 +166,44 @@ fn settle_claims(
         shard.index.insert(index_hash(claim.hash), place);
         shard.log.change_live(place.address, size.bytes() as i64);
         shard.count(claim.space, claim.partition, 1);
-        if claim.kind == RecordKind::Manifest {
-            manifests.push((*claim, place));
+        if let Some((version, value)) = whole {
+            for (address, bytes) in &value.places {
+                let size = SizeCode::covering(u64::from(*bytes));
+                shard.log.change_live(*address, size.bytes() as i64);
+            }
+            shard.large.insert(place.address, version, value);
         }
-    }
-}
-
-/// Gives each large value its pieces. One with a piece missing never was whole: it is dropped.
-fn adopt_pieces(
-    shard: &mut Shard,
-    manifests: Vec<(Claim, Place)>,
-    pieces: &mut HashMap<u64, Vec<(u32, u64, u32)>>,
-) -> Result<()> {
-    for (claim, place) in manifests {
-        let (segment, offset) = shard.log.shape.split(place.address);
-        let start = u64::from(offset) / 4096 * 4096;
-        let mut bytes = IoBuffer::aligned(TAIL_BYTES * 8);
-        let room = u64::from(shard.log.shape.segment_bytes) - start;
-        let length = room.min(bytes.len() as u64) as usize;
-        let at = shard.log.shape.offset_of(segment) + start;
-        shard.log.device.read_at(at, &mut bytes[..length])?;
-        let record = &bytes[(u64::from(offset) - start) as usize..length];
-        let generation = shard.segment_sequence(place.address) as u32;
-        let mut scratch = Vec::new();
-        let number = shard.log.shape.shard;
-        let opened = shard.payloads.open(number, record, (generation, None), &mut scratch);
-        let Ok(record) = opened else { continue };
-        let version = record.header.version;
-        let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else { continue };
-        let mut list = pieces.remove(&version).unwrap_or_default();
-        // A piece that reclaim copied stands twice; the copy in the younger segment is kept.
-        list.sort_unstable_by_key(|(number, address, _)| {
-            (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
-        });
-        list.dedup_by_key(|(number, ..)| *number);
-        let whole = list.len() == count as usize;
-        if !whole {
-            shard.index.remove(index_hash(claim.hash), place.address);
-            shard.forget(place);
-            shard.count(claim.space, claim.partition, -1);
-            continue;
-        }
-        let places: Vec<(u64, u32)> = list.iter().map(|(_, a, b)| (*a, *b)).collect();
-        for (address, bytes) in &places {
-            let size = SizeCode::covering(u64::from(*bytes));
-            shard.log.change_live(*address, size.bytes() as i64);
-        }
-        shard.large.insert(place.address, version, Pieces { stored_bytes, places });
     }
     Ok(())
+}
+
+/// Pieces found, by the value they belong to: number, address, record bytes.
+type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
+
+/// What the value whose manifest is `claim` is known by, and its pieces; `None` if it is not whole.
+fn gather(shard: &Shard, claim: &Claim, pieces: &Gathered) -> Result<Option<(u64, Pieces)>> {
+    let (segment, offset) = shard.log.shape.split(claim.address);
+    let sector = 4096;
+    let start = u64::from(offset) / sector * sector;
+    let end = u64::from(offset) + u64::from(claim.record_bytes);
+    let end = end.next_multiple_of(sector).min(u64::from(shard.log.shape.segment_bytes));
+    let mut bytes = IoBuffer::aligned(end.saturating_sub(start).max(sector) as usize);
+    shard.log.device.read_at(shard.log.shape.offset_of(segment) + start, &mut bytes)?;
+    let record = bytes.get((u64::from(offset) - start) as usize..).unwrap_or_default();
+    let wanted = (shard.segment_sequence(claim.address) as u32, None);
+    let mut scratch = Vec::new();
+    let opened = shard.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
+    let Ok(record) = opened else { return Ok(None) };
+    let version = record.header.sequence;
+    let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else { return Ok(None) };
+    let mut list = pieces.get(&version).cloned().unwrap_or_default();
+    // A piece that reclaim copied stands twice; the copy in the younger segment is kept.
+    list.sort_unstable_by_key(|(number, address, _)| {
+        (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
+    });
+    list.dedup_by_key(|(number, ..)| *number);
+    let places: Vec<(u64, u32)> = list.iter().map(|(_, a, b)| (*a, *b)).collect();
+    Ok((places.len() == count as usize).then_some((version, Pieces { stored_bytes, places })))
 }
 
 /// Looks at every segment: which are in use, and what those without a footer hold.
@@ -223,6 +217,9 @@ fn survey(
     let mut kept_bytes = 0;
     read_ends(shard, &mut |segment, head, tail| {
         let Some(header) = SegmentHeader::decode(head) else { return };
+        if header.segment != segment {
+            return;
+        }
         let trailer = Trailer::decode_end(tail).filter(|t| t.sequence == header.sequence);
         match trailer {
             None => unsealed.push((segment, header)),
@@ -249,18 +246,30 @@ fn survey(
         Scanner { payloads: &seed_holder, hash_seed: shard.hash_seed, shard: shape.shard };
     for segment in &mut found {
         let unproven = segment.header.sequence >= proven && !context.same_boot;
-        if unproven {
-            let bytes = read_whole(shard, segment.segment)?;
-            let footer = match parse(&bytes, shape.store, shape.shard) {
-                Some((_, Some((_, footer)))) => scanner.checked(&bytes, &segment.header, footer),
-                _ => scanner.scan(&bytes, &segment.header),
+        let unread = segment.entries.is_none() && segment.footer_bytes() <= TAIL_BYTES;
+        if unproven || unread {
+            let mut bytes = read_whole(shard, segment.segment)?;
+            let (entries, kept) = match parse(&bytes, shape.store, shape.shard) {
+                Some((_, Some((_, footer)))) => {
+                    let before = footer.len();
+                    let entries = scanner.checked(&bytes, &segment.header, footer);
+                    let kept = entries.len() == before;
+                    (entries, kept)
+                }
+                _ => (scanner.scan(&bytes, &segment.header), false),
             };
-            segment.count = footer.len() as u32;
-            segment.entries = Some(footer);
+            segment.count = entries.len() as u32;
+            if !kept {
+                // The next recovery would believe this footer.
+                *segment = sealed(shard, segment.segment, (segment.header, entries), &mut bytes, context)?;
+            } else {
+                segment.entries = Some(entries);
+            }
         }
     }
     for (segment, header) in unsealed {
-        if images.contains_key(&(shape.shard, segment)) {
+        let image = images.get(&(shape.shard, segment)).and_then(|image| SegmentHeader::decode(image));
+        if image.is_some_and(|image| image.sequence > header.sequence) {
             continue;
         }
         let mut bytes = read_whole(shard, segment)?;
@@ -285,17 +294,17 @@ fn adopt_images(
         if *segment >= shape.segments {
             continue;
         }
-        let present = found.iter().position(|f| f.segment == *segment);
-        if let Some(at) = present {
-            if found[at].header.sequence >= header.sequence {
-                continue;
-            }
-            found.swap_remove(at);
-        }
         let entries = match footer {
             Some((_, footer)) => scanner.checked(image, &header, footer),
             None => scanner.scan(image, &header),
         };
+        if let Some(at) = found.iter().position(|f| f.segment == *segment) {
+            let present = (found[at].header.sequence, found[at].count);
+            if present >= (header.sequence, entries.len() as u32) {
+                continue;
+            }
+            found.swap_remove(at);
+        }
         let mut bytes = IoBuffer::aligned(image.len());
         bytes.copy_from_slice(image);
         found.push(sealed(shard, *segment, (header, entries), &mut bytes, context)?);
@@ -303,7 +312,8 @@ fn adopt_images(
     Ok(())
 }
 
-/// Writes a segment back with a footer for what it was found to hold.
+/// Writes a segment back with a footer for what it was found to hold. Units that are as they should be
+/// are not written again: power may fail, and they may hold what was acknowledged.
 fn sealed(
     shard: &Shard,
     segment: u32,
@@ -311,9 +321,21 @@ fn sealed(
     bytes: &mut IoBuffer,
     context: Context,
 ) -> Result<Found> {
-    let age = seal_image(bytes, &header, &entries);
-    if !context.read_only && !entries.is_empty() {
-        shard.log.device.write_at(shard.log.shape.offset_of(segment), bytes)?;
+    let unit = shard.log.shape.sync_unit;
+    let age = seal_image(bytes, unit, &header, &entries);
+    if entries.is_empty() {
+        bytes.fill(0);
+    }
+    if !context.read_only {
+        let before = read_whole(shard, segment)?;
+        let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize));
+        let differs = |(is, should): (&[u8], &[u8])| is != should;
+        if let Some(first) = units().position(differs) {
+            let last = units().rposition(differs).unwrap_or(first);
+            let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
+            let at = shard.log.shape.offset_of(segment) + range.start as u64;
+            shard.log.device.write_at(at, &bytes[range])?;
+        }
     }
     Ok(Found { segment, header, age, count: entries.len() as u32, entries: Some(entries) })
 }

@@ -31,6 +31,13 @@ pub(crate) struct Found {
     pub count: u32,
 }
 
+impl Found {
+    /// Bytes of its footer and trailer.
+    pub(super) fn footer_bytes(&self) -> usize {
+        self.count as usize * FOOTER_ENTRY_BYTES + TRAILER_BYTES
+    }
+}
+
 /// Everything a scan of a segment's records needs.
 pub(crate) struct Scanner<'a> {
     pub payloads: &'a Payloads,
@@ -39,8 +46,8 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// The records of the segment in `bytes`, from front to back, up to the first that does not
-    /// verify. After a power loss a gap may precede records that were never acknowledged.
+    /// The records of the segment in `bytes` that verify, from front to back, up to the first header
+    /// that does not. After a power loss a gap may precede records that were never acknowledged.
     pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> Vec<FooterEntry> {
         let mut entries = Vec::new();
         let mut at = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT);
@@ -52,13 +59,15 @@ impl Scanner<'_> {
             if record.generation != header.sequence as u32 || length > rest.len() {
                 break;
             }
+            let end = at + length.next_multiple_of(RECORD_ALIGNMENT);
             if record.flags.kind != RecordKind::Padding {
-                match self.entry(at as u32, rest, &record, &mut scratch) {
-                    Some(entry) => entries.push(entry),
-                    None => break,
+                if end + (entries.len() + 1) * FOOTER_ENTRY_BYTES > limit {
+                    break;
                 }
+                // The header verifies, so the next record's place is known even if this one is torn.
+                entries.extend(self.entry(at as u32, rest, &record, &mut scratch));
             }
-            at += length.next_multiple_of(RECORD_ALIGNMENT);
+            at = end;
         }
         entries
     }
@@ -112,8 +121,14 @@ impl Scanner<'_> {
     }
 }
 
-/// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written.
-pub(crate) fn seal_image(bytes: &mut [u8], header: &SegmentHeader, entries: &[FooterEntry]) -> u64 {
+/// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written. Nothing else
+/// changes in the sync units (of `unit` bytes) that hold `entries`.
+pub(crate) fn seal_image(
+    bytes: &mut [u8],
+    unit: u32,
+    header: &SegmentHeader,
+    entries: &[FooterEntry],
+) -> u64 {
     let footer: Vec<u8> = entries.iter().flat_map(FooterEntry::encode).collect();
     let end = |e: &FooterEntry| e.offset + e.aligned_bytes();
     let used_bytes = entries.last().map_or(SEGMENT_HEADER_BYTES as u32, end);
@@ -128,7 +143,8 @@ pub(crate) fn seal_image(bytes: &mut [u8], header: &SegmentHeader, entries: &[Fo
     };
     let trailer_at = bytes.len() - TRAILER_BYTES;
     let footer_at = trailer_at - footer.len();
-    bytes[used_bytes as usize..footer_at].fill(0);
+    let gap_at = (used_bytes.next_multiple_of(unit) as usize).min(footer_at);
+    bytes[gap_at..footer_at].fill(0);
     bytes[footer_at..trailer_at].copy_from_slice(&footer);
     trailer.encode(&mut bytes[trailer_at..]);
     age

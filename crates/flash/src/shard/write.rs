@@ -287,14 +287,15 @@ impl Shard {
         stored: &[u8],
         piece_bytes: usize,
     ) -> Result<Place> {
-        let version = header.version;
+        // Pieces are known by the sequence of their manifest: a touch keeps the version, but not them.
+        let owner = self.sequence + stored.len().div_ceil(piece_bytes) as u64 + 1;
         let mut places = Vec::with_capacity(stored.len() / piece_bytes + 1);
         for (number, piece) in stored.chunks(piece_bytes).enumerate() {
             self.sequence += 1;
             let number = number as u32;
-            let key = piece_key(version, number);
+            let key = piece_key(owner, number);
             let piece_header = RecordHeader {
-                version,
+                version: owner,
                 raw_bytes: piece.len() as u32,
                 ..self.header(
                     Flags::of(RecordKind::Piece),
@@ -302,9 +303,10 @@ impl Shard {
                     Key { space: PIECE_SPACE, partition: 0, bytes: &key },
                 )
             };
-            let hash = piece_hash(version, number);
+            let hash = piece_hash(owner, number);
             let age = (Stream::Cold, self.sequence);
-            let place = self.append_record(piece_header, (&key, piece), hash, age)?;
+            let appended = self.append_record(piece_header, (&key, piece), hash, age);
+            let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
             let bytes = (crate::format::RECORD_HEADER_BYTES + key.len() + piece.len()) as u32;
             places.push((place.address, bytes));
         }
@@ -321,12 +323,23 @@ impl Shard {
         header.raw_bytes = MANIFEST_BYTES as u32;
         // The pieces carry later sequences than the version; the manifest must be the latest.
         self.sequence += 1;
-        header.sequence = self.sequence;
+        debug_assert_eq!(self.sequence, owner, "each piece takes one sequence");
+        header.sequence = owner;
         let payload = (request.key.bytes, manifest.as_slice());
-        let place = self.append_record(header, payload, request.hash, (Stream::Cold, self.sequence))?;
+        let age = (Stream::Cold, self.sequence);
+        let appended = self.append_record(header, payload, request.hash, age);
+        let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
         let pieces = Pieces { stored_bytes: stored.len() as u64, places };
-        self.large.insert(place.address, version, pieces);
+        self.large.insert(place.address, owner, pieces);
         Ok(place)
+    }
+
+    /// Pieces whose manifest could not be appended are dead.
+    fn give_up_pieces(&mut self, places: &[(u64, u32)]) {
+        for (address, bytes) in places {
+            let size = SizeCode::covering(u64::from(*bytes));
+            self.log.change_live(*address, -(size.bytes() as i64));
+        }
     }
 
     /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.

@@ -13,7 +13,7 @@ use crate::types::VALUE_BYTES_MAX;
 impl Inner {
     /// The value whose manifest is `record`. `None` if it was replaced meanwhile.
     pub(crate) fn assemble(&self, hash: u128, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
-        let version = record.header.version;
+        let version = record.header.sequence;
         let Some((stored_bytes, raw_bytes, codec, pieces)) = decode_manifest(record.value) else {
             return Err(Error::new(ErrorKind::Corrupt, "a manifest does not decode"));
         };

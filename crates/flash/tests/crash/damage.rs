@@ -1,0 +1,1 @@
+//! Silent damage: found, and confined to what it hit.

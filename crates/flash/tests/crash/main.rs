@@ -1,0 +1,72 @@
+//! Power fails, or the process dies, after every prefix of the device's calls; whatever the medium
+//! then holds, recovery keeps what was acknowledged and shows nothing that was not written.
+//!
+//! For each setup and seed: one run without a crash counts the calls; then, for every prefix, a run
+//! that ends there, and for every choice of what the unsynced writes became, a recovery that is
+//! compared with the model. Recovery itself is crashed at its calls, and stores that recovered live
+//! on and crash again. `ENTRESOL_SEED` replaces the seeds, `ENTRESOL_SEEDS` says how many there are,
+//! `ENTRESOL_PREFIX` restricts a run to one prefix: each failure prints all it takes to replay it.
+
+mod damage;
+mod explore;
+mod faults;
+mod model;
+mod setup;
+mod world;
+
+use entresol_flash::{Compression, Durability, EncryptionKey, Reclaim};
+use std::num::NonZeroU32;
+
+use explore::explore;
+use setup::Setup;
+
+fn periodic() -> Durability {
+    Durability::Periodic(NonZeroU32::MIN.saturating_add(999))
+}
+
+#[test]
+fn memory_keeps_what_was_synced() {
+    explore(&Setup::of("memory", Durability::Memory));
+}
+
+#[test]
+fn process_keeps_all_through_a_kill_and_what_was_synced_through_power_loss() {
+    explore(&Setup { shards: 2, segments: 32, ..Setup::of("process", Durability::Process) });
+}
+
+#[test]
+fn flushed_keeps_all_through_a_kill_and_what_was_synced_through_power_loss() {
+    explore(&Setup::of("flushed", Durability::Flushed));
+}
+
+#[test]
+fn periodic_keeps_all_through_a_kill_and_what_was_synced_through_power_loss() {
+    explore(&Setup::of("periodic", periodic()));
+}
+
+#[test]
+fn synced_keeps_every_acknowledged_write() {
+    explore(&Setup::of("synced", Durability::Synced));
+}
+
+#[test]
+fn synced_keeps_every_acknowledged_write_compressed_and_encrypted_in_two_shards() {
+    explore(&Setup {
+        shards: 2,
+        segments: 32,
+        segment_bytes: 128 << 10,
+        compression: Compression::Lz4,
+        encryption: Some(EncryptionKey([9; 32])),
+        ..Setup::of("encrypted", Durability::Synced)
+    });
+}
+
+#[test]
+fn a_cache_never_answers_with_less_than_what_was_durable() {
+    explore(&Setup { reclaim: Reclaim::Evict, ..Setup::of("cache", Durability::Synced) });
+}
+
+#[test]
+fn a_cache_in_shared_memory_never_goes_back() {
+    explore(&Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) });
+}
