@@ -134,7 +134,11 @@ impl MemoryCache {
     /// or more than four times starts afresh.
     pub fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
-        self.shards.iter().for_each(|shard| shard.lock().resize(each));
+        for shard in &self.shards {
+            shard.lock().resize(each);
+            // The lock is free between the steps: nobody waits for all of the memory to be freed.
+            while shard.lock().shrink_step() {}
+        }
     }
 
     /// Memory used now, bytes.

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. A live entry is in a chunk of exactly one queue and in the index; a dead one is in neither.
-//! 2. `bytes()` is at most the capacity whenever the lock is free, unless the capacity is too small
-//!    for a single chunk, when the shard holds nothing but its empty index.
+//! 2. `bytes()` is at most the capacity whenever the lock is free, unless a resize is under way or the
+//!    capacity is too small for a single chunk, when the shard holds nothing but its empty index.
 //! 3. One chunk is kept back for entries that move: an eviction needs no room it does not have.
 
 use std::collections::VecDeque;
@@ -21,6 +21,8 @@ pub(super) struct Shard {
     capacity: usize,
     /// The capacity that chunks and ghosts were sized for.
     made_for: usize,
+    /// Whether a resize is giving memory back, a few entries at a time.
+    shrinking: bool,
     chunk_bytes: usize,
     /// By chunk number.
     chunks: Vec<Chunk>,
@@ -82,6 +84,9 @@ const SCALE_MAX: usize = 4;
 const SMALL_SHARE: usize = 10;
 /// Chunks that inserts leave for entries that move.
 const SPARE_CHUNKS: usize = 1;
+/// Entries that a step of a resize, or a put meanwhile, passes: what others wait for at most.
+const PASSES_A_STEP: usize = 256;
+const PASSES_A_PUT: usize = 8;
 /// Hits in the small queue that make an entry one of the main queue.
 const PROMOTION_HITS: u8 = 1;
 
@@ -92,6 +97,7 @@ impl Shard {
         Ok(Shard {
             capacity,
             made_for: capacity,
+            shrinking: false,
             chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
             chunks: Vec::new(),
             free: Vec::new(),
@@ -163,7 +169,7 @@ impl Shard {
             self.queue(queue).entries += 1;
             self.statistics.inserts += 1;
         }
-        self.keep_cap();
+        self.keep_cap(if self.shrinking { PASSES_A_PUT } else { usize::MAX });
     }
 
     pub(super) fn remove(&mut self, hash: u128, key: (u16, &[u8])) {
@@ -193,10 +199,19 @@ impl Shard {
             }
         }
         self.capacity = capacity as usize;
-        self.keep_cap();
+        self.shrinking = true;
+    }
+
+    /// Does a part of what a resize asks for; whether more is left.
+    pub(super) fn shrink_step(&mut self) -> bool {
+        if !self.shrinking || !self.keep_cap(PASSES_A_STEP) {
+            return self.shrinking;
+        }
+        self.shrinking = false;
         if self.index.bytes() > INDEX_BYTES_SPARE as u64 + 40 * self.index.len() {
             self.rebuild_index();
         }
+        false
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -271,6 +286,10 @@ impl Shard {
     /// Evicts so that `bytes` can be appended to `queue`, and a little ahead, so that no insert has
     /// to evict a whole chunk.
     fn make_room(&mut self, queue: QueueName, bytes: usize) {
+        if self.shrinking {
+            // What finds no room now is not cached.
+            return;
+        }
         let mut allowance = bytes * 4;
         while self.chunks_available() <= SPARE_CHUNKS && !self.is_unused() {
             let needed = !self.has_room(queue, bytes);
@@ -320,18 +339,23 @@ impl Shard {
         Some(number)
     }
 
-    /// Evicts and gives memory back until the cap is kept.
-    fn keep_cap(&mut self) {
+    /// Gives memory back, passing at most `passes` entries for it; whether the cap is kept.
+    fn keep_cap(&mut self, passes: usize) -> bool {
+        let mut left = passes;
         while self.chunks.len() - self.vacant.len() > self.chunks_max() {
             if let Some(number) = self.free.pop() {
                 self.chunks[number] = Chunk::default();
                 self.vacant.push(number);
             } else if self.is_unused() {
-                return;
+                return true;
+            } else if left == 0 {
+                return false;
             } else {
+                left -= 1;
                 self.pass_tail();
             }
         }
+        true
     }
 
     /// Decides on the oldest entry of the queue that is over its share.
