@@ -16,8 +16,8 @@ use std::time::Duration;
 use entresol_tier::Durability;
 
 pub(crate) use keys::{Change, KEYS};
-pub use value::{format_size, parse_duration, parse_size};
 pub(crate) use value::parse_durability;
+pub use value::{format_size, parse_duration, parse_size};
 
 /// The configuration of a server. `Config::default()` serves nothing yet: it names no data.
 #[derive(Debug, Clone)]
@@ -36,7 +36,11 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn new(place: impl Into<String>, key: impl Into<String>, detail: String) -> ConfigError {
+    pub(crate) fn new(
+        place: impl Into<String>,
+        key: impl Into<String>,
+        detail: String,
+    ) -> ConfigError {
         ConfigError { place: place.into(), key: key.into(), detail }
     }
 

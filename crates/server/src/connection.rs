@@ -201,8 +201,7 @@ impl Connection {
 
     /// Whether a command of this reach must wait for one in flight.
     pub(crate) fn must_wait(&self, reach: Reach) -> bool {
-        self.pending > 0
-            && self.slots.iter().any(|slot| !slot.is_ready && reach.meets(slot.reach))
+        self.pending > 0 && self.slots.iter().any(|slot| !slot.is_ready && reach.meets(slot.reach))
     }
 
     /// Whether a command in flight reaches everything.

@@ -92,9 +92,8 @@ fn file_options(config: &Config) -> FileOptions {
 }
 
 fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeError> {
-    fs::create_dir_all(dir).map_err(|error| {
-        wrong("dir", &format!("{} cannot be made: {error}", dir.display()))
-    })?;
+    fs::create_dir_all(dir)
+        .map_err(|error| wrong("dir", &format!("{} cannot be made: {error}", dir.display())))?;
     let path = dir.join(DEVICE_FILE);
     let mut options = file_options(config);
     if !path.exists() && options.capacity_bytes.is_none() {

@@ -12,9 +12,8 @@ pub(crate) struct Failure(Cow<'static, str>);
 
 impl Failure {
     pub(crate) const SYNTAX: Failure = Failure::fixed("ERR syntax error");
-    pub(crate) const WRONG_TYPE: Failure = Failure::fixed(
-        "WRONGTYPE Operation against a key holding the wrong kind of value",
-    );
+    pub(crate) const WRONG_TYPE: Failure =
+        Failure::fixed("WRONGTYPE Operation against a key holding the wrong kind of value");
     pub(crate) const NOT_AN_INTEGER: Failure =
         Failure::fixed("ERR value is not an integer or out of range");
     pub(crate) const NOT_A_FLOAT: Failure = Failure::fixed("ERR value is not a valid float");

@@ -19,8 +19,7 @@ impl ProcessFigures {
     /// The present figures.
     pub(crate) fn read() -> ProcessFigures {
         let memory = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let pages: u64 =
-            memory.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        let pages: u64 = memory.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let times = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
         let mut times = times.split_whitespace().skip(11).map(|ticks| ticks.parse().unwrap_or(0.0));

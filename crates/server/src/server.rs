@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct Server;
 pub struct RunningServer {
     shared: Arc<Shared>,
     threads: Vec<(&'static str, JoinHandle<Result<(), ServeError>>)>,
-    stop: Receiver<()>,
+    stop: Mutex<Receiver<()>>,
     is_closed: bool,
 }
 
@@ -81,7 +81,7 @@ impl Server {
         let mut server = RunningServer {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            stop: stopped,
+            stop: Mutex::new(stopped),
             is_closed: false,
         };
         let mut listeners = Some(listeners);
@@ -109,7 +109,7 @@ impl RunningServer {
 
     /// Waits until a client asks for a stop (`SHUTDOWN`), at most `timeout`; whether one did.
     pub fn wait_for_stop(&self, timeout: Duration) -> bool {
-        match self.stop.recv_timeout(timeout) {
+        match lock(&self.stop).recv_timeout(timeout) {
             Ok(()) => true,
             Err(RecvTimeoutError::Timeout) => {
                 self.threads.iter().any(|(_, thread)| thread.is_finished())

@@ -111,9 +111,8 @@ impl User {
             Some(group) => table::SPECS.iter().filter(|spec| spec.is_in(group)).collect(),
             None => {
                 let container = format!("{what}|");
-                let named = |spec: &&Spec| {
-                    spec.name == what || spec.name.starts_with(container.as_str())
-                };
+                let named =
+                    |spec: &&Spec| spec.name == what || spec.name.starts_with(container.as_str());
                 table::SPECS.iter().filter(named).collect()
             }
         };
@@ -155,9 +154,8 @@ impl Users {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |detail| {
-                ConfigError::new(format!("{place} line {}", number + 1), "users", detail)
-            };
+            let wrong =
+                |detail| ConfigError::new(format!("{place} line {}", number + 1), "users", detail);
             let user = User::parse(line).map_err(wrong)?;
             let name = user.name.clone();
             if all.insert(name.clone(), Arc::new(user)).is_some() {
@@ -211,8 +209,8 @@ pub fn user_line(name: &str, password: &str, rules: &str) -> Result<String, Conf
 
 /// Compares a password with its hash. Takes some ten milliseconds and 7 MiB.
 pub(crate) fn verify(password: &[u8], hash: &str) -> Verdict {
-    let right = PasswordHash::new(hash)
-        .is_ok_and(|hash| argon2().verify_password(password, &hash).is_ok());
+    let right =
+        PasswordHash::new(hash).is_ok_and(|hash| argon2().verify_password(password, &hash).is_ok());
     if right { Verdict::Right } else { Verdict::Wrong }
 }
 

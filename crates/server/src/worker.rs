@@ -291,8 +291,7 @@ impl Worker {
             return;
         }
         let shared = &self.core.shared;
-        let facts =
-            shared.clients.enter(self.core.worker, stream.addresses().clone(), now().0);
+        let facts = shared.clients.enter(self.core.worker, stream.addresses().clone(), now().0);
         let client = Rc::new(Client::new(facts, shared.users.initial()));
         let limits = self.limits(&client);
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;

@@ -2,6 +2,8 @@
 //!
 //! Needs redis-server 7.0 on the path; where there is none the test says so and passes.
 
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
 mod support;
 
 use std::process::{Child, Command, Stdio};

@@ -70,8 +70,11 @@ fn commands(out: &mut String, measured: &Measured) {
 
 /// Latencies of commands that read, that write, and of all others.
 pub(super) fn by_kind(measured: &Measured) -> [(&'static str, Latency); 3] {
-    let mut kinds =
-        [("read", Latency::default()), ("write", Latency::default()), ("other", Latency::default())];
+    let mut kinds = [
+        ("read", Latency::default()),
+        ("write", Latency::default()),
+        ("other", Latency::default()),
+    ];
     for (spec, figures) in SPECS.iter().zip(&measured.commands) {
         let kind = match spec {
             spec if spec.has(READONLY) => 0,

@@ -80,7 +80,11 @@ fn described(facts: &Facts, now_ms: u64) -> String {
 
 pub(crate) fn getname(local: &mut Local<'_, '_>) -> Outcome {
     let name = lock(&local.client.facts.name).clone();
-    if name.is_empty() { local.reply.null() } else { local.reply.bulk(name.as_bytes()) }
+    if name.is_empty() {
+        local.reply.null()
+    } else {
+        local.reply.bulk(name.as_bytes())
+    }
     Ok(())
 }
 
@@ -102,9 +106,13 @@ pub(crate) fn setname(local: &mut Local<'_, '_>) -> Outcome {
 
 pub(crate) fn setinfo(local: &mut Local<'_, '_>) -> Outcome {
     let (option, value) = (local.request.arguments.at(2), local.request.arguments.at(3));
-    let value = checked_name(value)
-        .map_err(|_| Failure::new(format!("ERR {} cannot contain spaces, newlines or special \
-            characters.", shown(option).to_ascii_lowercase())))?;
+    let value = checked_name(value).map_err(|_| {
+        Failure::new(format!(
+            "ERR {} cannot contain spaces, newlines or special \
+            characters.",
+            shown(option).to_ascii_lowercase()
+        ))
+    })?;
     let mut library = lock(&local.client.facts.library);
     if is(option, "LIB-NAME") {
         library.0 = value;

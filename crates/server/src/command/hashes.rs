@@ -5,9 +5,7 @@ use std::collections::{HashMap, HashSet};
 use entresol_tier::Entry;
 use entresol_wire::resp::{Protocol, Reply};
 
-use super::arguments::{
-    HASH, HasType, cursor, expiry_of, integer, is, scan_options,
-};
+use super::arguments::{HASH, HasType, cursor, expiry_of, integer, is, scan_options};
 use super::decimal;
 use super::hash_value::{Field, HashValue, IsNew, push, remove, set};
 use super::pattern;
@@ -171,9 +169,8 @@ fn set_pairs(
 ) -> Result<i64, Failure> {
     let hash = hash_of(entry)?;
     let names = request.arguments.from(2).step_by(2);
-    let pairs = names
-        .zip(request.arguments.from(3).step_by(2))
-        .map(|(name, value)| Field { name, value });
+    let pairs =
+        names.zip(request.arguments.from(3).step_by(2)).map(|(name, value)| Field { name, value });
     if pairs.len() < TABLE_FIELDS_MIN {
         change.value.extend_from_slice(entry.map(|entry| entry.value).unwrap_or_default());
         let is_new = |pair: Field<'_>| set(&mut change.value, pair) == IsNew::Yes;
@@ -278,9 +275,7 @@ fn update_incrby(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut 
 pub(crate) fn hincrbyfloat<'a>(request: &Request<'a>) -> Planned<'a> {
     match decimal::number(request.arguments.at(3)) {
         None => Err(Failure::NOT_A_FLOAT),
-        Some(amount) if !amount.is_finite() => {
-            Err(Failure::fixed("ERR value is NaN or Infinity"))
-        }
+        Some(amount) if !amount.is_finite() => Err(Failure::fixed("ERR value is NaN or Infinity")),
         Some(_) => Ok(Plan::Update { key: request.key(1)?, update: update_incrbyfloat }),
     }
 }
@@ -308,11 +303,7 @@ pub(crate) fn hscan<'a>(request: &Request<'a>) -> Planned<'a> {
 
 /// A small hash is answered at once. A large one is walked in the order of its fields' hashes: the
 /// cursor is the hash to go on from, so fields that stay are visited whatever else changes.
-fn answer_scan(
-    entry: Option<&Entry<'_>>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Decided {
+fn answer_scan(entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Reply<'_>) -> Decided {
     let from = cursor(request.arguments.at(2))?;
     let hash = hash_of(entry)?;
     let options = scan_options(request, 3, HasType::No);
@@ -371,9 +362,8 @@ async fn random_fields(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     let key = request.key(1)?;
     let entry = steps.core.get(key).await?;
-    let fields: Vec<_> = hash_of(entry.as_ref().map(|e| e.view(key.bytes)).as_ref())?
-        .fields()
-        .collect();
+    let fields: Vec<_> =
+        hash_of(entry.as_ref().map(|e| e.view(key.bytes)).as_ref())?.fields().collect();
     let below = |limit: usize| (steps.core.random() % limit as u64) as usize;
     let mut out = Vec::new();
     let mut reply = Reply::new(&mut out, steps.protocol);

@@ -2,12 +2,12 @@
 
 use entresol_wire::resp::Reply;
 
+use super::arguments::is;
 use super::arguments::shown;
 use super::pattern;
 use super::table::{
     self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_QUEUE, READONLY, SPECS, Spec, WRITE,
 };
-use super::arguments::is;
 use crate::failure::Failure;
 
 type Outcome = Result<(), Failure>;

@@ -1,8 +1,6 @@
 //! Commands on entries of any type.
 
-use entresol_tier::{
-    Condition, Entry, Expiry, Key, Operation, PutOptions, SpaceId, Timestamp,
-};
+use entresol_tier::{Condition, Entry, Expiry, Key, Operation, PutOptions, SpaceId, Timestamp};
 use entresol_wire::resp::{Reply, parse_integer};
 
 use super::arguments::{
@@ -11,9 +9,7 @@ use super::arguments::{
 use super::hash_value::HashValue;
 use super::hashes::is_compact;
 use super::pattern;
-use super::plan::{
-    Change, Effect, Plan, Request, Steps, StepsFuture, WriteAnswer, key_in,
-};
+use super::plan::{Change, Effect, Plan, Request, Steps, StepsFuture, WriteAnswer, key_in};
 use super::strings::count_done;
 use crate::failure::Failure;
 use crate::operations::OwnedEntry;

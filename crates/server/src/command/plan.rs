@@ -72,8 +72,7 @@ pub(crate) type ReadAnswer =
     fn(Option<&Entry<'_>>, &Request<'_>, &mut Reply<'_>) -> Result<(), Failure>;
 
 /// Decides how an entry changes; called again if another writer came first.
-pub(crate) type Update =
-    fn(Option<&Entry<'_>>, &Request<'_>, &mut Change) -> Result<(), Failure>;
+pub(crate) type Update = fn(Option<&Entry<'_>>, &Request<'_>, &mut Change) -> Result<(), Failure>;
 
 /// How the outcome of a write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

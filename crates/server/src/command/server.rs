@@ -52,14 +52,14 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
     for (name, value) in arguments.from(2).step_by(2).zip(arguments.from(3).step_by(2)) {
         let (name, value) = (shown(name).to_ascii_lowercase(), shown(value));
         let refused = |why: &str| {
-            let text = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}");
+            let text =
+                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}");
             Failure::new(text)
         };
         match KEYS.iter().find(|key| key.name == name) {
             None => {
-                let text = format!(
-                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
-                );
+                let text =
+                    format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'");
                 return Err(Failure::new(text));
             }
             Some(key) if key.change == Change::Restart => {

@@ -11,9 +11,7 @@ use super::{Pause, READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::shown;
 use crate::command::introspection::unknown_subcommand;
-use crate::command::table::{
-    self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READONLY, Spec, WRITE,
-};
+use crate::command::table::{self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READONLY, Spec, WRITE};
 use crate::command::transactions::queue;
 use crate::connection::{Reach, SlotToken};
 use crate::failure::Failure;
@@ -309,8 +307,7 @@ fn checked(
     }
     let is_whole_space = spec.keys.first == 0 && (spec.has(READONLY) || spec.has(WRITE));
     let may_touch = |place| user.may_touch(arguments.at(place));
-    if user.is_restricted()
-        && (!spec.key_places(arguments.len()).all(may_touch) || is_whole_space)
+    if user.is_restricted() && (!spec.key_places(arguments.len()).all(may_touch) || is_whole_space)
     {
         return refused(Failure::fixed(
             "NOPERM this user has no permissions to access one of the keys used as arguments",

@@ -63,7 +63,9 @@ impl Worker {
             Ok(OwnedOutcome::Found(entry)) => {
                 self.settle_operation(token, Ok(Outcome::Found(entry.view(&[]))));
             }
-            Ok(OwnedOutcome::Stored) => self.settle_operation(token, Ok(Outcome::Stored { version })),
+            Ok(OwnedOutcome::Stored) => {
+                self.settle_operation(token, Ok(Outcome::Stored { version }))
+            }
             Ok(OwnedOutcome::Removed) => {
                 self.settle_operation(token, Ok(Outcome::Removed { version }));
             }
@@ -83,11 +85,7 @@ impl Worker {
     }
 
     /// Answers the command in the slot that `token` names with what `write` appends.
-    fn settle(
-        &mut self,
-        token: SlotToken,
-        write: impl FnOnce(&Slot, &mut Vec<u8>) -> Answered,
-    ) {
+    fn settle(&mut self, token: SlotToken, write: impl FnOnce(&Slot, &mut Vec<u8>) -> Answered) {
         self.in_flight -= 1;
         self.settle_in_connection(token, write);
         if self.gate.granted.is_some_and(|granted| granted.slot == Some(token)) {

@@ -14,11 +14,11 @@ use entresol_server::{Config, RunningServer, Server};
 use entresol_tier::{Admission, Durability, StoreOptions, Tiered, TieredOptions, Timestamp};
 
 /// A directory that goes when it is dropped.
-pub struct TempDir(PathBuf);
+pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
     /// A new directory.
-    pub fn new() -> TempDir {
+    pub(crate) fn new() -> TempDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-test-{}-{number}", std::process::id());
@@ -28,7 +28,7 @@ impl TempDir {
     }
 
     /// A path in it.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -40,33 +40,29 @@ impl Drop for TempDir {
 }
 
 /// A store in memory, with as little cache as `cache_bytes` says.
-pub fn store(cache_bytes: Option<u64>) -> Arc<Tiered> {
+pub(crate) fn store(cache_bytes: Option<u64>) -> Arc<Tiered> {
     let device = MemoryDevice::new(256 << 20).unwrap();
     let store = StoreOptions { durability: Durability::Memory, ..StoreOptions::default() };
-    let options = TieredOptions {
-        store,
-        memory_bytes: 64 << 20,
-        cache_bytes,
-        admission: Admission::Always,
-    };
+    let options =
+        TieredOptions { store, memory_bytes: 64 << 20, cache_bytes, admission: Admission::Always };
     Tiered::open(Arc::new(device), options, Timestamp(1)).unwrap()
 }
 
 /// A running server with its directory.
-pub struct TestServer {
-    pub server: RunningServer,
-    pub directory: TempDir,
-    pub socket: PathBuf,
+pub(crate) struct TestServer {
+    pub(crate) server: RunningServer,
+    pub(crate) directory: TempDir,
+    pub(crate) socket: PathBuf,
 }
 
 impl TestServer {
     /// A server with further settings.
-    pub fn start(settings: &[(&str, &str)]) -> TestServer {
+    pub(crate) fn start(settings: &[(&str, &str)]) -> TestServer {
         TestServer::start_on(store(None), settings)
     }
 
     /// A server on `tier` with further settings.
-    pub fn start_on(tier: Arc<Tiered>, settings: &[(&str, &str)]) -> TestServer {
+    pub(crate) fn start_on(tier: Arc<Tiered>, settings: &[(&str, &str)]) -> TestServer {
         let directory = TempDir::new();
         let socket = directory.path("socket");
         let mut config = Config::default();
@@ -82,13 +78,13 @@ impl TestServer {
     }
 
     /// A new client.
-    pub fn client(&self) -> Client<UnixStream> {
+    pub(crate) fn client(&self) -> Client<UnixStream> {
         Client::unix(&self.socket)
     }
 }
 
 /// A client that sees the bytes of replies.
-pub struct Client<S> {
+pub(crate) struct Client<S> {
     stream: S,
     buffer: Vec<u8>,
     at: usize,
@@ -96,7 +92,7 @@ pub struct Client<S> {
 
 impl Client<UnixStream> {
     /// A client of the Unix socket at `path`.
-    pub fn unix(path: &Path) -> Client<UnixStream> {
+    pub(crate) fn unix(path: &Path) -> Client<UnixStream> {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Client::new(stream)
@@ -105,29 +101,29 @@ impl Client<UnixStream> {
 
 impl<S: Read + Write> Client<S> {
     /// A client over `stream`.
-    pub fn new(stream: S) -> Client<S> {
+    pub(crate) fn new(stream: S) -> Client<S> {
         Client { stream, buffer: Vec::new(), at: 0 }
     }
 
     /// Sends bytes as they are.
-    pub fn send_raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
     /// Sends one command.
-    pub fn send<A: AsRef<[u8]>>(&mut self, arguments: &[A]) {
+    pub(crate) fn send<A: AsRef<[u8]>>(&mut self, arguments: &[A]) {
         self.send_raw(&encode(arguments));
     }
 
     /// Sends one command given as words and reads its reply as text.
-    pub fn call(&mut self, command: &str) -> String {
+    pub(crate) fn call(&mut self, command: &str) -> String {
         let words: Vec<&str> = command.split(' ').collect();
         self.send(&words);
         String::from_utf8_lossy(&self.reply()).into_owned()
     }
 
     /// The bytes of the next reply; empty if the connection was closed.
-    pub fn reply(&mut self) -> Vec<u8> {
+    pub(crate) fn reply(&mut self) -> Vec<u8> {
         let start = self.at;
         if self.skip_reply().is_none() {
             return Vec::new();
@@ -191,7 +187,7 @@ impl<S: Read + Write> Client<S> {
 }
 
 /// A command in the form clients send.
-pub fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
+pub(crate) fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
         let argument = argument.as_ref();
@@ -203,10 +199,10 @@ pub fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -214,11 +210,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 }

@@ -1,0 +1,219 @@
+//! Who gets in, and over what: users, TLS, addresses, configuration, the HTTP interface.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use entresol_server::{Config, Server, user_line};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use support::{Client, TempDir, TestServer, store};
+
+fn users_file(directory: &TempDir, lines: &[String]) -> String {
+    let path = directory.path("users");
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn nobody_gets_in_without_a_password_where_all_have_one() {
+    let directory = TempDir::new();
+    let lines = [
+        user_line("default", "open sesame", "+@all ~*").unwrap(),
+        user_line("reader", "read", "+@read +@connection ~app:*").unwrap(),
+    ];
+    let server = TestServer::start(&[("users", &users_file(&directory, &lines))]);
+    let mut client = server.client();
+    assert_eq!(client.call("GET k"), "-NOAUTH Authentication required.\r\n");
+    client.send(&["AUTH", "wrong"]);
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    assert_eq!(client.reply(), wrong.as_bytes());
+    assert_eq!(client.call("AUTH nobody read"), wrong);
+    client.send(&["AUTH", "open sesame"]);
+    client.send(&["SET", "app:1", "v"]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert_eq!(client.reply(), b"+OK\r\n", "what follows AUTH waits for it");
+    let mut reader = server.client();
+    assert_eq!(reader.call("AUTH reader read"), "+OK\r\n");
+    assert_eq!(
+        reader.call("ACL WHOAMI"),
+        "-NOPERM this user has no permissions to run the 'acl|whoami' command\r\n"
+    );
+    assert_eq!(reader.call("GET app:1"), "$1\r\nv\r\n");
+    assert!(reader.call("SET app:1 w").starts_with("-NOPERM this user has no permissions to run"));
+    assert!(reader.call("GET other").starts_with("-NOPERM this user has no permissions to access"));
+    assert!(reader.call("KEYS *").starts_with("-NOPERM"), "keys of others are not listed");
+}
+
+#[test]
+fn a_peer_that_has_not_authenticated_may_send_little() {
+    let directory = TempDir::new();
+    let lines = [user_line("default", "secret", "+@all ~*").unwrap()];
+    let server = TestServer::start(&[("users", &users_file(&directory, &lines))]);
+    let mut client = server.client();
+    client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n");
+    assert_eq!(client.reply(), b"-ERR Protocol error: unauthenticated bulk length\r\n");
+    assert_eq!(client.reply(), b"");
+}
+
+#[test]
+fn other_machines_are_refused_unless_all_have_passwords() {
+    let mut config = Config::default();
+    config.set("bind", "0.0.0.0").unwrap();
+    config.set("port", "0").unwrap();
+    let error = Server::start(config, store(None)).unwrap_err().to_string();
+    assert!(error.contains("`bind`") && error.contains("without a password"), "{error}");
+    assert!(error.contains("entresol user add"), "it names the next step: {error}");
+}
+
+#[test]
+fn tls_clients_are_served_and_plain_ones_are_not() {
+    let directory = TempDir::new();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (cert, key) = (directory.path("cert"), directory.path("key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    let server = TestServer::start(&[
+        ("port", "0"),
+        ("tls-cert", cert.to_str().unwrap()),
+        ("tls-key", key.to_str().unwrap()),
+    ]);
+    let address = server.server.ports().resp[0];
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&cert).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = rustls::StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+    let mut client = Client::new(stream);
+    let value = "v".repeat(1_000_000);
+    client.send(&["SET", "k", &value]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    for _ in 0..5 {
+        client.send(&["GET", "k"]);
+    }
+    for _ in 0..5 {
+        assert_eq!(client.reply().len(), value.len() + 12);
+    }
+    let mut plain = TcpStream::connect(address).unwrap();
+    plain.write_all(b"PING\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+PONG"), "{answer:?}");
+}
+
+#[test]
+fn configuration_errors_name_place_key_and_what_was_expected() {
+    let file_error = |text: &str| {
+        let mut config = Config::default();
+        config.read_text("entresol.conf", text).unwrap_err().to_string()
+    };
+    assert_eq!(
+        file_error("# comment\n\nmemroy = 1GiB"),
+        "entresol.conf line 3: key `memroy`: there is no such key; did you mean `memory`?"
+    );
+    assert_eq!(
+        file_error("[network]\nport = many"),
+        "entresol.conf line 2: key `port`: expected a port from 0 (any free one) to 65535, found \
+         `many`"
+    );
+    assert_eq!(
+        file_error("memory"),
+        "entresol.conf line 1: expected `key = value`, found `memory`"
+    );
+    let error = Config::from_arguments(["--durability", "perhaps"]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "command line: key `durability`: expected one of memory, process, flushed, \
+         periodic:MILLISECONDS, synced, found `perhaps`"
+    );
+    assert!(Config::from_arguments(["--port"]).unwrap_err().to_string().contains("missing"));
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let directory = TempDir::new();
+    let file = directory.path("conf");
+    std::fs::write(&file, "port = 1234 # a comment\nmemory = \"64MiB\"\n").unwrap();
+    let arguments =
+        ["--port=4321", "--config", file.to_str().unwrap(), "--force", "--threads", "3"];
+    let config = Config::from_arguments(arguments).unwrap();
+    assert_eq!(config.get("port"), Some("4321"));
+    assert_eq!(config.get("memory"), Some("64MiB"));
+    assert_eq!(config.get("force"), Some("yes"));
+    assert_eq!(config.get("threads"), Some("3"));
+}
+
+#[test]
+fn live_keys_change_and_others_do_not() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    assert_eq!(client.call("CONFIG SET maxclients 77"), "+OK\r\n");
+    assert_eq!(client.call("CONFIG GET maxclients"), "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n");
+    assert!(client.call("CONFIG SET port 1").contains("can't set immutable config"));
+    assert!(client.call("CONFIG SET maxclients x").contains("expected a whole number"));
+    assert!(client.call("CONFIG SET nothing 1").contains("Unknown option"));
+    assert_eq!(client.call("CONFIG GET nothing"), "*0\r\n");
+}
+
+#[test]
+fn the_http_interface_shows_health_metrics_and_figures() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let mut client = server.client();
+    client.call("SET k v");
+    client.call("GET k");
+    let address = server.server.ports().admin.unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get("/health").ends_with("{\"status\":\"ok\"}\n"));
+    let metrics = get("/metrics");
+    assert!(metrics.contains("entresol_puts_total 1\n"), "{metrics}");
+    assert!(metrics.contains("entresol_commands_total{command=\"get\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("entresol_command_latency_seconds_count{kind=\"write\"} 1\n"));
+    let stats = get("/stats");
+    assert!(stats.contains("\"write_amplification\":") && stats.contains("\"geometric_mean\":"));
+    assert!(get("/nothing").starts_with("HTTP/1.1 404"));
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(&vec![b'x'; 20_000]).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+}
+
+#[test]
+fn generated_documents_and_samples_are_up_to_date() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).unwrap_or_default();
+    let update = std::env::var_os("ENTRESOL_UPDATE_DOCS").is_some();
+    for (path, text) in [
+        ("docs/reference/configuration.md", Config::reference()),
+        ("docs/reference/resp-commands.md", entresol_server::command_reference()),
+    ] {
+        if update {
+            std::fs::write(format!("{root}/{path}"), &text).unwrap();
+        }
+        assert!(
+            read(path) == text,
+            "{path} is not what the table says; run `ENTRESOL_UPDATE_DOCS=1 cargo test -p \
+             entresol-server --test access generated`"
+        );
+    }
+    let sample = read("packaging/entresol.conf");
+    let mut config = Config::default();
+    config.read_text("packaging/entresol.conf", &sample).unwrap();
+    assert_eq!(config.get("dir"), Some("/var/lib/entresol"));
+}

@@ -1,0 +1,345 @@
+//! What clients may rely on beyond what the comparison with redis-server covers.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use support::{Client, Random, TestServer, encode, store};
+
+#[test]
+fn replies_keep_the_order_of_pipelined_commands_while_reads_wait_for_flash() {
+    let server = TestServer::start_on(store(Some(0)), &[("threads", "1")]);
+    let mut client = server.client();
+    let value = |key: usize, round: usize| format!("{key}:{round}:").repeat(150);
+    for key in 0..2000 {
+        client.send(&["SET", &format!("k{key}"), &value(key, 0)]);
+    }
+    (0..2000).for_each(|_| assert_eq!(client.reply(), b"+OK\r\n"));
+    for seed in 0..20 {
+        let mut random = Random(seed);
+        let mut expected = Vec::new();
+        for round in 0..100 {
+            let key = random.below(2000);
+            client.send(&["GET", &format!("k{key}")]);
+            client.send(&["PING", &format!("{round}")]);
+            client.send(&["STRLEN", &format!("k{key}")]);
+            expected.push((value(key, 0), round));
+        }
+        for (value, round) in expected {
+            let bulk = format!("${}\r\n{value}\r\n", value.len());
+            assert_eq!(client.reply(), bulk.as_bytes(), "seed {seed}");
+            assert_eq!(
+                client.reply(),
+                format!("${}\r\n{round}\r\n", round.to_string().len()).into_bytes()
+            );
+            assert_eq!(client.reply(), format!(":{}\r\n", value.len()).into_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_read_ahead_of_a_write_to_the_same_key_answers_the_old_value() {
+    let server = TestServer::start_on(store(Some(0)), &[("threads", "1")]);
+    let mut client = server.client();
+    for round in 0..200 {
+        let (old, new) = ("o".repeat(1000 + round), "n".repeat(500 + round));
+        client.send(&["SET", "k", &old]);
+        client.send(&["GET", "k"]);
+        client.send(&["SET", "k", &new]);
+        client.send(&["GET", "k"]);
+        client.send(&["APPEND", "k", "!"]);
+        client.send(&["STRLEN", "k"]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+        assert_eq!(client.reply(), format!("${}\r\n{old}\r\n", old.len()).into_bytes());
+        assert_eq!(client.reply(), b"+OK\r\n");
+        assert_eq!(client.reply(), format!("${}\r\n{new}\r\n", new.len()).into_bytes());
+        assert_eq!(client.reply(), format!(":{}\r\n", new.len() + 1).into_bytes());
+        assert_eq!(client.reply(), format!(":{}\r\n", new.len() + 1).into_bytes());
+    }
+}
+
+#[test]
+fn concurrent_increments_lose_nothing() {
+    let server = TestServer::start(&[("threads", "2")]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                (0..500).for_each(|_| client.send(&["INCR", "n"]));
+                (0..500).for_each(|_| assert_eq!(client.reply().first(), Some(&b':')));
+            });
+        }
+    });
+    assert_eq!(server.client().call("GET n"), "$4\r\n4000\r\n");
+}
+
+#[test]
+fn nobody_sees_half_of_a_transaction() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let rounds = 300;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                for _ in 0..rounds {
+                    for command in ["MULTI", "INCR a", "INCR b", "EXEC"] {
+                        client.call(command);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let mut client = server.client();
+                for _ in 0..rounds {
+                    for command in ["MULTI", "GET a", "GET b"] {
+                        client.call(command);
+                    }
+                    let reply = client.call("EXEC");
+                    let values: Vec<&str> =
+                        reply.lines().filter(|line| !line.starts_with(['$', '*'])).collect();
+                    assert_eq!(values.first(), values.last(), "{reply}");
+                }
+            });
+        }
+    });
+    assert_eq!(server.client().call("MGET a b"), "*2\r\n$3\r\n600\r\n$3\r\n600\r\n");
+}
+
+#[test]
+fn only_one_of_two_watchers_succeeds() {
+    let server = TestServer::start(&[]);
+    let (mut first, mut second) = (server.client(), server.client());
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.call("WATCH k"), "+OK\r\n");
+        assert_eq!(client.call("MULTI"), "+OK\r\n");
+        assert_eq!(client.call("INCR k"), "+QUEUED\r\n");
+    }
+    assert_eq!(first.call("EXEC"), "*1\r\n:1\r\n");
+    assert_eq!(second.call("EXEC"), "*-1\r\n");
+}
+
+#[test]
+fn a_scan_visits_every_key_that_stays() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    let keys = 5000;
+    for key in 0..keys {
+        client.send(&["SET", &format!("stay:{key}"), "v"]);
+    }
+    (0..keys).for_each(|_| assert_eq!(client.reply(), b"+OK\r\n"));
+    let mut seen = std::collections::BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    let mut round = 0;
+    loop {
+        let reply = client.call(&format!("SCAN {cursor} COUNT 100 MATCH stay:*"));
+        let lines: Vec<&str> = reply.split("\r\n").collect();
+        seen.extend(lines.iter().filter(|line| line.starts_with("stay:")).map(|l| l.to_string()));
+        cursor = lines[2].to_owned();
+        if cursor == "0" {
+            break;
+        }
+        client.call(&format!("SET other:{round} v"));
+        round += 1;
+    }
+    assert_eq!(seen.len(), keys);
+}
+
+#[test]
+fn a_large_hash_is_scanned_as_a_whole() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    for field in 0..500 {
+        client.send(&["HSET", "h", &format!("f{field}"), &"v".repeat(field % 100)]);
+    }
+    (0..500).for_each(|_| assert_eq!(client.reply(), b":1\r\n"));
+    let (mut cursor, mut seen) = ("0".to_owned(), std::collections::BTreeSet::new());
+    loop {
+        let reply = client.call(&format!("HSCAN h {cursor} COUNT 50"));
+        let lines: Vec<&str> = reply.split("\r\n").collect();
+        seen.extend(lines.iter().filter(|line| line.starts_with('f')).map(|l| l.to_string()));
+        cursor = lines[2].to_owned();
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 500);
+}
+
+#[test]
+fn large_values_arrive_whole() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    let value: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    client.send(&[b"SET".as_slice(), b"big", &value]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.send(&["GET", "big"]);
+    let reply = client.reply();
+    assert!(reply.starts_with(b"$3000000\r\n"));
+    assert_eq!(&reply[10..reply.len() - 2], value);
+}
+
+#[test]
+fn keys_and_values_beyond_the_engines_limits_are_refused() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    client.send(&["SET", "", "v"]);
+    assert_eq!(client.reply(), b"-ERR a key must have at least one byte\r\n");
+    client.send(&["GET", &"k".repeat(70_000)]);
+    assert!(client.reply().starts_with(b"-ERR a key has at most 65536 bytes"));
+    client.send(&["SETRANGE", "k", "67108864", "x"]);
+    assert!(client.reply().starts_with(b"-ERR string exceeds maximum allowed size"));
+    assert_eq!(client.call("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn a_protocol_error_is_answered_and_ends_the_connection() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    client.send_raw(b"PING\r\n*1\r\n:1\r\n*1\r\n$4\r\nPING\r\n");
+    assert_eq!(client.reply(), b"+PONG\r\n");
+    assert_eq!(client.reply(), b"-ERR Protocol error: expected '$', got ':'\r\n");
+    assert_eq!(client.reply(), b"", "the connection is closed");
+}
+
+#[test]
+fn commands_in_any_chunks_get_the_same_replies() {
+    let server = TestServer::start(&[]);
+    let mut bytes = Vec::new();
+    for round in 0..50 {
+        bytes.extend(encode(&["SET", "k", &"v".repeat(round * 7)]));
+        bytes.extend(encode(&["GET", "k"]));
+    }
+    for seed in 0..10 {
+        let mut random = Random(seed);
+        let mut client = server.client();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at((1 + random.below(40)).min(rest.len()));
+            client.send_raw(piece);
+            rest = tail;
+        }
+        for round in 0..50 {
+            assert_eq!(client.reply(), b"+OK\r\n", "seed {seed}");
+            let expected = format!("${}\r\n{}\r\n", round * 7, "v".repeat(round * 7));
+            assert_eq!(client.reply(), expected.as_bytes(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn more_clients_than_allowed_are_refused() {
+    let server = TestServer::start(&[("maxclients", "2"), ("threads", "1")]);
+    let mut kept = [server.client(), server.client()];
+    kept.iter_mut().for_each(|client| assert_eq!(client.call("PING"), "+PONG\r\n"));
+    let mut refused = server.client();
+    assert_eq!(refused.reply(), b"-ERR max number of clients reached\r\n");
+    assert_eq!(refused.reply(), b"");
+    assert_eq!(kept[0].call("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn a_client_that_takes_no_replies_does_not_take_the_memory() {
+    let server = TestServer::start(&[("output-limit", "1MiB"), ("threads", "1")]);
+    let mut other = server.client();
+    other.send(&["SET", "k", &"v".repeat(100_000)]);
+    assert_eq!(other.reply(), b"+OK\r\n");
+    let mut greedy = UnixStream::connect(&server.socket).unwrap();
+    greedy.set_nonblocking(true).unwrap();
+    let get = encode(&["GET", "k"]);
+    let mut sent = 0;
+    while sent < 100_000 {
+        match greedy.write(&get) {
+            Ok(_) => sent += 1,
+            Err(_) => break,
+        }
+    }
+    assert!(sent < 100_000, "the server goes on reading without end");
+    assert_eq!(other.call("STRLEN k"), ":100000\r\n");
+    let info = other.call("INFO clients");
+    let buffered = info.lines().find_map(|line| line.strip_prefix("client_buffer_bytes:"));
+    let buffered: usize = buffered.unwrap().trim().parse().unwrap();
+    assert!(buffered < 4 << 20, "{buffered} bytes are held for one client");
+    let mut taken = [0; 4096];
+    greedy.set_nonblocking(false).unwrap();
+    assert!(greedy.read(&mut taken).unwrap() > 0);
+}
+
+#[test]
+fn clients_are_listed_named_and_killed() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!(first.call("CLIENT SETNAME one"), "+OK\r\n");
+    assert_eq!(second.call("CLIENT SETNAME two"), "+OK\r\n");
+    let list = first.call("CLIENT LIST");
+    assert!(list.contains("name=one") && list.contains("name=two"), "{list}");
+    let id = second.call("CLIENT ID");
+    let id = id.trim().trim_start_matches(':').to_owned();
+    assert_eq!(first.call(&format!("CLIENT KILL ID {id}")), ":1\r\n");
+    assert_eq!(second.reply(), b"");
+    assert_eq!(first.call("CLIENT KILL ID 99999"), ":0\r\n");
+}
+
+#[test]
+fn unwanted_replies_are_left_out() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    for command in [
+        "CLIENT REPLY OFF",
+        "SET k v",
+        "NOSUCH",
+        "CLIENT REPLY ON",
+        "CLIENT REPLY SKIP",
+        "GET k",
+        "ECHO end",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        client.send(&words);
+    }
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert_eq!(client.reply(), b"$3\r\nend\r\n");
+}
+
+#[test]
+fn expired_entries_are_gone_at_once() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    client.call("SET a v PX 100000");
+    client.call("SET b v");
+    assert_eq!(client.call("PEXPIREAT a 1"), ":1\r\n");
+    assert_eq!(client.call("EXPIRE b -1"), ":1\r\n");
+    assert_eq!(client.call("SET c v PXAT 5"), "+OK\r\n");
+    assert_eq!(client.call("EXISTS a b c"), ":0\r\n");
+}
+
+#[test]
+fn an_acknowledged_write_outlives_a_clean_stop() {
+    let directory = support::TempDir::new();
+    let file = directory.path("data");
+    let open = || {
+        let options = entresol_device::FileOptions {
+            capacity_bytes: Some(128 << 20),
+            ..entresol_device::FileOptions::default()
+        };
+        let device = entresol_device::FileDevice::open(&file, &options).unwrap();
+        let options = entresol_tier::TieredOptions {
+            store: entresol_tier::StoreOptions::default(),
+            memory_bytes: 64 << 20,
+            cache_bytes: None,
+            admission: entresol_tier::Admission::Always,
+        };
+        let now = entresol_tier::Timestamp(1);
+        entresol_tier::Tiered::open(std::sync::Arc::new(device), options, now).unwrap()
+    };
+    let server = TestServer::start_on(open(), &[]);
+    let mut client = server.client();
+    client.call("SET k v");
+    client.call("HSET h f 1");
+    server.server.stop().unwrap();
+    let server = TestServer::start_on(open(), &[]);
+    let mut client = Client::unix(&server.socket);
+    assert_eq!(client.call("GET k"), "$1\r\nv\r\n");
+    assert_eq!(client.call("HGET h f"), "$1\r\n1\r\n");
+    assert_eq!(client.call("DBSIZE"), ":2\r\n");
+}
