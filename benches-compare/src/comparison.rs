@@ -1,5 +1,5 @@
-//! The comparison: rounds in which each contestant plays all phases in a process and a cgroup of its
-//! own, with the device probe before and after every phase.
+//! The comparison: rounds in which each contestant plays all phases in a process and a cgroup of
+//! its own, with the device probe before and after every phase.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

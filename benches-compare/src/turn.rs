@@ -76,7 +76,8 @@ pub struct Tally {
 const CHUNK: u64 = 256;
 
 impl Field {
-    /// The field of `phase` over `loaded` keys, beginning now. `rate` paces it, operations a second.
+    /// The field of `phase` over `loaded` keys, beginning now; `rate` paces it, operations a
+    /// second.
     pub fn new(plan: &Plan, phase: Phase, loaded: u64, rate: Option<f64>) -> Arc<Field> {
         let started = Instant::now();
         Arc::new(Field {

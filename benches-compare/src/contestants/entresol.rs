@@ -1,8 +1,8 @@
 //! Entresol embedded: two threads, each with a session that keeps 64 operations in flight, and one
 //! thread for background work. The store is filled to the plan's share of its capacity.
 //!
-//! Writes survive the death of the process, as those of the peers' unsynced logs and page caches do;
-//! in the synced phase they survive power loss, 32 in flight from each of the two threads.
+//! Writes survive the death of the process, as those of the peers' unsynced logs and page caches
+//! do; in the synced phase they survive power loss, 32 in flight from each of the two threads.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! fjall: an LSM tree with values of 512 bytes and more in files of their own.
 //!
-//! No compression (the values have none to give); its journal is not synced but in the synced phase,
-//! where every put waits for one. Reads go through the page cache besides its own.
+//! No compression (the values have none to give); its journal is not synced but in the synced
+//! phase, where every put waits for one. Reads go through the page cache besides its own.
 
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,

@@ -1,6 +1,5 @@
-//! foyer: a hybrid cache, memory before flash. It drops records when its flush queue is full: loaded
-//! as fast as it accepts them it keeps one in six. So its load is paced, and its misses are a part
-//! of its figures.
+//! foyer: a hybrid cache, memory before flash. It drops records when its flush queue is full, so
+//! its load is paced, and its misses are a part of its figures.
 //!
 //! Direct I/O through its `psync` engine; 64 tasks on four runtime threads. Each record takes 4 KiB
 //! on flash, so it gets a device of 2.6 times the data: room for every record.

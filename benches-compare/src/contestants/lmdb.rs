@@ -1,5 +1,5 @@
-//! LMDB through heed: a B+tree in a memory map. Its cache is the page cache, so it gets all that the
-//! memory cap leaves, more than the others' caches.
+//! LMDB through heed: a B+tree in a memory map. Its cache is the page cache, so it gets all that
+//! the memory cap leaves, more than the others' caches.
 //!
 //! No sync per commit and no read-ahead (random reads); 256 puts a transaction while loading, one a
 //! transaction afterwards. In the synced phase every commit syncs.

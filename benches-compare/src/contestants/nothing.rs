@@ -1,5 +1,5 @@
-//! No store at all: every get is a miss, every put is dropped. Shows what the measuring itself costs
-//! in CPU; that much is in every other row too.
+//! No store at all: every get is a miss, every put is dropped. Shows what the measuring itself
+//! costs in CPU; that much is in every other row too.
 
 use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
 use crate::plan::Phase;

@@ -68,9 +68,9 @@ fn options(settings: &Settings) -> Result<*mut Options> {
         rocksdb_options_set_enable_blob_files(options, 1);
         rocksdb_options_set_min_blob_size(options, 512);
         rocksdb_options_set_blob_file_size(options, (plan.data_bytes() / 32).max(8 << 20));
-        rocksdb_options_set_enable_blob_gc(options, 1);
-        rocksdb_options_set_blob_gc_age_cutoff(options, 0.25);
-        rocksdb_options_set_blob_gc_force_threshold(options, 0.5);
+        rocksdb_options_set_blob_reclaim(options, 1);
+        rocksdb_options_set_blob_reclaim_age(options, 0.25);
+        rocksdb_options_set_blob_reclaim_share(options, 0.5);
         let cache = rocksdb_cache_create_lru(cache_bytes);
         rocksdb_options_set_blob_cache(options, cache);
         let table = rocksdb_block_based_options_create();

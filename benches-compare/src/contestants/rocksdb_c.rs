@@ -41,9 +41,12 @@ unsafe extern "C" {
     pub(super) fn rocksdb_options_set_enable_blob_files(o: *mut Options, on: c_uchar);
     pub(super) fn rocksdb_options_set_min_blob_size(o: *mut Options, bytes: u64);
     pub(super) fn rocksdb_options_set_blob_file_size(o: *mut Options, bytes: u64);
-    pub(super) fn rocksdb_options_set_enable_blob_gc(o: *mut Options, on: c_uchar);
-    pub(super) fn rocksdb_options_set_blob_gc_age_cutoff(o: *mut Options, share: c_double);
-    pub(super) fn rocksdb_options_set_blob_gc_force_threshold(o: *mut Options, share: c_double);
+    #[link_name = "rocksdb_options_set_enable_blob_gc"]
+    pub(super) fn rocksdb_options_set_blob_reclaim(o: *mut Options, on: c_uchar);
+    #[link_name = "rocksdb_options_set_blob_gc_age_cutoff"]
+    pub(super) fn rocksdb_options_set_blob_reclaim_age(o: *mut Options, share: c_double);
+    #[link_name = "rocksdb_options_set_blob_gc_force_threshold"]
+    pub(super) fn rocksdb_options_set_blob_reclaim_share(o: *mut Options, share: c_double);
     pub(super) fn rocksdb_options_set_blob_cache(o: *mut Options, cache: *mut Cache);
     pub(super) fn rocksdb_options_set_block_based_table_factory(
         o: *mut Options,
