@@ -41,7 +41,7 @@ impl Random {
 }
 
 /// What a store left on its medium, and where structures with a checksum stand in it.
-struct Base {
+struct Origin {
     image: Vec<u8>,
     structures: Vec<Structure>,
 }
@@ -115,7 +115,7 @@ fn device_of(image: &[u8]) -> Arc<dyn Device> {
 }
 
 /// Fills a store with overwrites, removes and a value in pieces, and stops it, `closed` or not.
-fn base(closed: bool) -> Base {
+fn origin(closed: bool) -> Origin {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(CAPACITY_BYTES as u64).unwrap());
     let store = Store::open(Arc::clone(&device), options(Reclaim::Compact), NOW).unwrap();
     let mut session = store.session(SessionOptions::default()).unwrap();
@@ -146,7 +146,7 @@ fn base(closed: bool) -> Base {
         let count = structures.iter().filter(|structure| structure.kind == kind).count();
         assert!(count > 0, "found nothing of kind {kind:?}: has the format changed?");
     }
-    Base { image, structures }
+    Origin { image, structures }
 }
 
 /// Superblocks have their checksum at the end; headers and trailers, at multiples of 32, begin with
@@ -186,7 +186,7 @@ fn word(image: &[u8], at: usize) -> u32 {
 }
 
 /// Makes the checksum of `structure` hold again, and that of the structure it stands in.
-fn seal(base: &Base, image: &mut [u8], structure: &Structure) {
+fn seal(base: &Origin, image: &mut [u8], structure: &Structure) {
     let sum = crc(&image[structure.body.clone()]);
     image[structure.checksum..structure.checksum + 4].copy_from_slice(&sum.to_le_bytes());
     let around = base.structures.iter().find(|other| other.body.contains(&structure.checksum));
@@ -220,7 +220,7 @@ fn damage_plainly(image: &mut [u8], random: &mut Random) {
 }
 
 /// Implausible fields under a checksum that holds.
-fn damage_sealed(base: &Base, image: &mut [u8], random: &mut Random) {
+fn damage_sealed(base: &Origin, image: &mut [u8], random: &mut Random) {
     const EXTREMES: [u64; 8] =
         [0, 1, 0x7f, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
     for _ in 0..1 + random.below(12) {
@@ -285,12 +285,12 @@ fn resident_kib_max() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-fn for_each_image(damage: &mut dyn FnMut(&Base, &mut [u8], &mut Random), trusted: bool) {
+fn for_each_image(damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random), trusted: bool) {
     let seeds = match std::env::var("ENTRESOL_SEED") {
         Ok(seed) => vec![seed.parse().expect("ENTRESOL_SEED is a whole number")],
         Err(_) => (0..4).collect(),
     };
-    let bases = [base(true), base(false)];
+    let bases = [origin(true), origin(false)];
     for seed in seeds {
         println!("seed {seed}");
         let mut random = Random(seed);
@@ -308,7 +308,7 @@ fn for_each_image(damage: &mut dyn FnMut(&Base, &mut [u8], &mut Random), trusted
 
 #[test]
 fn an_undamaged_image_opens_and_serves_what_was_put() {
-    for base in [base(true), base(false)] {
+    for base in [origin(true), origin(false)] {
         exercise(&base.image, Reclaim::Compact, true);
     }
 }
