@@ -197,7 +197,10 @@ impl Session {
                     let newest = gate.version.fetch_max(version.0, Ordering::AcqRel) < version.0;
                     let item = cached(key, value, &options, version);
                     let alone = gate.active.load(Ordering::Acquire) == 1;
-                    if !(newest && alone && tiered.memory.update_if_present(hash, item)) {
+                    let fresh = newest && alone;
+                    if fresh && tiered.has_room(value.len()) {
+                        tiered.memory.insert(hash, item);
+                    } else if !(fresh && tiered.memory.update_if_present(hash, item)) {
                         tiered.memory.invalidate(hash, key.space.0, key.bytes);
                     }
                 }

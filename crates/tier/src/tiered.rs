@@ -30,6 +30,8 @@ pub struct Tiered {
     pub(crate) admission: Admission,
     options: TieredOptions,
     cache_bytes: AtomicU64,
+    /// About what the cache holds, bytes: exact at each `maintain`, too high between.
+    cache_used: AtomicU64,
 }
 
 /// How a tiered store is opened.
@@ -107,6 +109,7 @@ impl Tiered {
             admission: options.admission,
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
+            cache_used: AtomicU64::new(0),
         };
         tiered.fit_cache();
         Ok(Arc::new(tiered))
@@ -195,8 +198,15 @@ impl Tiered {
         &self.gates[(hash as u64 >> 32) as usize & (GATES - 1)]
     }
 
+    /// Whether the cache has room for a new entry without evicting, by the last look at it.
+    pub(crate) fn has_room(&self, value_bytes: usize) -> bool {
+        let used = self.cache_used.fetch_add(value_bytes as u64, Ordering::Relaxed);
+        used + used / 8 < self.cache_bytes.load(Ordering::Relaxed)
+    }
+
     /// Gives the cache what index, buffers and tables leave of the cap.
     fn fit_cache(&self) {
+        self.cache_used.store(self.memory.bytes(), Ordering::Relaxed);
         let statistics = self.store.statistics();
         let used = statistics.index_bytes + statistics.buffer_bytes + statistics.other_bytes;
         let left = self.options.memory_bytes.saturating_sub(used + SLACK_BYTES);
