@@ -1,6 +1,7 @@
 //! Cost of the index: inserts with growth, lookups one at a time and prefetched eight ahead.
 //!
-//! `cargo bench -p entresol-flash --bench index [-- ENTRIES]`; nanoseconds of processor time an operation.
+//! `cargo bench -p entresol-flash --bench index [-- ENTRIES]`; nanoseconds of processor time an
+//! operation.
 
 use std::time::Instant;
 use std::{env, fs};

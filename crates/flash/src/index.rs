@@ -6,14 +6,15 @@
 //! Invariants:
 //! 1. An entry sits 0 to 7 buckets after its home, or in the spill.
 //! 2. Every bucket from an entry's home up to the entry's bucket is full.
-//! 3. Slots are ordered by the leading bits of their hashes, and empty slots of a bucket are its last:
-//!    so a lookup may stop at a bucket that is not full or whose last slot is of a later hash (Robin
-//!    Hood hashing, Celis 1986), and growth and scans go through the table in order.
-//! 4. Hashes from `frontier` on are mapped by `current`, those below by `previous`; between rounds of
-//!    growth `frontier` is 0. During a round the old part ends at bucket `frontier_bucket`, its
+//! 3. Slots are ordered by the leading bits of their hashes, and empty slots of a bucket are its
+//!    last: so a lookup may stop at a bucket that is not full or whose last slot is of a later hash
+//!    (Robin Hood hashing, Celis 1986), and growth and scans go through the table in order.
+//! 4. Hashes from `frontier` on are mapped by `current`, those below by `previous`; between rounds
+//!    of growth `frontier` is 0. During a round the old part ends at bucket `frontier_bucket`, its
 //!    entries reach less than 8 buckets beyond, and the new part starts at least 8 buckets beyond.
 //!
-//! It does no input or output, takes no lock (the caller holds the shard's) and never compares keys.
+//! It does no input or output, takes no lock (the caller holds the shard's) and never compares
+//! keys.
 
 mod checkpoint;
 mod growth;
@@ -194,8 +195,8 @@ impl Index {
         self.grow_for_insert();
     }
 
-    /// Gives the entry that matches `hash` and is at `old_address` the place `new`; false if there is
-    /// none. Its mark and its note stay.
+    /// Gives the entry that matches `hash` and is at `old_address` the place `new`; false if there
+    /// is none. Its mark and its note stay.
     pub fn replace(&mut self, hash: u64, old_address: u64, new: Place) -> bool {
         let mapping = *self.mapping(hash);
         if let Some(position) = self.locate(hash, old_address) {
@@ -227,7 +228,8 @@ impl Index {
         self.locate(hash, address).is_some() || self.spilled(hash, address).is_some()
     }
 
-    /// Marks the entry that matches `hash` and is at `address` as referenced; false if there is none.
+    /// Marks the entry that matches `hash` and is at `address` as referenced; false if there is
+    /// none.
     pub fn mark_referenced(&mut self, hash: u64, address: u64) -> bool {
         if let Some(position) = self.locate(hash, address) {
             self.table[position] |= REFERENCED;
@@ -322,7 +324,8 @@ impl Index {
         }
     }
 
-    /// Changes the note of the entry that matches `hash` and is at `address`; false if there is none.
+    /// Changes the note of the entry that matches `hash` and is at `address`; false if there is
+    /// none.
     pub fn set_note(&mut self, hash: u64, address: u64, note: u64) -> bool {
         if let Some(position) = self.locate(hash, address) {
             if let Some(notes) = &mut self.notes {
@@ -381,7 +384,8 @@ impl Index {
         self.spill.candidates(hash).find(|spilled| spilled.place.address == address)
     }
 
-    /// Puts a slot (at distance 0) where it belongs, moving those of later hashes on by a slot each.
+    /// Puts a slot (at distance 0) where it belongs, moving those of later hashes on by a slot
+    /// each.
     fn place_slot(&mut self, mapping: &Mapping, moved: Moved) {
         let lines = self.table.as_chunks_mut::<SLOTS>().0;
         let mut bucket = moved.home;

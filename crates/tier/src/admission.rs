@@ -1,8 +1,8 @@
 //! Which entries may enter flash.
 //!
 //! A write budget is kept twice: a probability, adapted every tenth of a second to what is offered,
-//! spreads the budget evenly over all entries; a bucket of one second's bytes bounds what is written
-//! while the offer grows faster than the probability falls.
+//! spreads the budget evenly over all entries; a bucket of one second's bytes bounds what is
+//! written while the offer grows faster than the probability falls.
 //!
 //! It reads no clock and draws no random numbers: both come in as arguments.
 
@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::memory::mix;
 
-    /// Bytes admitted of `offered` bytes a second during `seconds`, one entry a millisecond at least.
+    /// Bytes admitted of `offered` bytes a second during `seconds`, one entry a millisecond at
+    /// least.
     fn admitted(policy: &AdmissionPolicy, start: u64, seconds: u64, offered: u64) -> u64 {
         let entry = 1700;
         let each_ms = offered / 1000 / entry;

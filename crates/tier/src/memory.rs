@@ -1,8 +1,8 @@
 //! The cache of entries in memory: S3-FIFO (Yang et al., SOSP 2023) over queues of chunks.
 //!
-//! Entries are appended to chunks; a chunk is freed when the last of its entries is evicted from the
-//! tail of its queue. So there is no fragmentation and no allocation for an entry, and the cap is
-//! kept to the byte, the cache's own index included.
+//! Entries are appended to chunks; a chunk is freed when the last of its entries is evicted from
+//! the tail of its queue. So there is no fragmentation and no allocation for an entry, and the cap
+//! is kept to the byte, the cache's own index included.
 //!
 //! Who is kept: a new entry goes to the *small* queue, a tenth of the memory. At its tail, one that
 //! was hit moves to the *main* queue; another leaves, and its fingerprint is remembered: if it is
@@ -77,8 +77,9 @@ pub struct MemoryStatistics {
 }
 
 impl MemoryCache {
-    /// An empty cache that uses at most `capacity_bytes` of memory, split over `shards` locks. Below
-    /// some 300 KiB a shard it holds next to nothing. Fails if address space cannot be reserved.
+    /// An empty cache that uses at most `capacity_bytes` of memory, split over `shards` locks.
+    /// Below some 300 KiB a shard it holds next to nothing. Fails if address space cannot be
+    /// reserved.
     pub fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
         let each = capacity_bytes / shards as u64;
         let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each)?)));
@@ -130,8 +131,8 @@ impl MemoryCache {
         self.shards.iter().for_each(|shard| shard.lock().clear(space));
     }
 
-    /// Changes the cap; on return the memory above it is given back. A change to less than a quarter
-    /// or more than four times starts afresh.
+    /// Changes the cap; on return the memory above it is given back. A change to less than a
+    /// quarter or more than four times starts afresh.
     pub fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
         for shard in &self.shards {

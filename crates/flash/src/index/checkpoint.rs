@@ -1,8 +1,8 @@
 //! The index as words of a checkpoint, and back.
 //!
-//! A checkpoint is the table as it is, plus its layout and the spill; loading is one copy. Checksums
-//! are the caller's, but what they let through is still checked slot by slot: no image makes an index
-//! that breaks an invariant.
+//! A checkpoint is the table as it is, plus its layout and the spill; loading is one copy.
+//! Checksums are the caller's, but what they let through is still checked slot by slot: no image
+//! makes an index that breaks an invariant.
 
 use super::mapping::BUCKETS_MAX;
 use super::slot::{SlotFormat, distance};

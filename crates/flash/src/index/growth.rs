@@ -1,10 +1,10 @@
 //! Growth of the index in place, a little with each insert.
 //!
-//! A round adds an eleventh to the number of buckets and moves entries from the highest hashes down,
-//! because no entry's new bucket is below its old one. Each step takes the old buckets
-//! `start..frontier_bucket` out, and puts their entries back by the new mapping; then `start` is the
-//! frontier. Where old and new buckets of the frontier would come closer than the padding, which is
-//! near bucket 0, the rest of the round is one step.
+//! A round adds an eleventh to the number of buckets and moves entries from the highest hashes
+//! down, because no entry's new bucket is below its old one. Each step takes the old buckets
+//! `start..frontier_bucket` out, and puts their entries back by the new mapping; then `start` is
+//! the frontier. Where old and new buckets of the frontier would come closer than the padding,
+//! which is near bucket 0, the rest of the round is one step.
 //!
 //! Bounds: a step moves 64 buckets (the last one some 150) and comes every eighth insert, so a
 //! round of `n` buckets ends within `n / 8` inserts and the load of no part passes 90 %.

@@ -1,12 +1,12 @@
 //! From hash to bucket, for any number of buckets.
 //!
 //! The top bits of a hash are its *granule*; a bucket is home to 16 to 32 consecutive granules. A
-//! granule's *fine number* is `granule × buckets / 2^(bits - 5)`: its upper part is the home bucket,
-//! its low five bits tell the bucket's granules apart.
+//! granule's *fine number* is `granule × buckets / 2^(bits - 5)`: its upper part is the home
+//! bucket, its low five bits tell the bucket's granules apart.
 //!
 //! Invariants:
-//! 1. The fine number grows strictly with the granule: bucket order is hash order, and a fine number
-//!    names exactly one granule.
+//! 1. The fine number grows strictly with the granule: bucket order is hash order, and a fine
+//!    number names exactly one granule.
 //! 2. With more buckets no granule's home moves to a lower bucket.
 
 /// Most buckets of one index: 32 GiB of slots.

@@ -1,8 +1,9 @@
 //! How long a record is, in seven bits.
 //!
 //! 128 lengths: multiples of 64 bytes up to 2 KiB, of 128 bytes up to 4 KiB, then eight steps an
-//! octave up to 1 MiB and two an octave above. Records are read in one request of the code's length,
-//! so the steps bound what is read for nothing: at most 63 bytes up to 2 KiB, an eighth up to 1 MiB.
+//! octave up to 1 MiB and two an octave above. Records are read in one request of the code's
+//! length, so the steps bound what is read for nothing: at most 63 bytes up to 2 KiB, an eighth up
+//! to 1 MiB.
 
 /// The length class of a record; every length from 1 byte to 256 MiB has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

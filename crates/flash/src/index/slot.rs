@@ -5,10 +5,10 @@
 //! | distance | tag | read | size  | hash bits, 1  | address |
 //! ```
 //!
-//! `distance`: buckets between home and this bucket. `tag`: the low bits of the granule's fine number.
-//! `read`: referenced since the mark was last taken. `hash bits`: the hash's bits below the granule,
-//! from the top, ended by a 1; how many a slot holds depends on when it was written, because each
-//! doubling of the table moves the first of them into the granule.
+//! `distance`: buckets between home and this bucket. `tag`: the low bits of the granule's fine
+//! number. `read`: referenced since the mark was last taken. `hash bits`: the hash's bits below the
+//! granule, from the top, ended by a 1; how many a slot holds depends on when it was written,
+//! because each doubling of the table moves the first of them into the granule.
 //!
 //! Home and tag name the granule, so a slot knows its hash down to the last of its hash bits.
 

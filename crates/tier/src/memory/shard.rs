@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! 1. A live entry is in a chunk of exactly one queue and in the index; a dead one is in neither.
-//! 2. `bytes()` is at most the capacity whenever the lock is free, unless a resize is under way or the
-//!    capacity is too small for a single chunk, when the shard holds nothing but its empty index.
+//! 2. `bytes()` is at most the capacity whenever the lock is free, unless a resize is under way or
+//!    the capacity is too small for a single chunk, when the shard holds nothing but its empty
+//!    index.
 //! 3. One chunk is kept back for entries that move: an eviction needs no room it does not have.
 
 use std::collections::VecDeque;
@@ -328,7 +329,8 @@ impl Shard {
         Some((number * self.chunk_bytes + at) / ALIGNMENT)
     }
 
-    /// A chunk with fresh memory; none if the system has no more, which only makes the cache smaller.
+    /// A chunk with fresh memory; none if the system has no more, which only makes the cache
+    /// smaller.
     fn add_chunk(&mut self) -> Option<usize> {
         let memory = WriteBuffer::anonymous(self.chunk_bytes).ok()?;
         let number = self.vacant.pop().unwrap_or_else(|| {
