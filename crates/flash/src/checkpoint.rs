@@ -242,7 +242,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     for ((space, partition), count) in &shard.counts {
         out.extend_from_slice(&space.0.to_le_bytes());
         out.extend_from_slice(&partition.to_le_bytes());
-        u64s(&mut out, &[*count]);
+        u64s(&mut out, &[*count as u64]);
     }
     u64s(&mut out, &[shard.notes.len() as u64]);
     for note in shard.notes.iter() {
@@ -250,6 +250,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         out.extend_from_slice(&note.owner.0.0.to_le_bytes());
         out.extend_from_slice(&note.owner.1.to_le_bytes());
         out.push(note.shared_bits);
+        u64s(&mut out, &[note.size.bytes()]);
     }
     u64s(&mut out, &[shard.large.iter().count() as u64]);
     for (manifest, version, pieces) in shard.large.iter() {
@@ -311,7 +312,7 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             2 => SegmentState::Damaged,
             _ => SegmentState::Free,
         };
-        let notes = input.u16()?;
+        let notes = input.u32()?;
         let in_use = Segment {
             sequence,
             age,
@@ -328,7 +329,7 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     }
     for _ in 0..input.u64()? {
         let key = (SpaceId(input.u16()?), input.u16()?);
-        shard.counts.insert(key, input.u64()?);
+        shard.counts.insert(key, input.u64()? as i64);
     }
     decode_notes_and_pieces(shard, input)?;
     let mut spilled = Vec::new();
@@ -345,7 +346,9 @@ fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<(
         let (address, low, high) = (input.u64()?, input.u64()?, input.u64()?);
         let owner = (SpaceId(input.u16()?), input.u16()?);
         let by = u128::from(low) | u128::from(high) << 64;
-        shard.notes.add(Note { address, by, owner, shared_bits: input.u8()? });
+        let shared_bits = input.u8()?;
+        let size = SizeCode::covering(input.u64()?);
+        shard.notes.add(Note { address, by, owner, size, shared_bits });
     }
     for _ in 0..input.u64()? {
         let (manifest, version, stored_bytes) = (input.u64()?, input.u64()?, input.u64()?);

@@ -10,9 +10,13 @@
 //! Invariants:
 //! 1. A hidden record is reachable through its note as long as the note stands.
 //! 2. Every note is settled before its segment is freed.
+//! 3. A key that has a slot has no record hidden by another key: a put looks for one first. So what
+//!    a note brings back is never out of date.
 
 use std::collections::HashMap;
 
+use crate::index::SizeCode;
+use crate::record::PIECE_SPACE;
 use crate::types::SpaceId;
 
 /// One unchecked overwrite.
@@ -22,8 +26,11 @@ pub(crate) struct Note {
     pub address: u64,
     /// The whole hash of the key that was put over it.
     pub by: u128,
-    /// Space and partition of the key that was put, which was not counted as a new one.
+    /// Space and partition of the key that was put, which was not counted as a new one. The space of
+    /// pieces once it was dropped.
     pub owner: (SpaceId, u16),
+    /// How long the hidden record is.
+    pub size: SizeCode,
     /// How many leading bits of the index hash the two keys are known to share.
     pub shared_bits: u8,
 }
@@ -75,6 +82,31 @@ impl Notes {
         }
         self.count -= 1;
         Some(note)
+    }
+
+    /// What was put into a space, or into one partition of it, was dropped and counts no more.
+    pub(crate) fn disown(&mut self, space: SpaceId, partition: Option<u16>) {
+        for note in self.by_prefix.values_mut().flatten() {
+            if note.owner.0 == space && partition.is_none_or(|p| p == note.owner.1) {
+                note.owner.0 = PIECE_SPACE;
+            }
+        }
+    }
+
+    /// Visits the notes whose hidden record may have an index hash in `first..=last`.
+    pub(crate) fn in_range(&self, first: u64, last: u64, visit: &mut dyn FnMut(&Note)) {
+        let reaches = |note: &&Note| {
+            let unknown = u64::MAX.checked_shr(u32::from(note.shared_bits)).unwrap_or(0);
+            let by = index_hash(note.by);
+            by & !unknown <= last && by | unknown >= first
+        };
+        let prefixes = prefix(first)..=prefix(last);
+        if (prefixes.end() - prefixes.start()) as usize >= self.by_prefix.len() {
+            self.iter().filter(reaches).for_each(visit);
+            return;
+        }
+        let lists = prefixes.filter_map(|prefix| self.by_prefix.get(&prefix));
+        lists.flatten().filter(reaches).for_each(visit);
     }
 
     /// Every note.

@@ -83,6 +83,9 @@ pub struct StoreOptions {
     pub boot: u128,
     /// Mixed into the hash seed of a store that is made.
     pub seed: u64,
+    /// Leading bits of a key's hash that the index gets to see; all 64, but for tests of collisions.
+    #[doc(hidden)]
+    pub index_hash_bits: u32,
 }
 
 /// When the caller of a write is answered.
@@ -113,6 +116,7 @@ impl Default for StoreOptions {
             full_mark_percent: 95,
             boot: 0,
             seed: 0,
+            index_hash_bits: 64,
         }
     }
 }

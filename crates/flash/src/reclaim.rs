@@ -236,11 +236,14 @@ impl Inner {
         };
         let mut next_end = u32::MAX;
         for entry in &footer {
-            shard.settle(segment, entry)?;
+            shard.settle(segment, entry);
             if entry.ends_seconds == 0 {
                 continue;
             }
-            if u64::from(entry.ends_seconds) * 1000 <= now.0 {
+            let dropped = state.sequence < shard.floor_of(entry.space, entry.partition);
+            if dropped {
+                // Counted no more; its slot goes when the segment is reclaimed.
+            } else if u64::from(entry.ends_seconds) * 1000 <= now.0 {
                 let place = place_of(&shard, segment, entry);
                 shard.expire(entry.hash, place, (entry.space, entry.partition));
             } else {
@@ -261,7 +264,7 @@ impl Shard {
         record: &[u8],
         now: Timestamp,
     ) -> Result<bool> {
-        self.settle(victim, entry)?;
+        self.settle(victim, entry);
         let place = place_of(self, victim, entry);
         let fate = match entry.flags.kind {
             RecordKind::Value | RecordKind::Manifest => {
@@ -311,10 +314,7 @@ impl Shard {
             && !entry.flags.pinned
             && !self.index.take_referenced(index_hash(entry.hash), place.address)
         {
-            self.index.remove(index_hash(entry.hash), place.address);
-            self.forget(place);
-            self.count(entry.space, entry.partition, -1);
-            self.counters.evicted += 1;
+            self.evict(entry.hash, place, (entry.space, entry.partition));
             return Fate::Dead;
         }
         Fate::Copy
@@ -385,55 +385,26 @@ impl Shard {
     }
 
     /// Settles the note on a record, if there is one.
-    fn settle(&mut self, segment: u32, entry: &FooterEntry) -> Result<()> {
+    fn settle(&mut self, segment: u32, entry: &FooterEntry) {
         if self.notes.len() == 0 || entry.space == PIECE_SPACE {
-            return Ok(());
+            return;
         }
         let place = place_of(self, segment, entry);
-        let Some(note) = self.notes.take(entry.hash, place.address) else { return Ok(()) };
+        let Some(note) = self.notes.take(entry.hash, place.address) else { return };
         let notes = &mut self.log.segments[segment as usize].notes;
         *notes = notes.saturating_sub(1);
         self.counters.notes_settled += 1;
         if note.by == entry.hash {
-            return Ok(());
+            return;
         }
         self.counters.collisions_put += 1;
-        if self.superseded(entry)? {
-            return Ok(());
+        self.count_owner(&note);
+        if self.floor_of(entry.space, entry.partition) <= self.segment_sequence(place.address) {
+            self.index.insert(index_hash(entry.hash), place);
+            self.log.change_live(place.address, place.size.bytes() as i64);
         }
-        self.index.insert(index_hash(entry.hash), place);
-        self.log.change_live(place.address, place.size.bytes() as i64);
-        self.count(note.owner.0, note.owner.1, 1);
-        Ok(())
     }
 
-    /// Whether the index holds a later record of the key of `entry`. Reads under the lock; it
-    /// happens once in tens of thousands of overwrites.
-    fn superseded(&mut self, entry: &FooterEntry) -> Result<bool> {
-        let mut found = crate::index::Candidates::default();
-        self.index.candidates(index_hash(entry.hash), &mut found);
-        for place in found.iter() {
-            let (segment, offset) = self.log.shape.split(place.address);
-            let known = match self.log.open_entry(segment, offset) {
-                Some(known) => Some(known),
-                None => {
-                    let bytes = self.log.shape.segment_bytes;
-                    let base = self.log.shape.offset_of(segment);
-                    let sequence = self.segment_sequence(place.address);
-                    let memory = self.log.in_memory(self.log.shape.address(segment, 0));
-                    let footer = match memory {
-                        Some(memory) => footer_of(memory, sequence),
-                        None => read_footer_of(&*self.log.device, base, bytes, sequence)?,
-                    };
-                    footer.and_then(|f| f.into_iter().find(|e| e.offset == offset))
-                }
-            };
-            if known.is_some_and(|k| k.hash == entry.hash && k.sequence >= entry.sequence) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }
 
 /// The footer of a sealed segment on the device; `None` if it does not verify.

@@ -21,9 +21,25 @@ const COMPRESS_BYTES_MIN: usize = 64;
 
 /// The hash that places a key: 128 bits of xxh3 over space and key under the store's seed. The
 /// upper half goes to the index, the lower chooses the shard; all of it stands in footers.
-pub(crate) fn hash_key(seed: u64, key: Key<'_>) -> u128 {
+#[inline]
+pub(crate) fn hash_key(by: HashSeed, key: Key<'_>) -> u128 {
     let salt = u64::from(key.space.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    xxh3_128_with_seed(key.bytes, seed ^ salt)
+    xxh3_128_with_seed(key.bytes, by.seed ^ salt) & by.mask
+}
+
+/// What a store's hashes depend on besides the key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HashSeed {
+    seed: u64,
+    mask: u128,
+}
+
+impl HashSeed {
+    /// Hashes of which the index gets to see `index_bits` (1 to 64).
+    pub(crate) fn new(seed: u64, index_bits: u32) -> HashSeed {
+        let unseen = 64 - index_bits.clamp(1, 64);
+        HashSeed { seed, mask: u128::MAX >> 64 | u128::MAX << (64 + unseen) }
+    }
 }
 
 /// A record's bytes, taken apart and found whole.

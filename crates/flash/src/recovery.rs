@@ -25,7 +25,7 @@ use crate::format::{RECORD_ALIGNMENT, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
 use crate::log::{Log, Shape};
 use crate::options::{OpenMode, StoreOptions};
-use crate::record::Payloads;
+use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
@@ -67,6 +67,7 @@ pub(crate) fn open(
     let sequences = Arc::new(AtomicU64::new(1));
     let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
+    let hash_seed = HashSeed::new(superblock.hash_seed, options.index_hash_bits);
     let mut shards = Vec::new();
     for (number, buffers) in memory.into_iter().enumerate() {
         let shape = shape_of(&superblock, number as u16, &*device, &options);
@@ -74,7 +75,7 @@ pub(crate) fn open(
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
         shard.floors = superblock.floors.clone();
-        shard.hash_seed = superblock.hash_seed;
+        shard.hash_seed = hash_seed;
         shards.push(shard);
     }
     let mut opened = load_checkpoint(&mut shards, &superblock)?;
@@ -103,7 +104,7 @@ pub(crate) fn open(
         device,
         shards: shards.into_iter().map(Mutex::new).collect(),
         payloads,
-        hash_seed: superblock.hash_seed,
+        hash_seed,
         session_counters: SessionCounters::default(),
         superblock: Mutex::new(superblock),
         buffer_path,

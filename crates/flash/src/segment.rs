@@ -40,7 +40,7 @@ pub(crate) struct Segment {
     /// The earliest end of a record in it, seconds; `u32::MAX`: none ends.
     pub next_end: u32,
     /// Pending notes on records of this segment.
-    pub notes: u16,
+    pub notes: u32,
     pub buffer: u16,
     pub stream: u8,
     pub state: SegmentState,

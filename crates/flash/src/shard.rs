@@ -21,9 +21,9 @@ use crate::format::Floor;
 use crate::index::{Candidates, Index, Place};
 use crate::large::LargeValues;
 use crate::log::Log;
-use crate::notes::{Notes, index_hash};
+use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
-use crate::record::{Payloads, Record};
+use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
@@ -36,10 +36,12 @@ pub(crate) struct Shard {
     pub(crate) index: Index,
     pub(crate) notes: Notes,
     pub(crate) large: LargeValues,
-    pub(crate) counts: HashMap<(SpaceId, u16), u64>,
+    /// Entries by space and partition. Below zero for a while where a key was removed that had hidden
+    /// another one and was not counted itself.
+    pub(crate) counts: HashMap<(SpaceId, u16), i64>,
     pub(crate) floors: Vec<Floor>,
     pub(crate) sequence: u64,
-    pub(crate) hash_seed: u64,
+    pub(crate) hash_seed: HashSeed,
     pub(crate) counters: ShardCounters,
     pub(crate) payloads: Arc<Payloads>,
     pub(crate) limits: Limits,
@@ -102,7 +104,7 @@ impl Shard {
             counts: HashMap::new(),
             floors: Vec::new(),
             sequence: 1,
-            hash_seed: 0,
+            hash_seed: HashSeed::new(0, 64),
             counters: ShardCounters::default(),
             payloads,
             limits,
@@ -151,10 +153,12 @@ impl Shard {
             }
         }
         if matches!(step, Step::Absent) && self.notes.len() > 0 {
-            let hidden = self.notes.hidden(hash).find(|note| !tried.contains(&note.address));
+            let mut hidden = self.notes.hidden(hash);
+            let hidden = hidden.find(|note| {
+                !tried.contains(&note.address) && !self.is_dropped(key, note.address)
+            });
             if let Some(note) = hidden {
-                let size = crate::index::SizeCode::LARGEST;
-                step = Step::Read(Place { address: note.address, size }, true);
+                step = Step::Read(Place { address: note.address, size: note.size }, true);
             }
         }
         match step {
@@ -179,12 +183,8 @@ impl Shard {
         self.log.segments.get(segment as usize).map_or(0, |s| s.sequence)
     }
 
-    /// The read of the record that the index says is at `place`.
-    pub(crate) fn plan_of(&self, place: Place) -> Plan {
-        self.plan(place, false)
-    }
-
-    fn plan(&self, place: Place, hidden: bool) -> Plan {
+    /// The read of the record at `place`, hidden or not.
+    pub(crate) fn plan(&self, place: Place, hidden: bool) -> Plan {
         let (segment, offset) = self.log.shape.split(place.address);
         Plan {
             place,
@@ -231,8 +231,15 @@ impl Shard {
             let notes = &mut self.log.segments[segment as usize].notes;
             *notes = notes.saturating_sub(1);
             self.counters.collisions_put += 1;
+            self.count_owner(&note);
             self.index.insert(index_hash(hash), place);
             self.log.change_live(place.address, place.size.bytes() as i64);
+        }
+    }
+
+    /// The key whose put left `note` turned out to be another one than the hidden: a new entry.
+    pub(crate) fn count_owner(&mut self, note: &Note) {
+        if note.owner.0 != PIECE_SPACE {
             self.count(note.owner.0, note.owner.1, 1);
         }
     }
@@ -243,6 +250,15 @@ impl Shard {
             self.forget(place);
             self.count(space, partition, -1);
             self.counters.expired += 1;
+        }
+    }
+
+    /// Lets the entry at `place` go.
+    pub(crate) fn evict(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
+        if self.index.remove(index_hash(hash), place.address) {
+            self.forget(place);
+            self.count(space, partition, -1);
+            self.counters.evicted += 1;
         }
     }
 
@@ -261,13 +277,13 @@ impl Shard {
     }
 
     pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {
-        let count = self.counts.entry((space, partition)).or_insert(0);
-        *count = count.saturating_add_signed(change);
+        *self.counts.entry((space, partition)).or_insert(0) += change;
     }
 
     /// Entries of `space`.
     pub(crate) fn entries(&self, space: SpaceId) -> u64 {
-        self.counts.iter().filter(|((s, _), _)| *s == space).map(|(_, n)| n).sum()
+        let counts = self.counts.iter().filter(|((s, _), _)| *s == space).map(|(_, n)| n);
+        counts.sum::<i64>().max(0) as u64
     }
 
     /// Everything of a space or partition is gone at once; slots go when their segments are swept.
@@ -280,6 +296,7 @@ impl Shard {
         self.counts.retain(|(space, partition), _| {
             *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
         });
+        self.notes.disown(floor.space, floor.partition);
     }
 
     /// Memory of tables other than index and buffers, bytes.

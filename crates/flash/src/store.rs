@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
 use crate::log::Goal;
 use crate::options::{Reclaim, StoreOptions};
-use crate::record::Payloads;
+use crate::record::{HashSeed, Payloads};
 use crate::session::{Session, SessionOptions};
 use crate::shard::{Known, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub options: StoreOptions,
     pub shards: Vec<Mutex<Shard>>,
     pub payloads: Arc<Payloads>,
-    pub hash_seed: u64,
+    pub hash_seed: HashSeed,
     pub sector_bytes: u64,
     pub session_counters: SessionCounters,
     pub superblock: Mutex<Superblock>,
@@ -352,7 +352,7 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.segments_reclaimed += counters.segments_reclaimed;
     total.key_sizes.merge(&counters.key_sizes);
     total.value_sizes.merge(&counters.value_sizes);
-    total.entries += shard.counts.values().sum::<u64>();
+    total.entries += shard.counts.values().sum::<i64>().max(0) as u64;
     let log = &shard.log;
     let segment_bytes = u64::from(log.shape.segment_bytes);
     total.pending_writes += log.pending_writes() as u64;

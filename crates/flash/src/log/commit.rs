@@ -11,7 +11,7 @@ use entresol_device::{Completion, WriteMode};
 use super::{Log, SYNC_TOKEN};
 use crate::error::Result;
 use crate::format::{Flags, RecordHeader, RecordKind};
-use crate::segment::{SegmentState, Stream};
+use crate::segment::Stream;
 use crate::types::SpaceId;
 
 /// What a round is for.
@@ -202,14 +202,6 @@ impl Log {
                 self.poison(format!("a released segment could not be erased: {error}"));
             }
         }
-    }
-
-    /// The footer entry of a record in an open segment.
-    pub(crate) fn open_entry(&self, segment: u32, offset: u32) -> Option<crate::format::FooterEntry> {
-        if self.segments.get(segment as usize)?.state != SegmentState::Open {
-            return None;
-        }
-        self.streams.iter().flatten().find(|o| o.segment == segment)?.entry_at(offset)
     }
 
     /// Blocks until every write is done and synced, and every released segment is free.

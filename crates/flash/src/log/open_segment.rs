@@ -46,23 +46,6 @@ impl OpenSegment {
         (self.footer.len() / FOOTER_ENTRY_BYTES) as u32
     }
 
-    /// The entry of the record at `offset`, if it is one of this segment's.
-    pub(crate) fn entry_at(&self, offset: u32) -> Option<FooterEntry> {
-        let mut low = 0;
-        let mut high = self.entries() as usize;
-        while low < high {
-            let middle = (low + high) / 2;
-            let at = middle * FOOTER_ENTRY_BYTES;
-            let entry = FooterEntry::decode(self.footer.get(at..at + FOOTER_ENTRY_BYTES)?)?;
-            match entry.offset.cmp(&offset) {
-                std::cmp::Ordering::Equal => return Some(entry),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
-    }
-
     /// Mean age of what was appended.
     pub(crate) fn age(&self) -> u64 {
         (self.age_sum / u128::from(self.entries().max(1))) as u64

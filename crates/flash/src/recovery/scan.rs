@@ -7,7 +7,7 @@ use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader,
     RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, TRAILER_BYTES, Trailer, decode_footer,
 };
-use crate::record::{Payloads, hash_key, piece_hash};
+use crate::record::{HashSeed, Payloads, hash_key, piece_hash};
 use crate::shard::Shard;
 use crate::types::{Key, Timestamp};
 
@@ -41,7 +41,7 @@ impl Found {
 /// Everything a scan of a segment's records needs.
 pub(crate) struct Scanner<'a> {
     pub payloads: &'a Payloads,
-    pub hash_seed: u64,
+    pub hash_seed: HashSeed,
     pub shard: u16,
 }
 

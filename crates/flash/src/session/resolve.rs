@@ -21,8 +21,9 @@ struct Present {
     pinning: crate::types::Pinning,
 }
 
-/// Times an operation starts over because its key keeps moving, before it gives up as busy.
-const RETRIES_MAX: u32 = 10_000;
+/// Times an operation starts over because its key keeps moving, before it gives up as busy. It may
+/// do so on the stack.
+const RETRIES_MAX: u32 = 200;
 
 impl Session {
     pub(super) fn begin_get(
@@ -170,9 +171,14 @@ impl Session {
             self.count(|c| &c.collisions_get);
             return self.resolve(slot, visit);
         }
-        let shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
-        let current = shard.is_current(pending.hash, plan);
+        let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+        let mut current = shard.is_current(pending.hash, plan);
         let error = damaged(&shard.log, plan.place.address, mismatch);
+        if current && !plan.hidden && self.inner.evicts() {
+            // A cache misses what it cannot give back whole.
+            shard.evict(pending.hash, plan.place, (pending.space, pending.partition));
+            current = false;
+        }
         drop(shard);
         if current {
             self.give_back(slot);

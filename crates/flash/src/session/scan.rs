@@ -5,6 +5,7 @@ use entresol_device::{Completion, QueueOptions};
 use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::RecordKind;
+use crate::index::{Candidates, Place};
 use crate::notes::index_hash;
 use crate::record::hash_key;
 use crate::shard::{Plan, Shard};
@@ -37,8 +38,13 @@ impl Session {
         for _ in 0..RETRIES_MAX {
             let mut places = Vec::new();
             let shard = self.inner.shards[number].lock();
-            let next = shard.index.scan(from, buckets, &mut |place| places.push(place));
-            let plans: Vec<Plan> = places.iter().map(|place| shard.plan_of(*place)).collect();
+            let next = shard.index.scan(from, buckets, &mut |place| places.push((place, false)));
+            // Entries hidden by a put that nobody has checked yet have no slot.
+            shard.notes.in_range(from, next.wrapping_sub(1), &mut |note| {
+                places.push((Place { address: note.address, size: note.size }, true));
+            });
+            let plans = places.iter().map(|(place, hidden)| shard.plan(*place, *hidden));
+            let plans: Vec<Plan> = plans.collect();
             drop(shard);
             if self.visit_plans(number, &plans, (space, now), visit)? {
                 if next != 0 {
@@ -137,9 +143,20 @@ impl Session {
         let key = Key { space: header.space, partition: header.partition, bytes: record.key };
         let hash = hash_key(self.inner.hash_seed, key);
         let shard = self.inner.shards[number].lock();
-        let live = shard.index.contains(index_hash(hash), plan.place.address)
-            && !shard.is_dropped(key, plan.place.address);
+        let dropped = shard.is_dropped(key, plan.place.address);
+        let current = shard.index.contains(index_hash(hash), plan.place.address)
+            || shard.notes.hidden(hash).any(|note| note.address == plan.place.address);
+        let mut others = Candidates::default();
+        if !current && !plan.hidden {
+            shard.index.candidates(index_hash(hash), &mut others);
+        }
         drop(shard);
+        if !others.is_empty() {
+            // Put anew since the batch was begun: it would be missed.
+            self.scratch = scratch;
+            return Ok(false);
+        }
+        let live = current && !dropped;
         if header.space == space && live && !Shard::has_ended(&record, now) {
             let assembled = match header.flags.kind {
                 RecordKind::Manifest => self.inner.assemble(hash, &record)?,

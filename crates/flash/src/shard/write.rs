@@ -89,14 +89,12 @@ impl Shard {
             }
             Slot::Own(old) => {
                 self.index.replace(hash, old.address, place);
-                self.replace_dropped(&request, old);
                 self.forget(old);
                 self.counters.overwrites += 1;
             }
             Slot::Presumed(old) => {
                 let shared = self.index.known_bits(hash, old.address).unwrap_or(0);
                 self.index.replace(hash, old.address, place);
-                self.replace_dropped(&request, old);
                 self.note(&request, old, shared as u8);
                 self.counters.overwrites += 1;
             }
@@ -164,14 +162,31 @@ impl Shard {
             Known::At(place) if self.index.contains(hash, place.address) => Ok(Slot::Own(place)),
             Known::At(_) => Err(PutStep::Changed),
             Known::Absent(tried) => {
-                self.index.candidates(hash, &mut self.found);
-                let all_other = self.found.iter().all(|place| {
-                    tried.contains(&place.address) || self.is_dropped(request.key, place.address)
+                let mut found = std::mem::take(&mut self.found);
+                self.index.candidates(hash, &mut found);
+                let all_other = found.iter().all(|place| {
+                    tried.contains(&place.address)
+                        || self.is_dropped(request.key, place.address)
+                        || self.is_other_in_memory(request.key, place)
                 });
-                if all_other { Ok(Slot::New) } else { Err(PutStep::Changed) }
+                self.found = found;
+                let mut hidden = self.notes.hidden(request.hash);
+                let none_hidden = hidden.all(|note| {
+                    tried.contains(&note.address) || self.is_dropped(request.key, note.address)
+                });
+                if all_other && none_hidden { Ok(Slot::New) } else { Err(PutStep::Changed) }
             }
             Known::Nothing => self.slot_unread(request),
         }
+    }
+
+    /// Whether the record at `place` is in memory and of another key.
+    fn is_other_in_memory(&mut self, key: Key<'_>, place: Place) -> bool {
+        let wanted = (self.segment_sequence(place.address) as u32, Some(key));
+        let bytes = self.log.in_memory(place.address);
+        bytes.is_some_and(|bytes| {
+            !self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch)
+        })
     }
 
     fn slot_unread(&mut self, request: &PutRequest<'_>) -> std::result::Result<Slot, PutStep> {
@@ -179,6 +194,9 @@ impl Shard {
         let mut only = None;
         for at in 0..self.found.len() {
             let Some(place) = self.found.get(at) else { break };
+            if self.is_dropped(request.key, place.address) {
+                continue;
+            }
             if let Some(bytes) = self.log.in_memory(place.address) {
                 let wanted = (self.segment_sequence(place.address) as u32, Some(request.key));
                 if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
@@ -188,17 +206,13 @@ impl Shard {
                 return Err(PutStep::Resolve);
             }
         }
+        if self.notes.hidden(request.hash).next().is_some() {
+            return Err(PutStep::Resolve);
+        }
         match only {
             None => Ok(Slot::New),
             Some(place) if self.large.is_manifest(place.address) => Err(PutStep::Resolve),
             Some(place) => Ok(Slot::Presumed(place)),
-        }
-    }
-
-    /// A put over an entry that was dropped with its space counts as a new one.
-    fn replace_dropped(&mut self, request: &PutRequest<'_>, old: Place) {
-        if self.is_dropped(request.key, old.address) {
-            self.count(request.key.space, request.key.partition, 1);
         }
     }
 
@@ -208,7 +222,8 @@ impl Shard {
         let notes = &mut self.log.segments[segment as usize].notes;
         *notes = notes.saturating_add(1);
         let owner = (request.key.space, request.key.partition);
-        self.notes.add(Note { address: old.address, by: request.hash, owner, shared_bits });
+        let (address, size) = (old.address, old.size);
+        self.notes.add(Note { address, by: request.hash, owner, size, shared_bits });
     }
 
     /// The stream for a put over the record at `old`: hot if that one did not live long.
