@@ -43,7 +43,8 @@ pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
     }
     let mut superblock = inner.superblock.lock();
     superblock.checkpoint = if lists.len() == shards.len() { lists } else { Vec::new() };
-    superblock.next_segment_sequence = shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
+    superblock.next_segment_sequence =
+        shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
     superblock.record_sequence = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
     inner.write_superblock(&mut superblock)?;
     if let Some(path) = &inner.buffer_path {
@@ -89,9 +90,8 @@ impl Writer<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         let segment_bytes = self.shard.log.shape.segment_bytes as usize;
         while !bytes.is_empty() {
-            let (buffer, filled) = self
-                .buffer
-                .get_or_insert_with(|| (IoBuffer::aligned(segment_bytes), HEADER_BYTES));
+            let (buffer, filled) =
+                self.buffer.get_or_insert_with(|| (IoBuffer::aligned(segment_bytes), HEADER_BYTES));
             let room = (segment_bytes - *filled).min(bytes.len());
             buffer[*filled..*filled + room].copy_from_slice(&bytes[..room]);
             *filled += room;

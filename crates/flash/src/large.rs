@@ -70,9 +70,9 @@ impl LargeValues {
 
     /// Every value: manifest address, version, pieces.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64, &Pieces)> {
-        self.by_manifest
-            .iter()
-            .filter_map(|(address, version)| Some((*address, *version, self.by_version.get(version)?)))
+        self.by_manifest.iter().filter_map(|(address, version)| {
+            Some((*address, *version, self.by_version.get(version)?))
+        })
     }
 
     pub(crate) fn bytes(&self) -> u64 {

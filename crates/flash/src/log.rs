@@ -19,7 +19,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use entresol_device::{Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest};
+use entresol_device::{
+    Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest,
+};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
@@ -28,8 +30,8 @@ use crate::format::{
 };
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
-use commit::Round;
 pub(crate) use commit::Goal;
+use commit::Round;
 use open_segment::OpenSegment;
 
 /// Where the shard's segments are and how large.
@@ -97,6 +99,8 @@ pub(crate) struct Log {
     streams: [Option<OpenSegment>; STREAMS],
     sequences: Arc<AtomicU64>,
     sealed_count: u64,
+    /// The highest record sequence appended.
+    latest: u64,
     appended: u64,
     durable: u64,
     flushed: u64,
@@ -163,6 +167,7 @@ impl Log {
             streams: [const { None }; STREAMS],
             sequences,
             sealed_count: 0,
+            latest: 0,
             appended: 0,
             durable: 0,
             flushed: 0,
@@ -197,7 +202,8 @@ impl Log {
         let segment = &mut self.segments[open.segment as usize];
         header.generation = segment.sequence as u32;
         let at = open.used as usize;
-        let bytes = &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
+        let bytes =
+            &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
         header.encode(bytes);
         let (head, tail) = payload;
         let split = RECORD_HEADER_BYTES + head.len();
@@ -224,6 +230,7 @@ impl Log {
             segment.next_end = segment.next_end.min(ends_seconds);
         }
         self.appended += 1;
+        self.latest = self.latest.max(header.sequence);
         Ok(address)
     }
 
@@ -362,7 +369,10 @@ impl Log {
     fn is_oldest(&self, segment: u32) -> bool {
         let sequence = self.segments[segment as usize].sequence;
         let stands = |s: &&Segment| {
-            !matches!(s.state, SegmentState::Free | SegmentState::Checkpoint | SegmentState::Damaged)
+            !matches!(
+                s.state,
+                SegmentState::Free | SegmentState::Checkpoint | SegmentState::Damaged
+            )
         };
         self.segments.iter().filter(stands).all(|s| s.sequence >= sequence)
     }
@@ -475,12 +485,12 @@ impl Log {
         let segment = &mut self.segments[open.segment as usize];
         segment.state = SegmentState::Sealed;
         segment.age = open.age();
+        segment.sealed_at = self.latest;
         let buffer = &mut self.buffers[open.buffer as usize];
         open.finish(segment.sequence, buffer.memory.bytes_mut());
         self.sealed_count += 1;
         buffer.sealed = self.sealed_count;
-        let mode =
-            if self.shape.durable_writes { WriteMode::Durable } else { WriteMode::Flushed };
+        let mode = if self.shape.durable_writes { WriteMode::Durable } else { WriteMode::Flushed };
         let range = open.submitted as usize..self.shape.segment_bytes as usize;
         self.write(open.segment, open.buffer, range, mode)
     }

@@ -63,7 +63,12 @@ impl Inner {
     }
 
     /// One piece of work on one shard; false if there was none.
-    fn maintain_shard(&self, number: usize, now: Timestamp, done: &mut Maintenance) -> Result<bool> {
+    fn maintain_shard(
+        &self,
+        number: usize,
+        now: Timestamp,
+        done: &mut Maintenance,
+    ) -> Result<bool> {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
         let log = &shard.log;
@@ -114,7 +119,8 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
         let scarce = shard.log.free_count() <= shard.log.reserve() / 2;
-        if shard.log.releasing_count() >= RELEASE_BATCH || (scarce && shard.log.releasing_count() > 0)
+        if shard.log.releasing_count() >= RELEASE_BATCH
+            || (scarce && shard.log.releasing_count() > 0)
         {
             if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
                 shard.log.wait_released()?;
@@ -182,8 +188,7 @@ impl Inner {
     ) -> Result<bool> {
         let shape = self.shards[number].lock().log.shape;
         let memory = self.segment_memory.lock().pop();
-        let mut bytes =
-            memory.unwrap_or_else(|| IoBuffer::aligned(shape.segment_bytes as usize));
+        let mut bytes = memory.unwrap_or_else(|| IoBuffer::aligned(shape.segment_bytes as usize));
         self.read_segment(number, victim, &mut bytes)?;
         let header = SegmentHeader::decode(&bytes);
         let footer = Trailer::decode_end(&bytes)
@@ -205,7 +210,12 @@ impl Inner {
     }
 
     /// Reads a sealed segment, from memory if it is there.
-    pub(crate) fn read_segment(&self, number: usize, segment: u32, out: &mut IoBuffer) -> Result<()> {
+    pub(crate) fn read_segment(
+        &self,
+        number: usize,
+        segment: u32,
+        out: &mut IoBuffer,
+    ) -> Result<()> {
         let shard = self.shards[number].lock();
         let start = shard.log.shape.address(segment, 0);
         if let Some(memory) = shard.log.in_memory(start) {
@@ -404,7 +414,6 @@ impl Shard {
             self.log.change_live(place.address, place.size.bytes() as i64);
         }
     }
-
 }
 
 /// The footer of a sealed segment on the device; `None` if it does not verify.
@@ -481,4 +490,3 @@ fn learn_lifespan(shard: &mut Shard, segment: &Segment) {
         shard.lifespan * 0.9 + age * 0.1
     };
 }
-

@@ -119,7 +119,11 @@ impl Payloads {
     }
 
     /// Compresses `value` into `scratch` where that makes it smaller.
-    pub(crate) fn compress<'a>(&self, value: &'a [u8], scratch: &'a mut Vec<u8>) -> (Codec, &'a [u8]) {
+    pub(crate) fn compress<'a>(
+        &self,
+        value: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> (Codec, &'a [u8]) {
         if value.len() < COMPRESS_BYTES_MIN {
             return (Codec::Plain, value);
         }
@@ -175,7 +179,8 @@ impl Payloads {
         {
             return Err(Mismatch::OtherKey);
         }
-        if crc32c::crc32c(payload) != header.payload_crc && !cfg!(planted = "checksum-not-verified") {
+        if crc32c::crc32c(payload) != header.payload_crc && !cfg!(planted = "checksum-not-verified")
+        {
             return Err(Mismatch::Damaged);
         }
         if plain {

@@ -60,10 +60,8 @@ pub(crate) fn open(
         write_superblock(&*device, &mut superblock)?;
     }
     let buffer_path = buffer_path(&options, superblock.store);
-    let images = match &buffer_path {
-        Some(path) if !made => surviving_images(path, &superblock),
-        _ => HashMap::new(),
-    };
+    let old_buffers = buffer_path.as_deref().filter(|_| !made);
+    let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
     let sequences = Arc::new(AtomicU64::new(1));
     let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
@@ -74,22 +72,20 @@ pub(crate) fn open(
         let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&sequences))?;
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
-        shard.floors = superblock.floors.clone();
-        shard.hash_seed = hash_seed;
+        (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
         shards.push(shard);
     }
     let mut opened = load_checkpoint(&mut shards, &superblock)?;
     if made {
         opened = Opened::Made;
     } else if opened != Opened::Checkpoint {
-        let context = scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
+        let context =
+            scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
         recover_shards(&mut shards, &images, context)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
     sequences.store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
-    for shard in &mut shards {
-        shard.log.collect_free();
-    }
+    shards.iter_mut().for_each(|shard| shard.log.collect_free());
     if options.mode != OpenMode::ReadOnly {
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
@@ -242,7 +238,9 @@ fn new_superblock(
     };
     if per_shard < SEGMENTS_MIN {
         let needed = base
-            + u64::from(SEGMENTS_MIN) * u64::from(options.shards) * u64::from(options.segment_bytes);
+            + u64::from(SEGMENTS_MIN)
+                * u64::from(options.shards)
+                * u64::from(options.segment_bytes);
         let detail = format!(
             "{} has {capacity} bytes; {} shards with segments of {} bytes need at least {needed}",
             device.name(),
@@ -266,9 +264,8 @@ fn check_options(options: &StoreOptions) -> Result<()> {
     }
     let bytes = options.segment_bytes;
     if !bytes.is_power_of_two() || !((64 << 10)..=(8 << 20)).contains(&bytes) {
-        let detail = format!(
-            "segments of {bytes} bytes; a power of two from 65536 to 8388608 expected"
-        );
+        let detail =
+            format!("segments of {bytes} bytes; a power of two from 65536 to 8388608 expected");
         return fail(detail);
     }
     if options.buffers_per_shard < 6 {
@@ -277,7 +274,11 @@ fn check_options(options: &StoreOptions) -> Result<()> {
     Ok(())
 }
 
-fn check_superblock(superblock: &Superblock, device: &dyn Device, payloads: &Payloads) -> Result<()> {
+fn check_superblock(
+    superblock: &Superblock,
+    device: &dyn Device,
+    payloads: &Payloads,
+) -> Result<()> {
     if superblock.key_check != payloads.key_check() {
         let detail = match (superblock.key_check, payloads.key_check()) {
             (0, _) => "the store is not encrypted, but a key was given; open it without the key",
@@ -325,7 +326,8 @@ fn shape_of(
 }
 
 fn new_index(shape: &Shape, options: &StoreOptions) -> Result<Index> {
-    let units = u64::from(shape.segments) * u64::from(shape.segment_bytes) / RECORD_ALIGNMENT as u64;
+    let units =
+        u64::from(shape.segments) * u64::from(shape.segment_bytes) / RECORD_ALIGNMENT as u64;
     let address_bits = (64 - units.leading_zeros()).clamp(20, 36);
     Index::new(address_bits, index_buckets_max(shape, options))
 }

@@ -34,6 +34,8 @@ pub(crate) struct Segment {
     pub sequence: u64,
     /// Mean record sequence at which its records were put: the older, the colder.
     pub age: u64,
+    /// The shard's record sequence when it was sealed.
+    pub sealed_at: u64,
     pub live_bytes: u32,
     /// Record bytes appended.
     pub used_bytes: u32,
@@ -50,6 +52,7 @@ impl Segment {
     pub(crate) const UNUSED: Segment = Segment {
         sequence: 0,
         age: 0,
+        sealed_at: 0,
         live_bytes: 0,
         used_bytes: 0,
         next_end: u32::MAX,
@@ -95,7 +98,8 @@ impl Stream {
 }
 
 /// Chooses the segment to reclaim: cost-benefit of Rosenblum and Ousterhout's log-structured file
-/// system (SOSP 1991, section 3.6): (1 - u) · age / (1 + u), with u the live share. Looks at
+/// system (SOSP 1991, section 3.6): (1 - u) · age / (1 + u), with u the live share and age the time
+/// since the segment was sealed. Looks at
 /// `window` segments from `start` on, wrapping. `None` if none has anything to gain.
 pub(crate) fn choose_victim(
     segments: &[Segment],
@@ -112,12 +116,9 @@ pub(crate) fn choose_victim(
             continue;
         }
         let live = f64::from(segment.live_bytes) / f64::from(segment_bytes);
-        let age = now.saturating_sub(segment.age) as f64 + 1.0;
-        let score = if segment.live_bytes == 0 {
-            f64::INFINITY
-        } else {
-            (1.0 - live) * age / (1.0 + live)
-        };
+        let age = now.saturating_sub(segment.sealed_at) as f64 + 1.0;
+        let score =
+            if segment.live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / (1.0 + live) };
         if best.is_none_or(|(top, _)| score > top) {
             best = Some((score, number as u32));
         }

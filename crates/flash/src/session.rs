@@ -241,7 +241,12 @@ impl Session {
         let request = PutRequest { key, hash, value, options, now, version: None };
         match self.inner.put(request, Known::Nothing)? {
             PutStep::Stored(written) => {
-                self.acknowledge(token, hash, written, (options.durability, Ack::Stored(written.version)), visit);
+                self.acknowledge(
+                    (token, hash),
+                    written,
+                    (options.durability, Ack::Stored(written.version)),
+                    visit,
+                );
                 Ok(())
             }
             PutStep::Resolve | PutStep::Changed => {
@@ -254,7 +259,8 @@ impl Session {
 
     fn check_key(&self, key: Key<'_>) -> Result<()> {
         if key.bytes.is_empty() || key.bytes.len() > KEY_BYTES_MAX {
-            let detail = format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} expected", key.bytes.len());
+            let detail =
+                format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} expected", key.bytes.len());
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
         if key.space == PIECE_SPACE {
@@ -267,8 +273,7 @@ impl Session {
     /// Answers the caller of a write, now or once its durability is reached.
     fn acknowledge(
         &mut self,
-        token: u64,
-        hash: u128,
+        (token, hash): (u64, u128),
         written: Written,
         (durability, ack): (Option<Durability>, Ack),
         visit: Visit<'_>,
@@ -365,6 +370,15 @@ impl Session {
         Ok(reaped?)
     }
 
+    /// Whether a put without a condition is answered as soon as it is appended.
+    pub fn answers_at_once(&self, options: &PutOptions) -> bool {
+        self.inner.options.write_mode == WriteMode::Behind
+            || !matches!(
+                options.durability.unwrap_or(self.inner.options.durability),
+                Durability::Flushed | Durability::Synced
+            )
+    }
+
     /// The store of this session.
     pub fn store(&self) -> crate::store::Store {
         crate::store::Store { inner: Arc::clone(&self.inner) }
@@ -377,7 +391,8 @@ impl Session {
 
 fn check_value(value: &[u8]) -> Result<()> {
     if value.len() > VALUE_BYTES_MAX {
-        let detail = format!("a value of {} bytes; at most {VALUE_BYTES_MAX} expected", value.len());
+        let detail =
+            format!("a value of {} bytes; at most {VALUE_BYTES_MAX} expected", value.len());
         return Err(Error::new(ErrorKind::InvalidInput, detail));
     }
     Ok(())

@@ -128,7 +128,12 @@ impl Shard {
     }
 
     /// Where the record of `key` is, places in `tried` excepted (they hold other keys).
-    pub(crate) fn locate(&mut self, key: Key<'_>, hash: u128, tried: &[u64]) -> Result<Located<'_>> {
+    pub(crate) fn locate(
+        &mut self,
+        key: Key<'_>,
+        hash: u128,
+        tried: &[u64],
+    ) -> Result<Located<'_>> {
         self.index.candidates(index_hash(hash), &mut self.found);
         let mut step = Step::Absent;
         for at in 0..self.found.len() {
@@ -154,9 +159,8 @@ impl Shard {
         }
         if matches!(step, Step::Absent) && self.notes.len() > 0 {
             let mut hidden = self.notes.hidden(hash);
-            let hidden = hidden.find(|note| {
-                !tried.contains(&note.address) && !self.is_dropped(key, note.address)
-            });
+            let hidden = hidden
+                .find(|note| !tried.contains(&note.address) && !self.is_dropped(key, note.address));
             if let Some(note) = hidden {
                 step = Step::Read(Place { address: note.address, size: note.size }, true);
             }

@@ -20,6 +20,7 @@ use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
 use crate::log::Goal;
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads};
+use crate::segment::SegmentState;
 use crate::session::{Session, SessionOptions};
 use crate::shard::{Known, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
@@ -233,10 +234,13 @@ impl Inner {
     }
 
     fn full(&self, number: usize) -> Error {
+        let log = &self.shards[number].lock().log;
+        let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
         let detail = format!(
-            "shard {number} is full: {} bytes are live and reclaim frees no segment; remove entries \
-             or give the store more capacity",
-            self.shards[number].lock().log.live_bytes
+            "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are free, \
+             and reclaim frees no more; remove entries or give the store more capacity",
+            log.live_bytes,
+            log.free_count()
         );
         Error::new(ErrorKind::Full, detail)
     }
@@ -258,9 +262,9 @@ impl Inner {
             shard.floors.retain(|f| f.below > oldest);
         }
         let mut superblock = self.superblock.lock();
-        superblock.floors.retain(|f| {
-            f.space != space || (partition.is_some() && f.partition != partition)
-        });
+        superblock
+            .floors
+            .retain(|f| f.space != space || (partition.is_some() && f.partition != partition));
         superblock.floors.retain(|f| shards.iter().any(|shard| shard.floors.contains(f)));
         superblock.floors.push(floor);
         superblock.next_segment_sequence = superblock.next_segment_sequence.max(below);

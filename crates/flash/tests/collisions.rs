@@ -130,6 +130,8 @@ impl World {
             _ => {
                 self.open.as_ref().unwrap().0.sync().unwrap();
                 self.open();
+                self.scan(SPACES[0]);
+                self.scan(SPACES[1]);
                 self.count();
             }
         }
@@ -190,8 +192,11 @@ impl World {
         let expected: BTreeMap<Vec<u8>, Vec<u8>> = held
             .map(|((_, key), held)| (format!("key {key}").into_bytes(), held.value.clone()))
             .collect();
-        assert_eq!(seen.len(), expected.len(), "entries scanned");
-        assert!(seen == expected, "the scan shows other entries than were put");
+        let name = |key: &Vec<u8>| String::from_utf8_lossy(key).into_owned();
+        let extra: Vec<_> = seen.keys().filter(|k| !expected.contains_key(*k)).map(name).collect();
+        let lost: Vec<_> = expected.keys().filter(|k| !seen.contains_key(*k)).map(name).collect();
+        assert!(extra.is_empty() && lost.is_empty(), "scan of {space}: {extra:?} {lost:?}");
+        assert!(seen == expected, "the scan shows other values than were put");
     }
 
     /// Right after a recovery the count is exact: notes are settled and the ended are gone.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use entresol_device::{Device, MemoryDevice};
 use entresol_flash::{
     Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
-    Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store,
-    StoreOptions, Timestamp, Version,
+    Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store, StoreOptions,
+    Timestamp, Version,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -71,9 +71,7 @@ fn get(session: &mut Session, k: &[u8]) -> Option<Vec<u8>> {
 fn remove(session: &mut Session, k: &[u8]) -> bool {
     let mut removed = false;
     let operation = Operation::Remove { key: key(k), condition: Condition::Always };
-    session
-        .run(NOW, operation, &mut |o| removed = matches!(o, Outcome::Removed { .. }))
-        .unwrap();
+    session.run(NOW, operation, &mut |o| removed = matches!(o, Outcome::Removed { .. })).unwrap();
     removed
 }
 
@@ -194,10 +192,18 @@ fn model_run(seed: u64, options: StoreOptions, steps: u64) {
                 model.insert(name, value);
             }
             11..=13 => {
-                assert_eq!(remove(&mut session, &name), model.remove(&name).is_some(), "seed {seed}");
+                assert_eq!(
+                    remove(&mut session, &name),
+                    model.remove(&name).is_some(),
+                    "seed {seed}"
+                );
             }
             14..=18 => {
-                assert_eq!(get(&mut session, &name), model.get(&name).cloned(), "seed {seed} step {step}");
+                assert_eq!(
+                    get(&mut session, &name),
+                    model.get(&name).cloned(),
+                    "seed {seed} step {step}"
+                );
             }
             _ if random() % 40 == 0 => {
                 if random() % 2 == 0 {
@@ -226,7 +232,11 @@ fn model_run(seed: u64, options: StoreOptions, steps: u64) {
 fn a_store_answers_like_a_map_through_reclaim_and_reopening() {
     for seed in 1..=6 {
         model_run(seed, StoreOptions { shards: 1, ..small() }, 20_000);
-        model_run(seed + 100, StoreOptions { shards: 2, durability: Durability::Synced, ..small() }, 6_000);
+        model_run(
+            seed + 100,
+            StoreOptions { shards: 2, durability: Durability::Synced, ..small() },
+            6_000,
+        );
     }
 }
 
@@ -327,8 +337,7 @@ fn a_wrong_key_and_a_reformat_are_told_apart() {
     let (_store, mut session) = open(&device, encrypted);
     assert!(get(&mut session, b"a").is_some());
     drop(session);
-    let (store, mut session) =
-        open(&device, StoreOptions { mode: OpenMode::Reformat, ..small() });
+    let (store, mut session) = open(&device, StoreOptions { mode: OpenMode::Reformat, ..small() });
     assert_eq!(get(&mut session, b"a"), None);
     assert_eq!(store.count(SPACE), 0);
 }

@@ -28,8 +28,17 @@ pub(crate) enum Goal {
 pub(crate) enum Round {
     Idle,
     /// Waits for writes up to number `last`.
-    Writing { covers: u64, last: u64, goal: Goal, proven: u64 },
-    Syncing { covers: u64, synced_writes: u64, proven: u64 },
+    Writing {
+        covers: u64,
+        last: u64,
+        goal: Goal,
+        proven: u64,
+    },
+    Syncing {
+        covers: u64,
+        synced_writes: u64,
+        proven: u64,
+    },
 }
 
 impl Log {
@@ -174,7 +183,8 @@ impl Log {
         }
         // A stream may have been sealed by a plain write while the round began: asked only now.
         if goal == Goal::Synced && self.unsynced_writes > 0 {
-            self.round = Round::Syncing { covers, synced_writes: self.completed_unsynced(), proven };
+            self.round =
+                Round::Syncing { covers, synced_writes: self.completed_unsynced(), proven };
             let begun = self.queue.sync(SYNC_TOKEN).and_then(|()| self.queue.submit());
             if let Err(error) = begun {
                 self.poison(format!("a sync failed: {error}"));

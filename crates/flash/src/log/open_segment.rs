@@ -1,9 +1,9 @@
 //! A segment that is being filled: how far, and the footer it will get.
 
+use crate::format::RECORD_ALIGNMENT;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, SEGMENT_HEADER_BYTES, TRAILER_BYTES, Trailer,
 };
-use crate::format::RECORD_ALIGNMENT;
 
 /// A segment that is being filled.
 #[derive(Debug)]

@@ -61,7 +61,8 @@ pub(super) fn recover(
         };
     }
     shard.index = fresh_index(shard, records)?;
-    let passes = (records * std::mem::size_of::<Claim>() as u64 / PASS_BYTES + 1).next_power_of_two();
+    let passes =
+        (records * std::mem::size_of::<Claim>() as u64 / PASS_BYTES + 1).next_power_of_two();
     let mut pieces = Gathered::new();
     for pass in 0..passes {
         let mut spread: Vec<Vec<Claim>> = vec![Vec::new(); 1 << SPREAD_BITS];
@@ -151,10 +152,10 @@ fn settle_claims(
             None
         };
         last = Some(claim.hash);
-        let ended = claim.ends_seconds != 0
-            && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
-        let dropped = shard.segment_sequence(claim.address)
-            < shard.floor_of(claim.space, claim.partition);
+        let ended =
+            claim.ends_seconds != 0 && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
+        let dropped =
+            shard.segment_sequence(claim.address) < shard.floor_of(claim.space, claim.partition);
         let size = SizeCode::covering(u64::from(claim.record_bytes));
         if claim.kind == RecordKind::Tombstone {
             shard.log.change_live(claim.address, size.bytes() as i64);
@@ -224,7 +225,8 @@ fn survey(
         match trailer {
             None => unsealed.push((segment, header)),
             Some(trailer) => {
-                kept_bytes += u64::from(trailer.entries) * std::mem::size_of::<FooterEntry>() as u64;
+                kept_bytes +=
+                    u64::from(trailer.entries) * std::mem::size_of::<FooterEntry>() as u64;
                 let keep = kept_bytes < PASS_BYTES;
                 found.push(Found {
                     segment,
@@ -261,14 +263,16 @@ fn survey(
             segment.count = entries.len() as u32;
             if !kept {
                 // The next recovery would believe this footer.
-                *segment = sealed(shard, segment.segment, (segment.header, entries), &mut bytes, context)?;
+                *segment =
+                    sealed(shard, segment.segment, (segment.header, entries), &mut bytes, context)?;
             } else {
                 segment.entries = Some(entries);
             }
         }
     }
     for (segment, header) in unsealed {
-        let image = images.get(&(shape.shard, segment)).and_then(|image| SegmentHeader::decode(image));
+        let image =
+            images.get(&(shape.shard, segment)).and_then(|image| SegmentHeader::decode(image));
         if image.is_some_and(|image| image.sequence > header.sequence) {
             continue;
         }
@@ -340,13 +344,14 @@ fn sealed(
     Ok(Found { segment, header, age, count: entries.len() as u32, entries: Some(entries) })
 }
 
+/// Called with a segment's number, first and last bytes.
+type VisitEnds<'v> = &'v mut dyn FnMut(u32, &[u8], &[u8]);
+
 /// Reads head and tail of every segment, many at a time.
-fn read_ends(shard: &Shard, visit: &mut dyn FnMut(u32, &[u8], &[u8])) -> Result<()> {
+fn read_ends(shard: &Shard, visit: VisitEnds<'_>) -> Result<()> {
     let shape = shard.log.shape;
-    let mut queue = shard
-        .log
-        .device
-        .queue(QueueOptions { depth: DEPTH * 2, buffer_bytes: TAIL_BYTES })?;
+    let mut queue =
+        shard.log.device.queue(QueueOptions { depth: DEPTH * 2, buffer_bytes: TAIL_BYTES })?;
     let mut heads: HashMap<u32, IoBuffer> = HashMap::new();
     let mut tails: HashMap<u32, IoBuffer> = HashMap::new();
     let mut completions: Vec<Completion> = Vec::new();

@@ -150,12 +150,15 @@ pub(crate) fn seal_image(
     age
 }
 
+/// A trailer and what it vouches for.
+pub(crate) type Footer = (Trailer, Vec<FooterEntry>);
+
 /// Takes apart a whole segment in memory: its header, and its footer if that verifies.
 pub(crate) fn parse(
     bytes: &[u8],
     store: u64,
     shard: u16,
-) -> Option<(SegmentHeader, Option<(Trailer, Vec<FooterEntry>)>)> {
+) -> Option<(SegmentHeader, Option<Footer>)> {
     let header = SegmentHeader::decode(bytes)?;
     if header.store != store || header.shard != shard {
         return None;

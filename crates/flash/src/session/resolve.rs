@@ -9,7 +9,9 @@ use crate::format::{Codec, RecordKind, u32_at, u64_at};
 use crate::index::{Place, SizeCode};
 use crate::record::{Mismatch, Record, hash_key, piece_key};
 use crate::shard::{Known, Located, Plan, PutRequest, PutStep, Shard, damaged};
-use crate::types::{Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version};
+use crate::types::{
+    Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
+};
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +91,7 @@ impl Session {
                 // Copied: what follows needs the shard, or the lock given up.
                 let copy = OwnedRecord::of(&record);
                 drop(shard);
-                self.found(slot, copy.record(), place, now, visit)
+                self.found(slot, (copy.record(), place), now, visit)
             }
         }
     }
@@ -138,8 +140,7 @@ impl Session {
         let shard_number = self.inner.shard_of(pending.hash);
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, Some(pending.key()));
-        let opened =
-            self.inner.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
+        let opened = self.inner.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
         let ended = match opened {
             Ok(record) => {
                 let size = SizeCode::covering(record.header.record_bytes() as u64);
@@ -149,7 +150,7 @@ impl Session {
                 }
                 let place = if plan.hidden { place } else { plan.place };
                 self.count(|c| &c.gets_flash);
-                self.found(slot, record, place, now, visit)
+                self.found(slot, (record, place), now, visit)
             }
             Err(mismatch) => self.mismatched(slot, &plan, mismatch, visit),
         };
@@ -202,8 +203,7 @@ impl Session {
     fn found(
         &mut self,
         slot: u32,
-        record: Record<'_>,
-        place: Place,
+        (record, place): (Record<'_>, Place),
         now: Timestamp,
         visit: Visit<'_>,
     ) -> Result<()> {
@@ -262,23 +262,21 @@ impl Session {
                 self.finish(token, Ok(Outcome::Found(entry(&record))), visit);
                 Ok(())
             }
-            PendingKind::Touch(expiry) => {
-                match self.rewrite(slot, record.value, present, expiry) {
-                    Ok(PutStep::Stored(written)) => {
-                        let pending = &self.pending[slot as usize];
-                        let (token, hash) = (pending.token, pending.hash);
-                        self.give_back(slot);
-                        let ack = (None, Ack::Touched(present.version));
-                        self.acknowledge(token, hash, written, ack, visit);
-                        Ok(())
-                    }
-                    Ok(_) => self.start_over(slot, visit),
-                    Err(error) => {
-                        self.give_back(slot);
-                        Err(error)
-                    }
+            PendingKind::Touch(expiry) => match self.rewrite(slot, record.value, present, expiry) {
+                Ok(PutStep::Stored(written)) => {
+                    let pending = &self.pending[slot as usize];
+                    let (token, hash) = (pending.token, pending.hash);
+                    self.give_back(slot);
+                    let ack = (None, Ack::Touched(present.version));
+                    self.acknowledge((token, hash), written, ack, visit);
+                    Ok(())
                 }
-            }
+                Ok(_) => self.start_over(slot, visit),
+                Err(error) => {
+                    self.give_back(slot);
+                    Err(error)
+                }
+            },
             PendingKind::Put(_) | PendingKind::Remove(_) => self.decide(slot, Some(present), visit),
         }
     }
@@ -382,7 +380,7 @@ impl Session {
         match step {
             Ok(Some((written, durability, ack))) => {
                 self.give_back(slot);
-                self.acknowledge(token, hash, written, (durability, ack), visit);
+                self.acknowledge((token, hash), written, (durability, ack), visit);
                 Ok(())
             }
             Ok(None) => self.start_over(slot, visit),

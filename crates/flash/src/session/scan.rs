@@ -18,6 +18,10 @@ const SHARD_BITS: u32 = 16;
 /// Times a batch is begun again because its records moved.
 const RETRIES_MAX: usize = 1000;
 
+/// Whose entries are wanted, and when.
+type Filter = (SpaceId, Timestamp);
+type VisitEntry<'v> = &'v mut dyn FnMut(Entry<'_>);
+
 impl Session {
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and
     /// returns the next cursor (0: the end). Entries present throughout are visited at least once.
@@ -51,7 +55,11 @@ impl Session {
                     return Ok(next | number as u64);
                 }
                 let following = number as u64 + 1;
-                return Ok(if (following as usize) < self.inner.shards.len() { following } else { 0 });
+                return Ok(if (following as usize) < self.inner.shards.len() {
+                    following
+                } else {
+                    0
+                });
             }
         }
         Err(Error::new(ErrorKind::Busy, "entries move faster than they can be scanned"))
@@ -124,7 +132,7 @@ impl Session {
         number: usize,
         plan: &Plan,
         bytes: &[u8],
-        ((space, now), visit): ((SpaceId, Timestamp), &mut dyn FnMut(Entry<'_>)),
+        ((space, now), visit): (Filter, VisitEntry<'_>),
     ) -> Result<bool> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, None);

@@ -372,9 +372,9 @@ impl Shard {
             );
             return Err(Error::new(ErrorKind::Full, detail));
         }
-        if new && self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
-            || new && self.index.len() >= self.index.entries_max()
-        {
+        let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
+            || self.index.len() >= self.index.entries_max();
+        if new && index_full {
             let detail = format!(
                 "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
                  remove entries or raise the cap",
@@ -385,7 +385,10 @@ impl Shard {
             return Err(Error::new(ErrorKind::Full, detail));
         }
         let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
-        if self.log.free_count() <= self.log.reserve() + segments {
+        // From the slow mark on a writer pays for twice the reserve before it goes on.
+        let slow = store && live * 100 > usable * u64::from(self.limits.slow_mark_percent);
+        let kept = if slow { 2 * self.log.reserve() } else { self.log.reserve() };
+        if self.log.free_count() <= kept + segments {
             let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));
         }

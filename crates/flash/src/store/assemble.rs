@@ -70,7 +70,8 @@ impl Inner {
             let at = shard.log.shape.offset_of(segment) + u64::from(offset);
             drop(shard);
             let start = at / self.sector_bytes * self.sector_bytes;
-            let end = (at + u64::from(bytes) + crate::record::TAG_BYTES as u64).next_multiple_of(self.sector_bytes);
+            let end = (at + u64::from(bytes) + crate::record::TAG_BYTES as u64)
+                .next_multiple_of(self.sector_bytes);
             let mut buffer = IoBuffer::aligned((end - start) as usize);
             self.device.read_at(start, &mut buffer)?;
             let found = buffer.get((at - start) as usize..).unwrap_or_default();
@@ -84,7 +85,12 @@ impl Inner {
                     out.extend_from_slice(value);
                     return Ok(true);
                 }
-                Err(mismatch) => self.check_piece_moved(shard_number, (version, number, address), generation, mismatch)?,
+                Err(mismatch) => self.check_piece_moved(
+                    shard_number,
+                    (version, number, address),
+                    generation,
+                    mismatch,
+                )?,
             }
         }
     }

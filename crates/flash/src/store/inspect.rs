@@ -43,13 +43,21 @@ pub struct SegmentInfo {
     pub used_bytes: u32,
 }
 
+/// Called with the store, the shard's number, the record's hash, the record, and whether it is live.
+type VisitRecord<'v> = &'v mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>;
+
 impl Store {
     /// Visits every live entry, segment by segment in the order they were written: large reads,
     /// fast on any device. Entries put meanwhile may or may not be visited. Returns how many were.
-    pub fn scan_log(&self, now: Timestamp, visit: &mut dyn FnMut(SpaceId, Entry<'_>)) -> Result<u64> {
+    pub fn scan_log(
+        &self,
+        now: Timestamp,
+        visit: &mut dyn FnMut(SpaceId, Entry<'_>),
+    ) -> Result<u64> {
         let mut visited = 0;
         self.each_record(&mut |store, shard_number, hash, record, live| {
-            let entry = matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
+            let entry =
+                matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
             if !live || !entry || Shard::has_ended(record, now) {
                 return Ok(());
             }
@@ -111,10 +119,7 @@ impl Store {
 
     /// Calls `visit` for each record that verifies, with its hash and whether it is live; says of
     /// live ones that do not verify where they are.
-    fn each_record(
-        &self,
-        visit: &mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>,
-    ) -> Result<Verification> {
+    fn each_record(&self, visit: VisitRecord<'_>) -> Result<Verification> {
         let mut found = Verification::default();
         for (number, shard) in self.inner.shards.iter().enumerate() {
             let shape = {
@@ -144,7 +149,12 @@ impl Store {
                     continue;
                 };
                 for entry in &footer {
-                    self.each_of_segment((number, segment, sequence), entry, (&bytes, &mut found), visit)?;
+                    self.each_of_segment(
+                        (number, segment, sequence),
+                        entry,
+                        (&bytes, &mut found),
+                        visit,
+                    )?;
                 }
             }
         }
@@ -156,7 +166,7 @@ impl Store {
         (number, segment, sequence): (usize, u32, u64),
         entry: &FooterEntry,
         (bytes, found): (&[u8], &mut Verification),
-        visit: &mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>,
+        visit: VisitRecord<'_>,
     ) -> Result<()> {
         let shard = self.inner.shards[number].lock();
         let address = shard.log.shape.address(segment, entry.offset);

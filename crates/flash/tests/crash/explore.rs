@@ -64,7 +64,8 @@ fn explore_prefix(setup: &Setup, seed: u64, prefix: u64) {
             live_and_crash_again(&context, after, &mut random);
         }
     }
-    let again = [CrashChoice::KeepAll, CrashChoice::DropAll, CrashChoice::Random(random.next_u64())];
+    let again =
+        [CrashChoice::KeepAll, CrashChoice::DropAll, CrashChoice::Random(random.next_u64())];
     let choice = again[random.below(3) as usize];
     crash_recovery(&context, &world, (choice, Ending::PowerLoss), &mut random);
     let killed = world.device.reopened(CrashChoice::KeepAll);
@@ -203,9 +204,10 @@ pub(crate) fn recover(world: &mut World, ending: Ending) -> Result<(), String> {
     }
     let opened = world.parts().0.statistics().opened;
     // A checkpoint counts entries whose end nobody has noticed yet.
-    let counted = counts.iter().zip(&live).all(|(counted, live)| {
-        counted == live || (opened == Opened::Checkpoint && counted > live)
-    });
+    let counted = counts
+        .iter()
+        .zip(&live)
+        .all(|(counted, live)| counted == live || (opened == Opened::Checkpoint && counted > live));
     if !(counted || evicts) {
         return Err(format!("{counts:?} entries counted, {live:?} found"));
     }

@@ -95,8 +95,9 @@ pub(crate) fn key_bytes(name: Name) -> Vec<u8> {
 /// The bytes of a value: a function of key and put, so that a foreign one is recognised.
 pub(crate) fn value_bytes(name: Name, put: Put) -> Vec<u8> {
     let mut value = format!("{}/{}/{}/", name.0, name.1, put.id).into_bytes();
-    let mut random =
-        entresol_sim::Random::new(u64::from(put.id) << 32 | u64::from(name.0) << 8 | u64::from(name.1));
+    let mut random = entresol_sim::Random::new(
+        u64::from(put.id) << 32 | u64::from(name.0) << 8 | u64::from(name.1),
+    );
     let half = put.length as usize / 2;
     // Half of it is random, so that it compresses to about a half.
     let mut bytes = vec![b'x'; put.length as usize];
