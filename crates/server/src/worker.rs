@@ -14,7 +14,6 @@ mod input;
 mod settle;
 mod turnstile;
 
-use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,7 +67,7 @@ pub(crate) struct Worker {
     swept: Instant,
     slow_ns: Option<u64>,
     pause: Pause,
-    ring: Option<RawFd>,
+    completes: Completes,
     seen_kills: u64,
 }
 
@@ -76,6 +75,15 @@ pub(crate) struct Worker {
 struct Task {
     future: StepsFuture,
     token: SlotToken,
+}
+
+/// How the worker learns of what the device has finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Completes {
+    /// The event queue says so.
+    Signalled,
+    /// The device does its work when it is asked for outcomes.
+    WhenPolled,
 }
 
 /// Which commands wait for the end of a pause.
@@ -95,9 +103,9 @@ impl Worker {
         poll: Poll,
         listeners: Vec<Listener>,
     ) -> std::io::Result<Worker> {
-        let ring = session.poll_fd();
-        if let Some(ring) = ring {
-            poll.registry().register(&mut SourceFd(&ring), RING, Interest::READABLE)?;
+        let rings = session.poll_fds();
+        for ring in &rings {
+            poll.registry().register(&mut SourceFd(ring), RING, Interest::READABLE)?;
         }
         let mut worker = Worker {
             core: Rc::new(Core::new(shared, session, number)),
@@ -121,7 +129,7 @@ impl Worker {
             swept: Instant::now(),
             slow_ns: None,
             pause: Pause::None,
-            ring,
+            completes: if rings.is_empty() { Completes::WhenPolled } else { Completes::Signalled },
             seen_kills: 0,
         };
         for (place, listener) in worker.listeners.iter_mut().enumerate() {
@@ -185,17 +193,14 @@ impl Worker {
 
     /// How long a turn may wait for events.
     fn timeout(&self) -> Duration {
-        if !self.runnable.is_empty() {
+        if !self.runnable.is_empty() || self.core.operations.has_yielded() {
             return Duration::ZERO;
         }
-        if self.core.operations.has_yielded() {
-            return Duration::from_millis(u64::from(self.in_flight == 1));
-        }
-        match (self.core.session().in_flight(), self.ring) {
+        match (self.core.session().in_flight(), self.completes) {
             (0, _) if self.pause != Pause::None => Duration::from_millis(1),
             (0, _) => SWEEP,
-            (_, Some(_)) => Duration::from_millis(1),
-            (_, None) => Duration::ZERO,
+            (_, Completes::Signalled) => Duration::from_millis(1),
+            (_, Completes::WhenPolled) => Duration::ZERO,
         }
     }
 

@@ -19,6 +19,8 @@ type Decided = Result<(), Failure>;
 
 /// Entries looked at in one step of `KEYS`, and most that one `SCAN` looks at.
 const SCAN_STEP: usize = 1000;
+/// The lowest bits of a scan's cursor name the shard.
+const CURSOR_SHARD_BITS: u32 = 16;
 /// Strings of redis-server up to this length are stored in one piece with their header.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -403,13 +405,22 @@ async fn scan_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     let (mut found, mut count) = (Vec::new(), 0);
     let mut keys = Reply::new(&mut found, steps.protocol);
     let limit = options.count.min(SCAN_STEP);
-    let next = steps.core.scan(request.space, (from, limit), &mut |entry| {
-        let of_type = options.type_name.is_none_or(|name| is(name, type_name(entry.label)));
-        if of_type && options.pattern.is_none_or(|p| pattern::matches(p, entry.key)) {
-            keys.bulk(entry.key);
-            count += 1;
+    let (mut next, mut looked_at) = (from, 0);
+    loop {
+        let left = limit - looked_at;
+        next = steps.core.scan(request.space, (next, left), &mut |entry| {
+            looked_at += 1;
+            let of_type = options.type_name.is_none_or(|name| is(name, type_name(entry.label)));
+            if of_type && options.pattern.is_none_or(|p| pattern::matches(p, entry.key)) {
+                keys.bulk(entry.key);
+                count += 1;
+            }
+        })?;
+        if next == 0 || looked_at >= limit {
+            break;
         }
-    })?;
+        steps.core.operations.yield_now().await;
+    }
     let mut out = Vec::with_capacity(found.len() + 64);
     let mut reply = Reply::new(&mut out, steps.protocol);
     reply.array(2);
@@ -424,7 +435,9 @@ pub(crate) fn randomkey<'a>(_: &Request<'a>) -> Planned<'a> {
         Box::pin(async move {
             let request = steps.request();
             let mut found: Vec<Vec<u8>> = Vec::new();
-            let start = steps.core.random();
+            let shards = u64::from(steps.core.shared.tier.store().options().shards.max(1));
+            let start = steps.core.random() >> CURSOR_SHARD_BITS << CURSOR_SHARD_BITS
+                | steps.core.random() % shards;
             for from in [start, 0] {
                 steps.core.scan(request.space, (from, 16), &mut |entry| {
                     found.push(entry.key.to_vec());

@@ -10,7 +10,7 @@ use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
 use super::input::limits_of;
-use super::{Worker, report};
+use super::{Completes, Worker, report};
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
@@ -33,7 +33,8 @@ impl Worker {
         if in_flight == 0 {
             return;
         }
-        let wait_for = usize::from(self.ring.is_none() && self.runnable.is_empty());
+        let blocks = self.completes == Completes::WhenPolled && self.runnable.is_empty();
+        let wait_for = usize::from(blocks);
         let polled = session.poll(wait_for, now, &mut |token, outcome| {
             if token & TASK_TOKEN != 0 {
                 core.arrive(token, outcome);
