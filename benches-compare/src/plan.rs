@@ -37,21 +37,30 @@ pub enum Phase {
     Load,
     /// Gets, all keys alike.
     Uniform,
+    /// As `Zipf`, until there were as many gets as keys: caches settle.
+    ZipfWarm,
     /// Gets, Zipf 0.99.
     Zipf,
+    /// Puts, each synced before it is acknowledged.
+    Synced,
     /// Gets and puts, half and half, all keys alike, until half of the data was put once more.
     Warm,
     /// As `Warm`, measured for the plan's seconds.
     Mix,
-    /// Puts, each synced before it is acknowledged.
-    Synced,
 }
 
 /// Every key's length.
 pub const KEY_BYTES: usize = 16;
 /// The phases in order.
-pub const PHASES: [Phase; 6] =
-    [Phase::Load, Phase::Uniform, Phase::Zipf, Phase::Warm, Phase::Mix, Phase::Synced];
+pub const PHASES: [Phase; 7] = [
+    Phase::Load,
+    Phase::Uniform,
+    Phase::ZipfWarm,
+    Phase::Zipf,
+    Phase::Synced,
+    Phase::Warm,
+    Phase::Mix,
+];
 
 impl Plan {
     /// Bytes of keys and values.
@@ -71,6 +80,7 @@ impl Phase {
         match self {
             Phase::Load => "load",
             Phase::Uniform => "uniform",
+            Phase::ZipfWarm => "zipf-warm",
             Phase::Zipf => "zipf",
             Phase::Warm => "warm",
             Phase::Mix => "mix",
@@ -83,6 +93,7 @@ impl Phase {
         match self {
             Phase::Load => "load: every key once, flushed at the end",
             Phase::Uniform => "uniform get",
+            Phase::ZipfWarm => "warm-up of zipf",
             Phase::Zipf => "zipf 0.99 get",
             Phase::Warm => "warm-up of the mix",
             Phase::Mix => "50/50 get/put, uniform",
@@ -94,7 +105,7 @@ impl Phase {
     pub fn distribution(self) -> Option<Distribution> {
         match self {
             Phase::Load => None,
-            Phase::Zipf => Some(Distribution::Zipf { theta: 0.99 }),
+            Phase::ZipfWarm | Phase::Zipf => Some(Distribution::Zipf { theta: 0.99 }),
             _ => Some(Distribution::Uniform),
         }
     }
@@ -103,7 +114,7 @@ impl Phase {
     pub fn put_percent(self) -> u64 {
         match self {
             Phase::Load | Phase::Synced => 100,
-            Phase::Uniform | Phase::Zipf => 0,
+            Phase::Uniform | Phase::ZipfWarm | Phase::Zipf => 0,
             Phase::Warm | Phase::Mix => 50,
         }
     }
@@ -117,7 +128,9 @@ impl Phase {
     pub fn seconds(self, plan: &Plan) -> f64 {
         match self {
             Phase::Load => plan.load_seconds_max,
-            Phase::Warm => plan.warm_seconds_max,
+            Phase::ZipfWarm | Phase::Warm => plan.warm_seconds_max,
+            // Long enough to measure, too short to fill a store that is 70 % full.
+            Phase::Synced => plan.seconds.min(2.0),
             _ => plan.seconds,
         }
     }
@@ -125,8 +138,7 @@ impl Phase {
     /// The most operations it may do.
     pub fn operations_max(self, plan: &Plan) -> u64 {
         match self {
-            Phase::Load => plan.keys,
-            Phase::Warm => plan.keys,
+            Phase::Load | Phase::ZipfWarm | Phase::Warm => plan.keys,
             _ => u64::MAX,
         }
     }

@@ -50,10 +50,11 @@ impl Contestant for Lmdb {
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
         let synced = turns.first().is_some_and(|turn| turn.phase() == Phase::Synced);
-        if synced && !self.syncing.swap(true, Ordering::Relaxed) {
+        if self.syncing.swap(synced, Ordering::Relaxed) != synced {
             self.flush()?;
+            let mode = if synced { FlagSetMode::Disable } else { FlagSetMode::Enable };
             // SAFETY: no other thread uses the environment between two phases.
-            unsafe { self.env.set_flags(EnvFlags::NO_SYNC, FlagSetMode::Disable)? };
+            unsafe { self.env.set_flags(EnvFlags::NO_SYNC, mode)? };
         }
         play_blocking(self, turns)
     }

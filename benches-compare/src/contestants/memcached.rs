@@ -27,7 +27,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let page_mib = if plan.data_bytes() > 1 << 30 { 32 } else { 8 };
     let extstore = format!(
         "ext_page_size={page_mib},ext_wbuf_size=4,ext_threads=4,ext_item_size=512,\
-         ext_item_age=1,         ext_path={}:{file_mib}m",
+         ext_item_age=1,ext_path={}:{file_mib}m",
         file.display()
     );
     let mut command = Command::new("memcached");
