@@ -9,13 +9,13 @@ struct Directory(PathBuf);
 impl Directory {
     fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("entresol-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(&path).expect("a directory can be made");
         Directory(path)
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).expect("a file can be written");
         path
     }
 
@@ -31,13 +31,13 @@ impl Drop for Directory {
 }
 
 fn entresol(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_entresol")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_entresol")).args(arguments).output().expect("the program starts")
 }
 
 fn json(output: &Output) -> serde_json::Value {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_str(&text).expect("the output is JSON")
 }
 
 fn refused(arguments: &[&str], expected: &str) {

@@ -30,57 +30,57 @@ pub(crate) use tests::mix;
 
 /// A bounded cache of entries. Thread-safe.
 #[derive(Debug)]
-pub struct MemoryCache {
+pub(crate) struct MemoryCache {
     shards: Vec<Mutex<Shard>>,
 }
 
 /// An entry as the cache keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cached<'a> {
+pub(crate) struct Cached<'a> {
     /// Its space.
-    pub space: u16,
+    pub(crate) space: u16,
     /// Its key.
-    pub key: &'a [u8],
+    pub(crate) key: &'a [u8],
     /// Its value.
-    pub value: &'a [u8],
+    pub(crate) value: &'a [u8],
     /// Its version.
-    pub version: u64,
+    pub(crate) version: u64,
     /// The caller's byte.
-    pub label: u8,
+    pub(crate) label: u8,
     /// Absolute end, ms since the epoch; 0: none.
-    pub expiry_ms: u64,
+    pub(crate) expiry_ms: u64,
     /// Idle end, seconds; 0: none.
-    pub idle_seconds: u32,
+    pub(crate) idle_seconds: u32,
     /// Whether it is pinned on flash. Here it is evicted like any other.
-    pub pinned: bool,
+    pub(crate) pinned: bool,
 }
 
 /// Figures of the cache since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MemoryStatistics {
+pub(crate) struct MemoryStatistics {
     /// Lookups that found the entry.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Lookups that did not.
-    pub misses: u64,
+    pub(crate) misses: u64,
     /// Entries put in, updates included.
-    pub inserts: u64,
+    pub(crate) inserts: u64,
     /// Inserts of entries that had left the small queue lately.
-    pub ghost_hits: u64,
+    pub(crate) ghost_hits: u64,
     /// Entries evicted from the small queue.
-    pub evicted_small: u64,
+    pub(crate) evicted_small: u64,
     /// Entries evicted from the main queue.
-    pub evicted_main: u64,
+    pub(crate) evicted_main: u64,
     /// Entries held now.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// Memory used now, bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl MemoryCache {
     /// An empty cache that uses at most `capacity_bytes` of memory, split over `shards` locks.
     /// Below some 300 KiB a shard it holds next to nothing. Fails if address space cannot be
     /// reserved.
-    pub fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
+    pub(crate) fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
         let each = capacity_bytes / shards as u64;
         let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each)?)));
         Ok(MemoryCache { shards: shards.collect::<Result<_>>()? })
@@ -89,7 +89,7 @@ impl MemoryCache {
     /// Visits the entry of the key if it is here; whether it is. The visit is under the shard's
     /// lock: copy out, call nothing that locks.
     #[inline]
-    pub fn get(
+    pub(crate) fn get(
         &self,
         hash: u128,
         space: u16,
@@ -100,19 +100,19 @@ impl MemoryCache {
     }
 
     /// Starts loading what a `get` will touch first; nothing if the shard is in use.
-    pub fn prefetch(&self, hash: u128) {
+    pub(crate) fn prefetch(&self, hash: u128) {
         if let Some(shard) = self.shard(hash).try_lock() {
             shard.prefetch(hash);
         }
     }
 
     /// Puts `item` in, in place of an earlier version.
-    pub fn insert(&self, hash: u128, item: Cached<'_>) {
+    pub(crate) fn insert(&self, hash: u128, item: Cached<'_>) {
         self.shard(hash).lock().put(hash, &item);
     }
 
     /// Puts `item` in if an entry of its key is here; whether there was.
-    pub fn update_if_present(&self, hash: u128, item: Cached<'_>) -> bool {
+    pub(crate) fn update_if_present(&self, hash: u128, item: Cached<'_>) -> bool {
         let mut shard = self.shard(hash).lock();
         let present = shard.holds(hash, (item.space, item.key));
         if present {
@@ -122,18 +122,18 @@ impl MemoryCache {
     }
 
     /// Drops the entry of the key.
-    pub fn invalidate(&self, hash: u128, space: u16, key: &[u8]) {
+    pub(crate) fn invalidate(&self, hash: u128, space: u16, key: &[u8]) {
         self.shard(hash).lock().remove(hash, (space, key));
     }
 
     /// Drops the entries of `space`.
-    pub fn clear_space(&self, space: u16) {
+    pub(crate) fn clear_space(&self, space: u16) {
         self.shards.iter().for_each(|shard| shard.lock().clear(space));
     }
 
     /// Changes the cap; on return the memory above it is given back. A change to less than a
     /// quarter or more than four times starts afresh.
-    pub fn resize(&self, capacity_bytes: u64) {
+    pub(crate) fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
         for shard in &self.shards {
             shard.lock().resize(each);
@@ -143,12 +143,12 @@ impl MemoryCache {
     }
 
     /// Memory used now, bytes.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
     /// Figures, summed over the shards.
-    pub fn statistics(&self) -> MemoryStatistics {
+    pub(crate) fn statistics(&self) -> MemoryStatistics {
         self.shards.iter().fold(MemoryStatistics::default(), |sum, shard| {
             let one = shard.lock().statistics();
             MemoryStatistics {

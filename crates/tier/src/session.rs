@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_flash::{
-    Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions, Result, SpaceId,
-    Timestamp, Version,
+    Condition, Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions,
+    Result, SpaceId, Timestamp, Version,
 };
 
+use crate::admission::Verdict;
 use crate::memory::Cached;
 use crate::tiered::Tiered;
 
@@ -38,6 +39,8 @@ struct Pending {
 enum Kind {
     Get,
     Write,
+    /// A put that may not enter flash: what was there is removed instead.
+    Rejected,
 }
 
 impl Session {
@@ -65,7 +68,12 @@ impl Session {
                 let gate = self.tiered.gate(hash);
                 gate.begin();
                 self.tiered.memory.invalidate(hash, key.space.0, key.bytes);
-                self.pass_on(Pending { token, hash, space: key.space, kind: Kind::Write, stamp: 0 }, now, operation, visit);
+                self.pass_on(
+                    Pending { token, hash, space: key.space, kind: Kind::Write, stamp: 0 },
+                    now,
+                    operation,
+                    visit,
+                );
             }
         }
     }
@@ -97,6 +105,7 @@ impl Session {
 
     /// Starts loading what an operation on `key` touches first; worth it some 8 operations ahead.
     pub fn prefetch(&self, key: Key<'_>) {
+        self.tiered.memory.prefetch(self.tiered.store.hash(key));
         self.flash.prefetch(key);
     }
 
@@ -173,9 +182,18 @@ impl Session {
         let hash = tiered.store.hash(key);
         let gate = tiered.gate(hash);
         gate.begin();
+        let bytes = (key.bytes.len() + value.len()) as u64;
+        if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
+            tiered.memory.invalidate(hash, key.space.0, key.bytes);
+            let rejected =
+                Pending { token, hash, space: key.space, kind: Kind::Rejected, stamp: 0 };
+            let operation = Operation::Remove { key, condition: Condition::Always };
+            self.pass_on(rejected, now, operation, visit);
+            return;
+        }
         let mut stored = None;
         let pending = Pending { token, hash, space: key.space, kind: Kind::Write, stamp: 0 };
-        let simple = options.condition == entresol_flash::Condition::Always;
+        let simple = options.condition == Condition::Always;
         if !simple || options.expiry.idle_seconds.is_some() {
             tiered.memory.invalidate(hash, key.space.0, key.bytes);
             let operation = Operation::Put { key, value, options };
@@ -265,6 +283,12 @@ fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: V
                 gate.version.fetch_max(version.0, Ordering::AcqRel);
             }
             gate.end();
+        }
+        (Kind::Rejected, _) => {
+            gate.end();
+            let stored = outcome.map(|_| Outcome::Stored { version: Version(0) });
+            visit(done.token, stored);
+            return;
         }
     }
     visit(done.token, outcome);

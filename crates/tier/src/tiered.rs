@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use entresol_device::Device;
-use entresol_flash::{Error, ErrorKind, Result, Reclaim, SpaceId, Store, StoreOptions, Timestamp};
+use entresol_flash::{Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, Timestamp};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, AdmissionPolicy};
 use crate::memory::MemoryCache;
 use crate::session::{Session, SessionOptions};
 use crate::statistics::Statistics;
@@ -27,7 +27,7 @@ pub struct Tiered {
     pub(crate) memory: MemoryCache,
     pub(crate) gates: Vec<Gate>,
     pub(crate) counters: TierCounters,
-    pub(crate) admission: Admission,
+    pub(crate) admission: AdmissionPolicy,
     options: TieredOptions,
     cache_bytes: AtomicU64,
     /// About what the cache holds, bytes: exact at each `maintain`, too high between.
@@ -99,6 +99,11 @@ impl Tiered {
             - SLACK_BYTES
             - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(options.memory_bytes - least);
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
+        // Only a cache may refuse an entry.
+        let admission = match options.store.reclaim {
+            Reclaim::Evict => options.admission,
+            Reclaim::Compact => Admission::Always,
+        };
         let store = Store::open(device, options.store.clone(), now)?;
         options.store = store.options().clone();
         let tiered = Tiered {
@@ -106,7 +111,7 @@ impl Tiered {
             store,
             gates: (0..GATES).map(|_| Gate::default()).collect(),
             counters: TierCounters::default(),
-            admission: options.admission,
+            admission: AdmissionPolicy::new(admission, now),
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
             cache_used: AtomicU64::new(0),
