@@ -94,12 +94,19 @@ impl Tables {
         let buffers = Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?;
         let memory = setup.memory.unwrap_or(BASE_BYTES + data / 10);
         let durability = durability_name(setup);
+        let threads = setup.server_threads.map(|count| count.to_string()).unwrap_or_default();
+        let threads = || match threads.as_str() {
+            "" => Vec::new(),
+            count => vec![OsString::from("--threads"), count.into()],
+        };
         let mut flash = options(flash_directory.path(), (memory, capacity, &durability));
         flash.extend(["--buffer-directory".into(), buffers.path().into()]);
+        flash.extend(threads());
         let flash = Service::start(&flash)?;
         let whole = BASE_BYTES + data + data / 4;
-        let memory =
-            Service::start(&options(memory_directory.path(), (whole, capacity, "memory")))?;
+        let mut memory = options(memory_directory.path(), (whole, capacity, "memory"));
+        memory.extend(threads());
+        let memory = Service::start(&memory)?;
         Ok(Tables { memory, flash, _directories: [flash_directory, memory_directory, buffers] })
     }
 }

@@ -143,6 +143,9 @@ pub(crate) struct BenchArgs {
     /// Directory of write buffers that outlive the process; one that vanishes otherwise
     #[arg(long, hide = true)]
     buffer_directory: Option<PathBuf>,
+    /// Threads of the servers that grid starts; as many as processors otherwise
+    #[arg(long)]
+    server_threads: Option<usize>,
     /// Read back every key, not a sample (ram-per-record)
     #[arg(long)]
     verify_all: bool,
@@ -290,6 +293,7 @@ impl BenchArgs {
                 Target::Server(address) => Some(address.clone()),
             },
             server_pid: self.server_pid,
+            server_threads: self.server_threads,
             directory: self.dir.clone(),
             buffers: self.buffer_directory.clone(),
         }

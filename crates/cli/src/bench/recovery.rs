@@ -19,6 +19,7 @@ use super::setup::{BENCH_FILE, Setup, Store, Subject, prepared_file};
 use crate::cleanup::{forget_child, register_child};
 use crate::engine::{Engine, open_file};
 use crate::failure::{Failure, Outcome};
+use crate::meter::own_cpu_us;
 use crate::progress;
 use crate::report::{Report, median, rounded};
 
@@ -32,13 +33,15 @@ pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
     fill_and_kill(setup, scratch.path())?;
     let mut report = head("recovery", setup);
     let mut crash = Vec::new();
-    for _ in 0..setup.rounds {
+    let cpu = own_cpu_us();
+    for _ in 1..setup.rounds {
         let (seconds, engine) = timed_open(setup, &path)?;
         crash.push(seconds);
         drop(engine);
     }
     let (seconds, engine) = timed_open(setup, &path)?;
     crash.push(seconds);
+    let cpu = (own_cpu_us() - cpu) / setup.rounds as f64;
     let entries = engine.tiered.count(Default::default());
     report.set("entries", entries);
     let store = Store::new(engine, path.clone());
@@ -57,6 +60,7 @@ pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
     }
     let rate = |seconds: &[f64]| entries as f64 / median(seconds);
     report.figure("records_per_second", rate(&crash));
+    report.figure("cpu_us_per_record", cpu / entries.max(1) as f64);
     report.set("open_seconds", json!(crash.iter().map(|s| rounded(*s)).collect::<Vec<_>>()));
     report.figure("clean_records_per_second", rate(&clean));
     report.set("clean_open_seconds", json!(clean.iter().map(|s| rounded(*s)).collect::<Vec<_>>()));

@@ -42,6 +42,7 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) target: Option<Address>,
     pub(crate) server_pid: Option<u32>,
+    pub(crate) server_threads: Option<usize>,
     pub(crate) directory: Option<std::path::PathBuf>,
     pub(crate) buffers: Option<std::path::PathBuf>,
 }

@@ -60,6 +60,7 @@ impl<'a> Stage<'a> {
             seed: 1,
             target: None,
             server_pid: None,
+            server_threads: None,
             directory: None,
             buffers: None,
         };
