@@ -36,6 +36,10 @@ const RELEASE_BATCH: u32 = 8;
 /// Bytes read first from a segment's end: most footers fit.
 const FOOTER_READ_BYTES: usize = 32 << 10;
 
+/// `next_end` of a segment where all that will end has ended: its records may need tombstones yet, so
+/// it is not as one where nothing ends. Beyond every real end.
+const ENDED: u32 = u32::MAX - 1;
+
 /// What becomes of a record of a victim.
 enum Fate {
     Dead,
@@ -245,12 +249,14 @@ impl Inner {
             return Ok(());
         };
         let mut next_end = u32::MAX;
+        let mut ended = false;
         for entry in &footer {
             shard.settle(segment, entry);
             if entry.ends_seconds == 0 {
                 continue;
             }
             let dropped = state.sequence < shard.floor_of(entry.space, entry.partition);
+            ended |= u64::from(entry.ends_seconds) * 1000 <= now.0;
             if dropped {
                 // Counted no more; its slot goes when the segment is reclaimed.
             } else if u64::from(entry.ends_seconds) * 1000 <= now.0 {
@@ -259,6 +265,9 @@ impl Inner {
             } else {
                 next_end = next_end.min(entry.ends_seconds);
             }
+        }
+        if ended {
+            next_end = next_end.min(ENDED);
         }
         shard.log.segments[segment as usize].next_end = next_end;
         Ok(())

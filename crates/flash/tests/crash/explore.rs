@@ -200,7 +200,10 @@ pub(crate) fn recover(world: &mut World, ending: Ending) -> Result<(), String> {
         if found.is_some() {
             live[usize::from(name.0 != SPACES[0])] += 1;
         }
-        world.model.settle(name, state);
+        // What a cache misses now may be found after the next crash: its eviction was not durable.
+        if !(evicts && found.is_none()) {
+            world.model.settle(name, state);
+        }
     }
     let opened = world.parts().0.statistics().opened;
     // A checkpoint counts entries whose end nobody has noticed yet.

@@ -4,7 +4,8 @@
 //! For each setup and seed: one run without a crash counts the calls; then, for every prefix, a run
 //! that ends there, and for every choice of what the unsynced writes became, a recovery that is
 //! compared with the model. Recovery itself is crashed at its calls, and stores that recovered live
-//! on and crash again. `ENTRESOL_SEED` replaces the seeds, `ENTRESOL_SEEDS` says how many there are,
+//! on and crash again. `ENTRESOL_SEED` replaces the seeds, `ENTRESOL_SEEDS` says how many there
+//! are,
 //! `ENTRESOL_PREFIX` restricts a run to one prefix: each failure prints all it takes to replay it.
 
 mod damage;
