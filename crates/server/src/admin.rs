@@ -1,8 +1,8 @@
 //! The HTTP interface: `/health`, `/metrics`, `/stats`.
 //!
-//! One thread answers one request after the other, so what it holds is bounded: a request has at most
-//! 8 KiB, a client has five seconds to send it and five to take the answer. It listens on loopback
-//! addresses only.
+//! One thread answers one request after the other, so what it holds is bounded: a request has at
+//! most 8 KiB, a client has five seconds to send it and five to take the answer. It listens on
+//! loopback addresses only.
 
 mod metrics;
 mod stats;
@@ -79,7 +79,8 @@ impl Admin {
         while !shared.is_stopping() {
             match self.listener.accept() {
                 Ok((stream, _)) => {
-                    // A client that breaks off gets no answer; there is nothing else to do about it.
+                    // A client that breaks off gets no answer; there is nothing else to do about
+                    // it.
                     let _ = converse(stream, shared);
                 }
                 Err(_) => std::thread::park_timeout(POLL_INTERVAL),

@@ -1,12 +1,13 @@
 //! One client's connection: bytes not yet understood, commands in flight, replies not yet written.
 //!
 //! ```text
-//! socket --read--> input --decode--> slots (in order of arrival) --settle, pop--> output --write--> socket
+//! socket --read--> input --decode--> slots (in order of arrival) --settle, pop--> output
+//! --write--> socket
 //! ```
 //!
 //! Invariants:
-//! 1. Replies leave in the order of their commands: a slot's reply is appended to the output once all
-//!    slots before it are gone. The slot at the front writes to the output itself.
+//! 1. Replies leave in the order of their commands: a slot's reply is appended to the output once
+//!    all slots before it are gone. The slot at the front writes to the output itself.
 //! 2. Commands in flight at the same time do not depend on each other: see [`Reach`].
 //! 3. While a slot reaches everything, it is the last one.
 
@@ -216,8 +217,8 @@ impl Connection {
         self.slots.len().checked_sub(back as usize)
     }
 
-    /// Moves the replies that are ready from the front of the slots to the output. Returns the slots
-    /// for reuse through `spare`.
+    /// Moves the replies that are ready from the front of the slots to the output. Returns the
+    /// slots for reuse through `spare`.
     pub(crate) fn pop_ready(&mut self, spare: &mut Vec<Slot>) {
         while self.slots.front().is_some_and(|slot| slot.is_ready) {
             let Some(mut slot) = self.slots.pop_front() else {

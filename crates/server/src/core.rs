@@ -1,7 +1,8 @@
-//! One thread's door to the engine, for commands: operations to await, and the moment they happen at.
+//! One thread's door to the engine, for commands: operations to await, and the moment they happen
+//! at.
 //!
-//! A [`Core`] belongs to one worker thread. Commands that the worker answers without waiting use the
-//! session directly; all others are tasks that await [`Core::get`], [`Core::run`] and
+//! A [`Core`] belongs to one worker thread. Commands that the worker answers without waiting use
+//! the session directly; all others are tasks that await [`Core::get`], [`Core::run`] and
 //! [`Core::update`].
 
 use std::cell::{Cell, RefCell, RefMut};

@@ -152,8 +152,8 @@ fn read_key(path: &PathBuf) -> Result<EncryptionKey, ConfigError> {
     if !digits {
         let found = bytes.len();
         let detail = format!(
-            "expected 32 bytes or 64 hexadecimal digits in {shown}, found {found} bytes of something \
-             else; `head -c 32 /dev/urandom > FILE` makes a key"
+            "expected 32 bytes or 64 hexadecimal digits in {shown}, found {found} bytes of \
+             something else; `head -c 32 /dev/urandom > FILE` makes a key"
         );
         return Err(wrong("encryption-key", &detail));
     }

@@ -6,8 +6,8 @@
 //!
 //! Invariants:
 //! 1. A worker that is parked carries out nothing but what it owns the gate for.
-//! 2. A worker parks only when it has nothing in flight, so the owner sees the outcome of everything
-//!    acknowledged before, and nobody sees half of what the owner does.
+//! 2. A worker parks only when it has nothing in flight, so the owner sees the outcome of
+//!    everything acknowledged before, and nobody sees half of what the owner does.
 //! 3. Owners take turns in the order of their requests.
 
 use std::collections::VecDeque;

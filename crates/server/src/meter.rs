@@ -1,7 +1,8 @@
 //! What the server measures: how often each command was called and how long its replies took.
 //!
 //! A worker records into a [`Meter`] of its own, a batch at a time; readers merge all of them.
-//! Latencies run from the moment the bytes of a command were read to the moment its reply was ready.
+//! Latencies run from the moment the bytes of a command were read to the moment its reply was
+//! ready.
 
 use std::sync::Mutex;
 

@@ -1,8 +1,8 @@
 //! A thread that serves clients: one event loop for sockets and flash.
 //!
 //! A turn: take what the sockets have, begin the commands in it, hand all reads they need to the
-//! device with one call, take what the device has finished, and write each client's replies with one
-//! call.
+//! device with one call, take what the device has finished, and write each client's replies with
+//! one call.
 //!
 //! Invariants:
 //! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered;
@@ -374,8 +374,8 @@ impl Worker {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Looks for clients that were silent or took no bytes for too long, and at what may be set while
-    /// the server runs.
+    /// Looks for clients that were silent or took no bytes for too long, and at what may be set
+    /// while the server runs.
     fn sweep(&mut self) {
         self.swept = Instant::now();
         let (idle, stall) = {

@@ -250,8 +250,8 @@ fn a_client_that_takes_no_replies_does_not_take_the_memory() {
     let get = encode(&["GET", "k"]);
     let mut sent = 0;
     while sent < 100_000 {
-        match greedy.write(&get) {
-            Ok(_) => sent += 1,
+        match greedy.write_all(&get) {
+            Ok(()) => sent += 1,
             Err(_) => break,
         }
     }

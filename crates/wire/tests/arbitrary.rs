@@ -1,5 +1,5 @@
-//! Damaged streams of commands: whatever a peer sends, the decoder makes progress, keeps its limits and
-//! does not panic. `ENTRESOL_SEED` replaces the seeds.
+//! Damaged streams of commands: whatever a peer sends, the decoder makes progress, keeps its limits
+//! and does not panic. `ENTRESOL_SEED` replaces the seeds.
 
 use entresol_wire::resp::{Decoded, Decoder, Limits};
 

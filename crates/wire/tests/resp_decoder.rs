@@ -1,5 +1,5 @@
-//! Properties of the RESP decoder: chunking changes nothing, and no bytes make it panic or exceed its
-//! limits.
+//! Properties of the RESP decoder: chunking changes nothing, and no bytes make it panic or exceed
+//! its limits.
 
 use entresol_wire::resp::{Decoded, Decoder, Limits, ProtocolError};
 

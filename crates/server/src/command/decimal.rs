@@ -1,9 +1,10 @@
 //! Sums as `INCRBYFLOAT` has them.
 //!
-//! redis-server reads decimal numbers into the 80-bit floating point of x86 (a mantissa of 64 bits),
-//! adds there, and shows the exact result with 17 decimals, trailing zeros left out. The same is done
-//! here with integers, rounding to nearest, ties to even, wherever both numbers have at most 17
-//! decimals and the result is below 2^64. Everything else is added in 64-bit floating point.
+//! redis-server reads decimal numbers into the 80-bit floating point of x86 (a mantissa of 64
+//! bits), adds there, and shows the exact result with 17 decimals, trailing zeros left out. The
+//! same is done here with integers, rounding to nearest, ties to even, wherever both numbers have
+//! at most 17 decimals and the result is below 2^64. Everything else is added in 64-bit floating
+//! point.
 
 /// Decimals that a sum shows at most.
 const DECIMALS: u32 = 17;
@@ -32,7 +33,8 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     entresol_wire::resp::parse_double(text)
 }
 
-/// A number of 80 bits: `mantissa` × 2^`exponent`, the mantissa's highest bit set unless it is zero.
+/// A number of 80 bits: `mantissa` × 2^`exponent`, the mantissa's highest bit set unless it is
+/// zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extended {
     is_negative: bool,

@@ -1,11 +1,11 @@
 //! A hash as the value of one entry.
 //!
 //! ```text
-//! field length u32 | value length u32 | field | value   … once for each field, in order of arrival
+//! field length u32 | value length u32 | field | value   … once for each field, in order
 //! ```
 //!
-//! Lengths are little-endian. Fields are distinct. The order is that in which fields were first set,
-//! which is the order small hashes of redis-server have.
+//! Lengths are little-endian. Fields are distinct. The order is that in which fields were first
+//! set, which is the order small hashes of redis-server have.
 
 /// Bytes of the two lengths.
 const LENGTHS: usize = 8;

@@ -436,8 +436,8 @@ pub(crate) fn randomkey<'a>(_: &Request<'a>) -> Planned<'a> {
             let request = steps.request();
             let mut found: Vec<Vec<u8>> = Vec::new();
             let shards = u64::from(steps.core.shared.tier.store().options().shards.max(1));
-            let start = steps.core.random() >> CURSOR_SHARD_BITS << CURSOR_SHARD_BITS
-                | steps.core.random() % shards;
+            let place = steps.core.random() >> CURSOR_SHARD_BITS << CURSOR_SHARD_BITS;
+            let start = place | (steps.core.random() % shards);
             for from in [start, 0] {
                 steps.core.scan(request.space, (from, 16), &mut |entry| {
                     found.push(entry.key.to_vec());

@@ -258,7 +258,7 @@ pub(crate) fn msetnx<'a>(request: &Request<'a>) -> Planned<'a> {
 }
 
 fn check_pairs(request: &Request<'_>, command: &str) -> Decided {
-    if request.arguments.len() % 2 == 0 {
+    if request.arguments.len().is_multiple_of(2) {
         return Err(Failure::arity(command));
     }
     for key in request.arguments.from(1).step_by(2) {

@@ -31,7 +31,7 @@ pub(crate) struct Spec {
     /// What it does.
     pub(crate) summary: &'static str,
     /// What carries it out.
-    pub(crate) handler: Handler,
+    pub(crate) handler: Execution,
 }
 
 /// Where a command's keys are among its arguments.
@@ -72,18 +72,18 @@ impl Group {
 
 /// What carries out a command.
 #[derive(Clone, Copy)]
-pub(crate) enum Handler {
+pub(crate) enum Execution {
     /// Decides on work for the engine.
     Plan(for<'a> fn(&Request<'a>) -> Result<Plan<'a>, Failure>),
     /// Answers at once.
     Local(fn(&mut Local<'_, '_>) -> Result<(), Failure>),
 }
 
-impl std::fmt::Debug for Handler {
+impl std::fmt::Debug for Execution {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Handler::Plan(_) => "Plan",
-            Handler::Local(_) => "Local",
+            Execution::Plan(_) => "Plan",
+            Execution::Local(_) => "Local",
         })
     }
 }
@@ -203,7 +203,7 @@ const fn plan(
     flags: u32,
     function: for<'a> fn(&Request<'a>) -> Result<Plan<'a>, Failure>,
 ) -> Spec {
-    spec(name, arity, flags, Handler::Plan(function))
+    spec(name, arity, flags, Execution::Plan(function))
 }
 
 const fn local(
@@ -212,10 +212,10 @@ const fn local(
     flags: u32,
     function: fn(&mut Local<'_, '_>) -> Result<(), Failure>,
 ) -> Spec {
-    spec(name, arity, flags, Handler::Local(function))
+    spec(name, arity, flags, Execution::Local(function))
 }
 
-const fn spec(name: &'static str, arity: i32, flags: u32, handler: Handler) -> Spec {
+const fn spec(name: &'static str, arity: i32, flags: u32, handler: Execution) -> Spec {
     let keys = KeyRange { first: 0, last: 0, step: 0 };
     let group = Group::Generic;
     Spec { name, arity, flags, keys, group, since: "1.0.0", summary: "", handler }
@@ -273,643 +273,281 @@ fn hash(name: &[u8]) -> usize {
 
 use Group::{Connection, Generic, Hash, Server, String, Transactions};
 
-/// All commands.
+/// All commands, two lines each.
+#[rustfmt::skip]
 pub(crate) static SPECS: &[Spec] = &[
-    plan("get", 2, READONLY | FAST, strings::get).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "The value of a key.",
-    ),
-    plan("set", -3, WRITE | DENYOOM, strings::set).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Sets a value, on conditions and with an end if asked for.",
-    ),
-    plan("setnx", 3, WRITE | DENYOOM | FAST, strings::setnx).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Sets a value if the key is absent.",
-    ),
-    plan("setex", 4, WRITE | DENYOOM, strings::setex).keys(1, 1, 1).about(
-        String,
-        "2.0.0",
-        "Sets a value that ends after some seconds.",
-    ),
-    plan("psetex", 4, WRITE | DENYOOM, strings::psetex).keys(1, 1, 1).about(
-        String,
-        "2.6.0",
-        "Sets a value that ends after some milliseconds.",
-    ),
-    plan("getset", 3, WRITE | DENYOOM | FAST, strings::getset).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Sets a value and answers with the old one.",
-    ),
-    plan("getdel", 2, WRITE | FAST, strings::getdel).keys(1, 1, 1).about(
-        String,
-        "6.2.0",
-        "Answers with a value and removes it.",
-    ),
-    plan("getex", -2, WRITE | FAST, strings::getex).keys(1, 1, 1).about(
-        String,
-        "6.2.0",
-        "Answers with a value and changes when it ends.",
-    ),
-    plan("mget", -2, READONLY | FAST, strings::mget).keys(1, -1, 1).about(
-        String,
-        "1.0.0",
-        "The values of several keys, each read by itself.",
-    ),
-    plan("mset", -3, WRITE | DENYOOM | EXCLUSIVE, strings::mset).keys(1, -1, 2).about(
-        String,
-        "1.0.1",
-        "Sets several values as one.",
-    ),
-    plan("msetnx", -3, WRITE | DENYOOM | EXCLUSIVE, strings::msetnx).keys(1, -1, 2).about(
-        String,
-        "1.0.1",
-        "Sets several values as one if all keys are absent.",
-    ),
-    plan("append", 3, WRITE | DENYOOM | FAST, strings::append).keys(1, 1, 1).about(
-        String,
-        "2.0.0",
-        "Adds to the end of a value.",
-    ),
-    plan("strlen", 2, READONLY | FAST, strings::strlen).keys(1, 1, 1).about(
-        String,
-        "2.2.0",
-        "The length of a value.",
-    ),
-    plan("getrange", 4, READONLY, strings::getrange).keys(1, 1, 1).about(
-        String,
-        "2.4.0",
-        "Part of a value.",
-    ),
-    plan("substr", 4, READONLY, strings::getrange).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Part of a value, by the old name of GETRANGE.",
-    ),
-    plan("setrange", 4, WRITE | DENYOOM, strings::setrange).keys(1, 1, 1).about(
-        String,
-        "2.2.0",
-        "Overwrites part of a value.",
-    ),
-    plan("incr", 2, WRITE | DENYOOM | FAST, strings::incr).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Adds one to an integer.",
-    ),
-    plan("decr", 2, WRITE | DENYOOM | FAST, strings::decr).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Takes one from an integer.",
-    ),
-    plan("incrby", 3, WRITE | DENYOOM | FAST, strings::incrby).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Adds to an integer.",
-    ),
-    plan("decrby", 3, WRITE | DENYOOM | FAST, strings::decrby).keys(1, 1, 1).about(
-        String,
-        "1.0.0",
-        "Takes from an integer.",
-    ),
-    plan("incrbyfloat", 3, WRITE | DENYOOM | FAST, strings::incrbyfloat).keys(1, 1, 1).about(
-        String,
-        "2.6.0",
-        "Adds to a decimal number.",
-    ),
-    plan("hset", -4, WRITE | DENYOOM | FAST, hashes::hset).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Sets fields of a hash.",
-    ),
-    plan("hsetnx", 4, WRITE | DENYOOM | FAST, hashes::hsetnx).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Sets a field of a hash if it is absent.",
-    ),
-    plan("hmset", -4, WRITE | DENYOOM | FAST, hashes::hmset).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Sets fields of a hash, by the old name of HSET.",
-    ),
-    plan("hget", 3, READONLY | FAST, hashes::hget).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "A field of a hash.",
-    ),
-    plan("hmget", -3, READONLY | FAST, hashes::hmget).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Several fields of a hash.",
-    ),
-    plan("hgetall", 2, READONLY, hashes::hgetall).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "All fields of a hash with their values.",
-    ),
-    plan("hdel", -3, WRITE | FAST, hashes::hdel).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Removes fields of a hash.",
-    ),
-    plan("hlen", 2, READONLY | FAST, hashes::hlen).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "How many fields a hash has.",
-    ),
-    plan("hexists", 3, READONLY | FAST, hashes::hexists).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Whether a hash has a field.",
-    ),
-    plan("hkeys", 2, READONLY, hashes::hkeys).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "The names of all fields of a hash.",
-    ),
-    plan("hvals", 2, READONLY, hashes::hvals).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "The values of all fields of a hash.",
-    ),
-    plan("hincrby", 4, WRITE | DENYOOM | FAST, hashes::hincrby).keys(1, 1, 1).about(
-        Hash,
-        "2.0.0",
-        "Adds to an integer in a field of a hash.",
-    ),
-    plan("hincrbyfloat", 4, WRITE | DENYOOM | FAST, hashes::hincrbyfloat).keys(1, 1, 1).about(
-        Hash,
-        "2.6.0",
-        "Adds to a decimal number in a field of a hash.",
-    ),
-    plan("hstrlen", 3, READONLY | FAST, hashes::hstrlen).keys(1, 1, 1).about(
-        Hash,
-        "3.2.0",
-        "The length of a field of a hash.",
-    ),
-    plan("hscan", -3, READONLY, hashes::hscan).keys(1, 1, 1).about(
-        Hash,
-        "2.8.0",
-        "Walks the fields of a hash.",
-    ),
-    plan("hrandfield", -2, READONLY, hashes::hrandfield).keys(1, 1, 1).about(
-        Hash,
-        "6.2.0",
-        "Fields of a hash, drawn at random.",
-    ),
-    plan("del", -2, WRITE, keys::del).keys(1, -1, 1).about(Generic, "1.0.0", "Removes keys."),
-    plan("unlink", -2, WRITE | FAST, keys::del).keys(1, -1, 1).about(
-        Generic,
-        "4.0.0",
-        "Removes keys.",
-    ),
-    plan("exists", -2, READONLY | FAST, keys::exists).keys(1, -1, 1).about(
-        Generic,
-        "1.0.0",
-        "How many of the keys are there.",
-    ),
-    plan("touch", -2, READONLY | FAST, keys::exists).keys(1, -1, 1).about(
-        Generic,
-        "3.2.1",
-        "Reads keys without their values; how many are there.",
-    ),
-    plan("type", 2, READONLY | FAST, keys::type_of).keys(1, 1, 1).about(
-        Generic,
-        "1.0.0",
-        "The type of a key's value.",
-    ),
-    plan("expire", -3, WRITE | FAST, keys::expire).keys(1, 1, 1).about(
-        Generic,
-        "1.0.0",
-        "Ends a key after some seconds.",
-    ),
-    plan("pexpire", -3, WRITE | FAST, keys::expire).keys(1, 1, 1).about(
-        Generic,
-        "2.6.0",
-        "Ends a key after some milliseconds.",
-    ),
-    plan("expireat", -3, WRITE | FAST, keys::expire).keys(1, 1, 1).about(
-        Generic,
-        "1.2.0",
-        "Ends a key at a second since the epoch.",
-    ),
-    plan("pexpireat", -3, WRITE | FAST, keys::expire).keys(1, 1, 1).about(
-        Generic,
-        "2.6.0",
-        "Ends a key at a millisecond since the epoch.",
-    ),
-    plan("ttl", 2, READONLY | FAST, keys::ttl).keys(1, 1, 1).about(
-        Generic,
-        "1.0.0",
-        "Seconds until a key ends.",
-    ),
-    plan("pttl", 2, READONLY | FAST, keys::pttl).keys(1, 1, 1).about(
-        Generic,
-        "2.6.0",
-        "Milliseconds until a key ends.",
-    ),
-    plan("expiretime", 2, READONLY | FAST, keys::expiretime).keys(1, 1, 1).about(
-        Generic,
-        "7.0.0",
-        "The second since the epoch at which a key ends.",
-    ),
-    plan("pexpiretime", 2, READONLY | FAST, keys::pexpiretime).keys(1, 1, 1).about(
-        Generic,
-        "7.0.0",
-        "The millisecond since the epoch at which a key ends.",
-    ),
-    plan("persist", 2, WRITE | FAST, keys::persist).keys(1, 1, 1).about(
-        Generic,
-        "2.2.0",
-        "Lets a key stay.",
-    ),
-    plan("rename", 3, WRITE | EXCLUSIVE, keys::rename).keys(1, 2, 1).about(
-        Generic,
-        "1.0.0",
-        "Gives an entry another key.",
-    ),
-    plan("renamenx", 3, WRITE | FAST | EXCLUSIVE, keys::renamenx).keys(1, 2, 1).about(
-        Generic,
-        "1.0.0",
-        "Gives an entry another key if that one is absent.",
-    ),
-    plan("copy", -3, WRITE | DENYOOM | EXCLUSIVE, keys::copy).keys(1, 2, 1).about(
-        Generic,
-        "6.2.0",
-        "Copies an entry to another key.",
-    ),
-    plan("move", 3, WRITE | FAST | EXCLUSIVE, keys::move_key).keys(1, 1, 1).about(
-        Generic,
-        "1.0.0",
-        "Moves an entry to another space.",
-    ),
-    plan("keys", 2, READONLY | DANGEROUS | BARRIER, keys::keys).about(
-        Generic,
-        "1.0.0",
-        "All keys that match a pattern.",
-    ),
-    plan("scan", -2, READONLY | BARRIER, keys::scan).about(
-        Generic,
-        "2.8.0",
-        "Walks the keys of a space.",
-    ),
-    plan("randomkey", 1, READONLY | BARRIER, keys::randomkey).about(
-        Generic,
-        "1.0.0",
-        "A key, drawn at random.",
-    ),
-    spec("object", -2, READONLY | CONTAINER, Handler::Local(introspection::container)).about(
-        Generic,
-        "2.2.3",
-        "How a value is kept.",
-    ),
-    plan("object|encoding", 3, READONLY, keys::object_encoding).keys(2, 2, 1).about(
-        Generic,
-        "2.2.3",
-        "The form redis-server would keep a value in.",
-    ),
-    plan("object|freq", 3, READONLY, keys::object_freq).keys(2, 2, 1).about(
-        Generic,
-        "4.0.0",
-        "Refused: frequencies of use are not kept by key.",
-    ),
-    plan("object|idletime", 3, READONLY, keys::object_idletime).keys(2, 2, 1).about(
-        Generic,
-        "2.2.3",
-        "Always 0: asking for it is a use.",
-    ),
-    plan("object|refcount", 3, READONLY, keys::object_refcount).keys(2, 2, 1).about(
-        Generic,
-        "2.2.3",
-        "Always 1: values are not shared.",
-    ),
-    local("object|help", 2, 0, introspection::help).about(
-        Generic,
-        "6.2.0",
-        "The subcommands of OBJECT.",
-    ),
-    plan("dbsize", 1, READONLY | FAST | BARRIER, keys::dbsize).about(
-        Server,
-        "1.0.0",
-        "How many keys a space has.",
-    ),
-    plan("flushdb", -1, WRITE | DANGEROUS | EXCLUSIVE, keys::flushdb).about(
-        Server,
-        "1.0.0",
-        "Removes all keys of a space.",
-    ),
-    plan("flushall", -1, WRITE | DANGEROUS | EXCLUSIVE, keys::flushall).about(
-        Server,
-        "1.0.0",
-        "Removes all keys of all spaces.",
-    ),
-    local("ping", -1, FAST, connection::ping).about(Connection, "1.0.0", "Answers."),
-    local("echo", 2, FAST, connection::echo).about(
-        Connection,
-        "1.0.0",
-        "Answers with its argument.",
-    ),
-    local("select", 2, FAST, connection::select).about(
-        Connection,
-        "1.0.0",
-        "Chooses the space that commands work on.",
-    ),
-    local("quit", -1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::quit).about(
-        Connection,
-        "1.0.0",
-        "Closes the connection.",
-    ),
-    local("reset", 1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::reset).about(
-        Connection,
-        "6.2.0",
-        "Makes the connection as it was when it was new.",
-    ),
-    plan("auth", -2, FAST | NO_AUTH | BARRIER, connection::auth).about(
-        Connection,
-        "1.0.0",
-        "Says who the client is.",
-    ),
-    plan("hello", -1, FAST | NO_AUTH | BARRIER, connection::hello).about(
-        Connection,
-        "6.0.0",
-        "Chooses the version of the protocol.",
-    ),
-    spec("client", -2, CONTAINER, Handler::Local(introspection::container)).about(
-        Connection,
-        "2.4.0",
-        "Clients of the server.",
-    ),
-    local("client|id", 2, 0, clients::id).about(Connection, "5.0.0", "The number of the client."),
-    local("client|info", 2, 0, clients::info).about(
-        Connection,
-        "6.2.0",
-        "What is known of the client.",
-    ),
-    local("client|list", -2, ADMIN | DANGEROUS, clients::list).about(
-        Connection,
-        "2.4.0",
-        "What is known of all clients.",
-    ),
-    local("client|getname", 2, 0, clients::getname).about(
-        Connection,
-        "2.6.9",
-        "The name the client gave itself.",
-    ),
-    local("client|setname", 3, 0, clients::setname).about(
-        Connection,
-        "2.6.9",
-        "Gives the client a name.",
-    ),
-    local("client|setinfo", 4, 0, clients::setinfo).about(
-        Connection,
-        "7.2.0",
-        "Says which library the client uses.",
-    ),
-    local("client|kill", -3, ADMIN | DANGEROUS, clients::kill).about(
-        Connection,
-        "2.4.0",
-        "Closes the connections of clients.",
-    ),
-    local("client|reply", 3, LOUD, clients::reply).about(
-        Connection,
-        "3.2.0",
-        "Chooses which replies the client wants.",
-    ),
-    local("client|no-evict", 3, ADMIN | DANGEROUS, clients::no_evict).about(
-        Connection,
-        "7.0.0",
-        "Noted only: clients are not evicted one by one.",
-    ),
-    local("client|no-touch", 3, 0, clients::no_touch).about(
-        Connection,
-        "7.2.0",
-        "Accepted without effect.",
-    ),
-    local("client|pause", -3, ADMIN | DANGEROUS, clients::pause).about(
-        Connection,
-        "3.0.0",
-        "Lets commands wait for some milliseconds.",
-    ),
-    local("client|unpause", 2, ADMIN | DANGEROUS, clients::unpause).about(
-        Connection,
-        "6.2.0",
-        "Ends a pause.",
-    ),
-    local("client|help", 2, 0, introspection::help).about(
-        Connection,
-        "5.0.0",
-        "The subcommands of CLIENT.",
-    ),
-    local("multi", 1, FAST | NO_QUEUE, transactions::multi).about(
-        Transactions,
-        "1.2.0",
-        "Begins a transaction.",
-    ),
-    plan("exec", 1, NO_QUEUE | EXCLUSIVE, transactions::exec).about(
-        Transactions,
-        "1.2.0",
-        "Carries out a transaction.",
-    ),
-    local("discard", 1, FAST | NO_QUEUE, transactions::discard).about(
-        Transactions,
-        "2.0.0",
-        "Forgets a transaction.",
-    ),
-    plan("watch", -2, FAST | NO_QUEUE | BARRIER, transactions::watch).keys(1, -1, 1).about(
-        Transactions,
-        "2.2.0",
-        "Lets the next EXEC fail if a key changes before.",
-    ),
-    local("unwatch", 1, FAST | BARRIER, transactions::unwatch).about(
-        Transactions,
-        "2.2.0",
-        "Forgets what is watched.",
-    ),
-    local("info", -1, DANGEROUS, information::info).about(
-        Server,
-        "1.0.0",
-        "Figures of the server.",
-    ),
+    plan("get", 2, READONLY | FAST, strings::get).keys(1, 1, 1)
+        .about(String, "1.0.0", "The value of a key."),
+    plan("set", -3, WRITE | DENYOOM, strings::set).keys(1, 1, 1)
+        .about(String, "1.0.0", "Sets a value, on conditions and with an end if asked for."),
+    plan("setnx", 3, WRITE | DENYOOM | FAST, strings::setnx).keys(1, 1, 1)
+        .about(String, "1.0.0", "Sets a value if the key is absent."),
+    plan("setex", 4, WRITE | DENYOOM, strings::setex).keys(1, 1, 1)
+        .about(String, "2.0.0", "Sets a value that ends after some seconds."),
+    plan("psetex", 4, WRITE | DENYOOM, strings::psetex).keys(1, 1, 1)
+        .about(String, "2.6.0", "Sets a value that ends after some milliseconds."),
+    plan("getset", 3, WRITE | DENYOOM | FAST, strings::getset).keys(1, 1, 1)
+        .about(String, "1.0.0", "Sets a value and answers with the old one."),
+    plan("getdel", 2, WRITE | FAST, strings::getdel).keys(1, 1, 1)
+        .about(String, "6.2.0", "Answers with a value and removes it."),
+    plan("getex", -2, WRITE | FAST, strings::getex).keys(1, 1, 1)
+        .about(String, "6.2.0", "Answers with a value and changes when it ends."),
+    plan("mget", -2, READONLY | FAST, strings::mget).keys(1, -1, 1)
+        .about(String, "1.0.0", "The values of several keys, each read by itself."),
+    plan("mset", -3, WRITE | DENYOOM | EXCLUSIVE, strings::mset).keys(1, -1, 2)
+        .about(String, "1.0.1", "Sets several values as one."),
+    plan("msetnx", -3, WRITE | DENYOOM | EXCLUSIVE, strings::msetnx).keys(1, -1, 2)
+        .about(String, "1.0.1", "Sets several values as one if all keys are absent."),
+    plan("append", 3, WRITE | DENYOOM | FAST, strings::append).keys(1, 1, 1)
+        .about(String, "2.0.0", "Adds to the end of a value."),
+    plan("strlen", 2, READONLY | FAST, strings::strlen).keys(1, 1, 1)
+        .about(String, "2.2.0", "The length of a value."),
+    plan("getrange", 4, READONLY, strings::getrange).keys(1, 1, 1)
+        .about(String, "2.4.0", "Part of a value."),
+    plan("substr", 4, READONLY, strings::getrange).keys(1, 1, 1)
+        .about(String, "1.0.0", "Part of a value, by the old name of GETRANGE."),
+    plan("setrange", 4, WRITE | DENYOOM, strings::setrange).keys(1, 1, 1)
+        .about(String, "2.2.0", "Overwrites part of a value."),
+    plan("incr", 2, WRITE | DENYOOM | FAST, strings::incr).keys(1, 1, 1)
+        .about(String, "1.0.0", "Adds one to an integer."),
+    plan("decr", 2, WRITE | DENYOOM | FAST, strings::decr).keys(1, 1, 1)
+        .about(String, "1.0.0", "Takes one from an integer."),
+    plan("incrby", 3, WRITE | DENYOOM | FAST, strings::incrby).keys(1, 1, 1)
+        .about(String, "1.0.0", "Adds to an integer."),
+    plan("decrby", 3, WRITE | DENYOOM | FAST, strings::decrby).keys(1, 1, 1)
+        .about(String, "1.0.0", "Takes from an integer."),
+    plan("incrbyfloat", 3, WRITE | DENYOOM | FAST, strings::incrbyfloat).keys(1, 1, 1)
+        .about(String, "2.6.0", "Adds to a decimal number."),
+    plan("hset", -4, WRITE | DENYOOM | FAST, hashes::hset).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Sets fields of a hash."),
+    plan("hsetnx", 4, WRITE | DENYOOM | FAST, hashes::hsetnx).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Sets a field of a hash if it is absent."),
+    plan("hmset", -4, WRITE | DENYOOM | FAST, hashes::hmset).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Sets fields of a hash, by the old name of HSET."),
+    plan("hget", 3, READONLY | FAST, hashes::hget).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "A field of a hash."),
+    plan("hmget", -3, READONLY | FAST, hashes::hmget).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Several fields of a hash."),
+    plan("hgetall", 2, READONLY, hashes::hgetall).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "All fields of a hash with their values."),
+    plan("hdel", -3, WRITE | FAST, hashes::hdel).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Removes fields of a hash."),
+    plan("hlen", 2, READONLY | FAST, hashes::hlen).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "How many fields a hash has."),
+    plan("hexists", 3, READONLY | FAST, hashes::hexists).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Whether a hash has a field."),
+    plan("hkeys", 2, READONLY, hashes::hkeys).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "The names of all fields of a hash."),
+    plan("hvals", 2, READONLY, hashes::hvals).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "The values of all fields of a hash."),
+    plan("hincrby", 4, WRITE | DENYOOM | FAST, hashes::hincrby).keys(1, 1, 1)
+        .about(Hash, "2.0.0", "Adds to an integer in a field of a hash."),
+    plan("hincrbyfloat", 4, WRITE | DENYOOM | FAST, hashes::hincrbyfloat).keys(1, 1, 1)
+        .about(Hash, "2.6.0", "Adds to a decimal number in a field of a hash."),
+    plan("hstrlen", 3, READONLY | FAST, hashes::hstrlen).keys(1, 1, 1)
+        .about(Hash, "3.2.0", "The length of a field of a hash."),
+    plan("hscan", -3, READONLY, hashes::hscan).keys(1, 1, 1)
+        .about(Hash, "2.8.0", "Walks the fields of a hash."),
+    plan("hrandfield", -2, READONLY, hashes::hrandfield).keys(1, 1, 1)
+        .about(Hash, "6.2.0", "Fields of a hash, drawn at random."),
+    plan("del", -2, WRITE, keys::del).keys(1, -1, 1)
+        .about(Generic, "1.0.0", "Removes keys."),
+    plan("unlink", -2, WRITE | FAST, keys::del).keys(1, -1, 1)
+        .about(Generic, "4.0.0", "Removes keys."),
+    plan("exists", -2, READONLY | FAST, keys::exists).keys(1, -1, 1)
+        .about(Generic, "1.0.0", "How many of the keys are there."),
+    plan("touch", -2, READONLY | FAST, keys::exists).keys(1, -1, 1)
+        .about(Generic, "3.2.1", "Reads keys without their values; how many are there."),
+    plan("type", 2, READONLY | FAST, keys::type_of).keys(1, 1, 1)
+        .about(Generic, "1.0.0", "The type of a key's value."),
+    plan("expire", -3, WRITE | FAST, keys::expire).keys(1, 1, 1)
+        .about(Generic, "1.0.0", "Ends a key after some seconds."),
+    plan("pexpire", -3, WRITE | FAST, keys::expire).keys(1, 1, 1)
+        .about(Generic, "2.6.0", "Ends a key after some milliseconds."),
+    plan("expireat", -3, WRITE | FAST, keys::expire).keys(1, 1, 1)
+        .about(Generic, "1.2.0", "Ends a key at a second since the epoch."),
+    plan("pexpireat", -3, WRITE | FAST, keys::expire).keys(1, 1, 1)
+        .about(Generic, "2.6.0", "Ends a key at a millisecond since the epoch."),
+    plan("ttl", 2, READONLY | FAST, keys::ttl).keys(1, 1, 1)
+        .about(Generic, "1.0.0", "Seconds until a key ends."),
+    plan("pttl", 2, READONLY | FAST, keys::pttl).keys(1, 1, 1)
+        .about(Generic, "2.6.0", "Milliseconds until a key ends."),
+    plan("expiretime", 2, READONLY | FAST, keys::expiretime).keys(1, 1, 1)
+        .about(Generic, "7.0.0", "The second since the epoch at which a key ends."),
+    plan("pexpiretime", 2, READONLY | FAST, keys::pexpiretime).keys(1, 1, 1)
+        .about(Generic, "7.0.0", "The millisecond since the epoch at which a key ends."),
+    plan("persist", 2, WRITE | FAST, keys::persist).keys(1, 1, 1)
+        .about(Generic, "2.2.0", "Lets a key stay."),
+    plan("rename", 3, WRITE | EXCLUSIVE, keys::rename).keys(1, 2, 1)
+        .about(Generic, "1.0.0", "Gives an entry another key."),
+    plan("renamenx", 3, WRITE | FAST | EXCLUSIVE, keys::renamenx).keys(1, 2, 1)
+        .about(Generic, "1.0.0", "Gives an entry another key if that one is absent."),
+    plan("copy", -3, WRITE | DENYOOM | EXCLUSIVE, keys::copy).keys(1, 2, 1)
+        .about(Generic, "6.2.0", "Copies an entry to another key."),
+    plan("move", 3, WRITE | FAST | EXCLUSIVE, keys::move_key).keys(1, 1, 1)
+        .about(Generic, "1.0.0", "Moves an entry to another space."),
+    plan("keys", 2, READONLY | DANGEROUS | BARRIER, keys::keys)
+        .about(Generic, "1.0.0", "All keys that match a pattern."),
+    plan("scan", -2, READONLY | BARRIER, keys::scan)
+        .about(Generic, "2.8.0", "Walks the keys of a space."),
+    plan("randomkey", 1, READONLY | BARRIER, keys::randomkey)
+        .about(Generic, "1.0.0", "A key, drawn at random."),
+    spec("object", -2, READONLY | CONTAINER, Handler::Local(introspection::container))
+        .about(Generic, "2.2.3", "How a value is kept."),
+    plan("object|encoding", 3, READONLY, keys::object_encoding).keys(2, 2, 1)
+        .about(Generic, "2.2.3", "The form redis-server would keep a value in."),
+    plan("object|freq", 3, READONLY, keys::object_freq).keys(2, 2, 1)
+        .about(Generic, "4.0.0", "Refused: frequencies of use are not kept by key."),
+    plan("object|idletime", 3, READONLY, keys::object_idletime).keys(2, 2, 1)
+        .about(Generic, "2.2.3", "Always 0: asking for it is a use."),
+    plan("object|refcount", 3, READONLY, keys::object_refcount).keys(2, 2, 1)
+        .about(Generic, "2.2.3", "Always 1: values are not shared."),
+    local("object|help", 2, 0, introspection::help)
+        .about(Generic, "6.2.0", "The subcommands of OBJECT."),
+    plan("dbsize", 1, READONLY | FAST | BARRIER, keys::dbsize)
+        .about(Server, "1.0.0", "How many keys a space has."),
+    plan("flushdb", -1, WRITE | DANGEROUS | EXCLUSIVE, keys::flushdb)
+        .about(Server, "1.0.0", "Removes all keys of a space."),
+    plan("flushall", -1, WRITE | DANGEROUS | EXCLUSIVE, keys::flushall)
+        .about(Server, "1.0.0", "Removes all keys of all spaces."),
+    local("ping", -1, FAST, connection::ping)
+        .about(Connection, "1.0.0", "Answers."),
+    local("echo", 2, FAST, connection::echo)
+        .about(Connection, "1.0.0", "Answers with its argument."),
+    local("select", 2, FAST, connection::select)
+        .about(Connection, "1.0.0", "Chooses the space that commands work on."),
+    local("quit", -1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::quit)
+        .about(Connection, "1.0.0", "Closes the connection."),
+    local("reset", 1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::reset)
+        .about(Connection, "6.2.0", "Makes the connection as it was when it was new."),
+    plan("auth", -2, FAST | NO_AUTH | BARRIER, connection::auth)
+        .about(Connection, "1.0.0", "Says who the client is."),
+    plan("hello", -1, FAST | NO_AUTH | BARRIER, connection::hello)
+        .about(Connection, "6.0.0", "Chooses the version of the protocol."),
+    spec("client", -2, CONTAINER, Handler::Local(introspection::container))
+        .about(Connection, "2.4.0", "Clients of the server."),
+    local("client|id", 2, 0, clients::id)
+        .about(Connection, "5.0.0", "The number of the client."),
+    local("client|info", 2, 0, clients::info)
+        .about(Connection, "6.2.0", "What is known of the client."),
+    local("client|list", -2, ADMIN | DANGEROUS, clients::list)
+        .about(Connection, "2.4.0", "What is known of all clients."),
+    local("client|getname", 2, 0, clients::getname)
+        .about(Connection, "2.6.9", "The name the client gave itself."),
+    local("client|setname", 3, 0, clients::setname)
+        .about(Connection, "2.6.9", "Gives the client a name."),
+    local("client|setinfo", 4, 0, clients::setinfo)
+        .about(Connection, "7.2.0", "Says which library the client uses."),
+    local("client|kill", -3, ADMIN | DANGEROUS, clients::kill)
+        .about(Connection, "2.4.0", "Closes the connections of clients."),
+    local("client|reply", 3, LOUD, clients::reply)
+        .about(Connection, "3.2.0", "Chooses which replies the client wants."),
+    local("client|no-evict", 3, ADMIN | DANGEROUS, clients::no_evict)
+        .about(Connection, "7.0.0", "Noted only: clients are not evicted one by one."),
+    local("client|no-touch", 3, 0, clients::no_touch)
+        .about(Connection, "7.2.0", "Accepted without effect."),
+    local("client|pause", -3, ADMIN | DANGEROUS, clients::pause)
+        .about(Connection, "3.0.0", "Lets commands wait for some milliseconds."),
+    local("client|unpause", 2, ADMIN | DANGEROUS, clients::unpause)
+        .about(Connection, "6.2.0", "Ends a pause."),
+    local("client|help", 2, 0, introspection::help)
+        .about(Connection, "5.0.0", "The subcommands of CLIENT."),
+    local("multi", 1, FAST | NO_QUEUE, transactions::multi)
+        .about(Transactions, "1.2.0", "Begins a transaction."),
+    plan("exec", 1, NO_QUEUE | EXCLUSIVE, transactions::exec)
+        .about(Transactions, "1.2.0", "Carries out a transaction."),
+    local("discard", 1, FAST | NO_QUEUE, transactions::discard)
+        .about(Transactions, "2.0.0", "Forgets a transaction."),
+    plan("watch", -2, FAST | NO_QUEUE | BARRIER, transactions::watch).keys(1, -1, 1)
+        .about(Transactions, "2.2.0", "Lets the next EXEC fail if a key changes before."),
+    local("unwatch", 1, FAST | BARRIER, transactions::unwatch)
+        .about(Transactions, "2.2.0", "Forgets what is watched."),
+    local("info", -1, DANGEROUS, information::info)
+        .about(Server, "1.0.0", "Figures of the server."),
     spec("config", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
         .about(Server, "2.0.0", "The configuration."),
-    local("config|get", -3, ADMIN | DANGEROUS, server::config_get).about(
-        Server,
-        "2.0.0",
-        "The values of keys that match patterns.",
-    ),
-    local("config|set", -4, ADMIN | DANGEROUS, server::config_set).about(
-        Server,
-        "2.0.0",
-        "Changes keys that may change while the server runs.",
-    ),
-    local("config|resetstat", 2, ADMIN | DANGEROUS, server::config_resetstat).about(
-        Server,
-        "2.0.0",
-        "Forgets what was measured.",
-    ),
-    local("config|rewrite", 2, ADMIN | DANGEROUS, server::config_rewrite).about(
-        Server,
-        "2.8.0",
-        "Refused: the file belongs to those who wrote it.",
-    ),
-    local("config|help", 2, 0, introspection::help).about(
-        Server,
-        "5.0.0",
-        "The subcommands of CONFIG.",
-    ),
-    local("command", -1, CONTAINER, introspection::all).about(Server, "2.8.13", "All commands."),
-    local("command|count", 2, 0, introspection::count).about(
-        Server,
-        "2.8.13",
-        "How many commands there are.",
-    ),
-    local("command|info", -2, 0, introspection::info).about(
-        Server,
-        "2.8.13",
-        "How commands behave.",
-    ),
-    local("command|docs", -2, 0, introspection::docs).about(Server, "7.0.0", "What commands do."),
-    local("command|list", -2, 0, introspection::list).about(
-        Server,
-        "7.0.0",
-        "The names of all commands.",
-    ),
-    local("command|getkeys", -3, 0, introspection::getkeys).about(
-        Server,
-        "2.8.13",
-        "The keys of a command.",
-    ),
-    local("command|help", 2, 0, introspection::help).about(
-        Server,
-        "5.0.0",
-        "The subcommands of COMMAND.",
-    ),
-    spec("acl", -2, CONTAINER, Handler::Local(introspection::container)).about(
-        Server,
-        "6.0.0",
-        "Users and what they may do.",
-    ),
-    local("acl|whoami", 2, 0, server::acl_whoami).about(Server, "6.0.0", "The name of the user."),
-    local("acl|list", 2, ADMIN | DANGEROUS, server::acl_list).about(
-        Server,
-        "6.0.0",
-        "All users with what they may do.",
-    ),
-    local("acl|users", 2, ADMIN | DANGEROUS, server::acl_users).about(
-        Server,
-        "6.0.0",
-        "The names of all users.",
-    ),
-    local("acl|cat", -2, 0, server::acl_cat).about(
-        Server,
-        "6.0.0",
-        "Groups of commands, or the commands of one.",
-    ),
-    local("acl|help", 2, 0, introspection::help).about(Server, "6.0.0", "The subcommands of ACL."),
-    local("time", 1, FAST, server::time).about(Server, "2.6.0", "The time of the server."),
-    local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave).about(
-        Server,
-        "1.0.0",
-        "When a sync was last asked for.",
-    ),
-    local("save", 1, ADMIN | DANGEROUS | BARRIER, server::save).about(
-        Server,
-        "1.0.0",
-        "Syncs: what was acknowledged before survives power loss.",
-    ),
-    local("bgsave", -1, ADMIN | DANGEROUS, server::bgsave).about(
-        Server,
-        "1.0.0",
-        "Asks for a sync and does not wait.",
-    ),
-    local("wait", 3, BARRIER, server::wait).about(
-        Generic,
-        "3.0.0",
-        "Answers 0: there are no replicas.",
-    ),
-    spec("memory", -2, CONTAINER, Handler::Local(introspection::container)).about(
-        Server,
-        "4.0.0",
-        "What takes memory.",
-    ),
-    plan("memory|usage", -3, READONLY, keys::memory_usage).keys(2, 2, 1).about(
-        Server,
-        "4.0.0",
-        "About how many bytes an entry takes on flash.",
-    ),
-    local("memory|stats", 2, 0, server::memory_stats).about(Server, "4.0.0", "Memory by use."),
-    local("memory|doctor", 2, 0, server::memory_doctor).about(
-        Server,
-        "4.0.0",
-        "Whether the memory cap is too small.",
-    ),
-    local("memory|help", 2, 0, introspection::help).about(
-        Server,
-        "4.0.0",
-        "The subcommands of MEMORY.",
-    ),
+    local("config|get", -3, ADMIN | DANGEROUS, server::config_get)
+        .about(Server, "2.0.0", "The values of keys that match patterns."),
+    local("config|set", -4, ADMIN | DANGEROUS, server::config_set)
+        .about(Server, "2.0.0", "Changes keys that may change while the server runs."),
+    local("config|resetstat", 2, ADMIN | DANGEROUS, server::config_resetstat)
+        .about(Server, "2.0.0", "Forgets what was measured."),
+    local("config|rewrite", 2, ADMIN | DANGEROUS, server::config_rewrite)
+        .about(Server, "2.8.0", "Refused: the file belongs to those who wrote it."),
+    local("config|help", 2, 0, introspection::help)
+        .about(Server, "5.0.0", "The subcommands of CONFIG."),
+    local("command", -1, CONTAINER, introspection::all)
+        .about(Server, "2.8.13", "All commands."),
+    local("command|count", 2, 0, introspection::count)
+        .about(Server, "2.8.13", "How many commands there are."),
+    local("command|info", -2, 0, introspection::info)
+        .about(Server, "2.8.13", "How commands behave."),
+    local("command|docs", -2, 0, introspection::docs)
+        .about(Server, "7.0.0", "What commands do."),
+    local("command|list", -2, 0, introspection::list)
+        .about(Server, "7.0.0", "The names of all commands."),
+    local("command|getkeys", -3, 0, introspection::getkeys)
+        .about(Server, "2.8.13", "The keys of a command."),
+    local("command|help", 2, 0, introspection::help)
+        .about(Server, "5.0.0", "The subcommands of COMMAND."),
+    spec("acl", -2, CONTAINER, Handler::Local(introspection::container))
+        .about(Server, "6.0.0", "Users and what they may do."),
+    local("acl|whoami", 2, 0, server::acl_whoami)
+        .about(Server, "6.0.0", "The name of the user."),
+    local("acl|list", 2, ADMIN | DANGEROUS, server::acl_list)
+        .about(Server, "6.0.0", "All users with what they may do."),
+    local("acl|users", 2, ADMIN | DANGEROUS, server::acl_users)
+        .about(Server, "6.0.0", "The names of all users."),
+    local("acl|cat", -2, 0, server::acl_cat)
+        .about(Server, "6.0.0", "Groups of commands, or the commands of one."),
+    local("acl|help", 2, 0, introspection::help)
+        .about(Server, "6.0.0", "The subcommands of ACL."),
+    local("time", 1, FAST, server::time)
+        .about(Server, "2.6.0", "The time of the server."),
+    local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave)
+        .about(Server, "1.0.0", "When a sync was last asked for."),
+    local("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
+        .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
+    local("bgsave", -1, ADMIN | DANGEROUS, server::bgsave)
+        .about(Server, "1.0.0", "Asks for a sync and does not wait."),
+    local("wait", 3, BARRIER, server::wait)
+        .about(Generic, "3.0.0", "Answers 0: there are no replicas."),
+    spec("memory", -2, CONTAINER, Handler::Local(introspection::container))
+        .about(Server, "4.0.0", "What takes memory."),
+    plan("memory|usage", -3, READONLY, keys::memory_usage).keys(2, 2, 1)
+        .about(Server, "4.0.0", "About how many bytes an entry takes on flash."),
+    local("memory|stats", 2, 0, server::memory_stats)
+        .about(Server, "4.0.0", "Memory by use."),
+    local("memory|doctor", 2, 0, server::memory_doctor)
+        .about(Server, "4.0.0", "Whether the memory cap is too small."),
+    local("memory|help", 2, 0, introspection::help)
+        .about(Server, "4.0.0", "The subcommands of MEMORY."),
     spec("slowlog", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
         .about(Server, "2.2.12", "Commands that took long."),
-    local("slowlog|get", -2, ADMIN | DANGEROUS, server::slowlog_get).about(
-        Server,
-        "2.2.12",
-        "The commands, the latest first.",
-    ),
-    local("slowlog|len", 2, ADMIN | DANGEROUS, server::slowlog_len).about(
-        Server,
-        "2.2.12",
-        "How many are kept.",
-    ),
-    local("slowlog|reset", 2, ADMIN | DANGEROUS, server::slowlog_reset).about(
-        Server,
-        "2.2.12",
-        "Forgets them.",
-    ),
-    local("slowlog|help", 2, 0, introspection::help).about(
-        Server,
-        "6.2.0",
-        "The subcommands of SLOWLOG.",
-    ),
+    local("slowlog|get", -2, ADMIN | DANGEROUS, server::slowlog_get)
+        .about(Server, "2.2.12", "The commands, the latest first."),
+    local("slowlog|len", 2, ADMIN | DANGEROUS, server::slowlog_len)
+        .about(Server, "2.2.12", "How many are kept."),
+    local("slowlog|reset", 2, ADMIN | DANGEROUS, server::slowlog_reset)
+        .about(Server, "2.2.12", "Forgets them."),
+    local("slowlog|help", 2, 0, introspection::help)
+        .about(Server, "6.2.0", "The subcommands of SLOWLOG."),
     spec("latency", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
         .about(Server, "2.8.13", "How long commands take."),
-    local("latency|histogram", -2, ADMIN | DANGEROUS, server::latency_histogram).about(
-        Server,
-        "7.0.0",
-        "How many commands took how long.",
-    ),
-    local("latency|latest", 2, ADMIN | DANGEROUS, server::latency_empty).about(
-        Server,
-        "2.8.13",
-        "Empty: there are no latency events.",
-    ),
-    local("latency|history", 3, ADMIN | DANGEROUS, server::latency_empty).about(
-        Server,
-        "2.8.13",
-        "Empty: there are no latency events.",
-    ),
-    local("latency|reset", -2, ADMIN | DANGEROUS, server::latency_reset).about(
-        Server,
-        "2.8.13",
-        "Answers 0: there are no latency events.",
-    ),
-    local("latency|help", 2, 0, introspection::help).about(
-        Server,
-        "2.8.13",
-        "The subcommands of LATENCY.",
-    ),
-    plan("debug", -2, ADMIN | DANGEROUS | BARRIER, server::debug).about(
-        Server,
-        "1.0.0",
-        "DEBUG SLEEP, where the configuration allows it.",
-    ),
-    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER, server::shutdown).about(
-        Server,
-        "1.0.0",
-        "Stops the server cleanly.",
-    ),
+    local("latency|histogram", -2, ADMIN | DANGEROUS, server::latency_histogram)
+        .about(Server, "7.0.0", "How many commands took how long."),
+    local("latency|latest", 2, ADMIN | DANGEROUS, server::latency_empty)
+        .about(Server, "2.8.13", "Empty: there are no latency events."),
+    local("latency|history", 3, ADMIN | DANGEROUS, server::latency_empty)
+        .about(Server, "2.8.13", "Empty: there are no latency events."),
+    local("latency|reset", -2, ADMIN | DANGEROUS, server::latency_reset)
+        .about(Server, "2.8.13", "Answers 0: there are no latency events."),
+    local("latency|help", 2, 0, introspection::help)
+        .about(Server, "2.8.13", "The subcommands of LATENCY."),
+    plan("debug", -2, ADMIN | DANGEROUS | BARRIER, server::debug)
+        .about(Server, "1.0.0", "DEBUG SLEEP, where the configuration allows it."),
+    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER, server::shutdown)
+        .about(Server, "1.0.0", "Stops the server cleanly."),
 ];
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
-use super::table::{Handler, Local, Spec};
+use super::table::{Execution, Local, Spec};
 use crate::client::{Client, NOT_QUEUING, Transaction, Watched};
 use crate::core::Core;
 use crate::failure::Failure;
@@ -137,13 +137,13 @@ pub(crate) async fn carry_out(steps: Steps, spec: &'static Spec) -> Result<Vec<u
         let core: &Core = &steps.core;
         let mut out = Vec::new();
         let plan = match spec.handler {
-            Handler::Local(function) => {
+            Execution::Local(function) => {
                 let client: &Rc<Client> = &steps.client;
                 let reply = Reply::new(&mut out, steps.protocol);
                 function(&mut Local { core: &steps.core, client, request, reply })?;
                 return Ok(out);
             }
-            Handler::Plan(plan) => plan(&request)?,
+            Execution::Plan(plan) => plan(&request)?,
         };
         match plan {
             Plan::Read { key, answer } => {

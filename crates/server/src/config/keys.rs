@@ -60,7 +60,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "dir",
         Kind::Path,
         "",
-        "Directory of the data: the file `entresol.data` in it is the device, made with `capacity` bytes if it is not there. Either this or `devices`.",
+        "Directory of the data: the file `entresol.data` in it is the device, made with \
+         `capacity` bytes if it is not there. Either this or `devices`.",
     ),
     key(
         "devices",
@@ -72,7 +73,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "selection",
         Kind::Choice(&["search", "stripe"]),
         "search",
-        "How a list of devices is used: `search` takes the first that exists, `stripe` spreads the data over all.",
+        "How a list of devices is used: `search` takes the first that exists, `stripe` spreads \
+         the data over all.",
     ),
     key(
         "instance",
@@ -84,7 +86,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "force",
         Kind::Choice(&["no", "yes"]),
         "no",
-        "Use a device although it carries a file system, a partition table or another's data, which is destroyed.",
+        "Use a device although it carries a file system, a partition table or another's data, \
+         which is destroyed.",
     ),
     key(
         "io",
@@ -97,7 +100,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "capacity",
         Kind::Size(0, ANY),
         "0",
-        "Bytes of the device to use; 0 uses all of a block device or an existing file, and makes a new file with half of the free space, at most 8GiB.",
+        "Bytes of the device to use; 0 uses all of a block device or an existing file, and \
+         makes a new file with half of the free space, at most 8GiB.",
     ),
     key(
         "memory",
@@ -109,7 +113,9 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "durability",
         Kind::Durability,
         "process",
-        "What an acknowledged write survives: `memory` nothing, `process` the end of the process, `flushed` as far as the device got, `periodic:MS` power loss after so many milliseconds, `synced` power loss.",
+        "What an acknowledged write survives: `memory` nothing, `process` the end of the \
+         process, `flushed` as far as the device got, `periodic:MS` power loss after so many \
+         milliseconds, `synced` power loss.",
     ),
     key(
         "write-mode",
@@ -133,7 +139,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "encryption-key",
         Kind::Path,
         "",
-        "File with the key for encryption at rest: 32 bytes, or 64 hexadecimal digits. Fixed when the store is made.",
+        "File with the key for encryption at rest: 32 bytes, or 64 hexadecimal digits. Fixed \
+         when the store is made.",
     ),
     key(
         "write-budget",
@@ -145,7 +152,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "shards",
         Kind::Number(0, 64),
         "0",
-        "Shards of the store; 0 takes the number of threads, at least 2. Fixed when the store is made.",
+        "Shards of the store; 0 takes the number of threads, at least 2. Fixed when the store \
+         is made.",
     ),
     key(
         "segment",
@@ -157,7 +165,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "buffer-directory",
         Kind::Path,
         "/dev/shm",
-        "Directory of the write buffers that outlive the process; needed for `process` and `periodic`.",
+        "Directory of the write buffers that outlive the process; needed for `process` and \
+         `periodic`.",
     ),
     key(
         "threads",
@@ -169,7 +178,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "bind",
         Kind::Text,
         "127.0.0.1",
-        "Addresses to listen on, separated by commas. One that is not loopback needs users with passwords.",
+        "Addresses to listen on, separated by commas. One that is not loopback needs users with \
+         passwords.",
     ),
     key(
         "port",
@@ -183,7 +193,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "admin-port",
         Kind::Port,
         "",
-        "TCP port of the HTTP interface (`/health`, `/metrics`, `/stats`); 0 takes any free one; empty for none.",
+        "TCP port of the HTTP interface (`/health`, `/metrics`, `/stats`); 0 takes any free \
+         one; empty for none.",
     ),
     key("admin-bind", Kind::Text, "127.0.0.1", "Loopback address of the HTTP interface."),
     key(
@@ -203,7 +214,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "tls-client-ca",
         Kind::Path,
         "",
-        "File with the authorities (PEM) that clients' certificates must come from; without it clients need none.",
+        "File with the authorities (PEM) that clients' certificates must come from; without it \
+         clients need none.",
     ),
     key("databases", Kind::Number(1, 65_535), "16", "How many spaces `SELECT` reaches."),
     live("maxclients", Kind::Number(1, 1_000_000), "10000", "Most clients at a time."),
@@ -241,7 +253,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "slowlog-log-slower-than",
         Kind::Text,
         "10000",
-        "Commands that took so many microseconds or more are kept for `SLOWLOG`; a negative number keeps none.",
+        "Commands that took so many microseconds or more are kept for `SLOWLOG`; a negative \
+         number keeps none.",
     ),
     live("slowlog-max-len", Kind::Number(0, 100_000), "128", "Most commands kept for `SLOWLOG`."),
     key(
@@ -316,7 +329,8 @@ pub(crate) fn reference() -> String {
          Every key can stand in the file (`key = value`, `#` starts a comment, `[section]` lines \
          only structure the text) and on the command line (`--key value`), which wins.\n\
          `CONFIG GET` shows all keys; `CONFIG SET` changes those marked *live*.\n\
-         Sizes are written `512MB` (powers of ten) or `1GiB` (powers of two), times `100ms`, `30s`, \
+         Sizes are written `512MB` (powers of ten) or `1GiB` (powers of two), \
+         times `100ms`, `30s`, \
          `5m`, `2h`.\n\n\
          | key | takes | default | changes | meaning |\n\
          | --- | --- | --- | --- | --- |\n",

@@ -10,7 +10,7 @@ use super::{Task, Worker};
 use crate::command::plan::{
     Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
 };
-use crate::command::table::{EXCLUSIVE, Handler, LOUD, Local, Spec};
+use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, Spec};
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
@@ -49,8 +49,8 @@ impl Worker {
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
         match spec.handler {
-            Handler::Local(_) => self.answer_locally(&command),
-            Handler::Plan(plan) => match plan(&request) {
+            Execution::Local(_) => self.answer_locally(&command),
+            Execution::Plan(plan) => match plan(&request) {
                 Err(failure) => self.answer_error(&command, &failure),
                 Ok(Plan::Read { key, answer }) => self.read_entry(&command, key, answer),
                 Ok(Plan::Write { operation, answer }) => {
@@ -97,7 +97,7 @@ impl Worker {
     }
 
     fn answer_locally(&mut self, command: &Command<'_>) {
-        let Handler::Local(function) = command.spec.handler else {
+        let Execution::Local(function) = command.spec.handler else {
             return;
         };
         let core = Rc::clone(&self.core);

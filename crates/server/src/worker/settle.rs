@@ -212,8 +212,8 @@ impl Worker {
         }
     }
 
-    /// Accounts for the buffers of a connection; one with large ones is closed when all together are
-    /// over the limit.
+    /// Accounts for the buffers of a connection; one with large ones is closed when all together
+    /// are over the limit.
     fn account(&mut self, place: usize) {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;

@@ -1,8 +1,8 @@
 //! Commands out of bytes, however they were chunked.
 //!
 //! Invariants:
-//! 1. Nothing is copied: arguments are ranges of the caller's bytes, except those of inline commands,
-//!    whose quotes and escapes are undone into a buffer of the decoder's.
+//! 1. Nothing is copied: arguments are ranges of the caller's bytes, except those of inline
+//!    commands, whose quotes and escapes are undone into a buffer of the decoder's.
 //! 2. A byte is looked at once, whatever the chunking: the decoder remembers where it stopped.
 //! 3. Every length a peer announces is checked against [`Limits`] before anything is made of it.
 //!
@@ -341,7 +341,8 @@ impl Decoder {
         Decoded::Incomplete { needed: input.len() + 1 }
     }
 
-    /// The line at `at`, its kind byte included and its end left out; `None` if it does not end yet.
+    /// The line at `at`, its kind byte included and its end left out; `None` if it does not end
+    /// yet.
     fn line<'i>(
         &mut self,
         input: &'i [u8],
