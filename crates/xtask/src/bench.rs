@@ -1,11 +1,12 @@
 //! Benchmarks of this project, the comparison with other stores, and the soak.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::report::Report;
-use crate::{seeded, simulate};
+use crate::seeded::Target;
+use crate::simulate;
 
 /// The benchmarks of `entresol bench`, cheapest first.
 const BENCHMARKS: &[&str] = &[
@@ -22,7 +23,15 @@ const BENCHMARKS: &[&str] = &[
 ];
 
 const COMPARISON: &str = "benches-compare/run.sh";
+/// What the soak runs; a failure prints the line that replays its seed.
+const SOAKED: &[Target] = &[
+    simulate::SIMULATION,
+    simulate::CRASH,
+    Target { package: "entresol-flash", test: "collisions" },
+];
 const SOAK_MINUTES: u64 = 60;
+/// Beyond the seeds that the gate runs.
+const FIRST_SEED: u64 = 10_000;
 
 /// `cargo x bench [NAME | --smoke]`.
 pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
@@ -54,22 +63,15 @@ pub(crate) fn smoke() -> Result<bool, String> {
     Ok(text.contains("\"device_reads_per_get\""))
 }
 
-/// `cargo x soak [--minutes N]`: `kill -9` rounds and simulation seeds in turn.
+/// `cargo x soak [--minutes N]`: the seeded tests in turn, each with seeds of its own.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let minutes = crate::number_option(arguments, "--minutes", SOAK_MINUTES)?;
-    let start = Instant::now();
+    let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
     let mut report = Report::default();
-    for round in 0.. {
-        let first = 10_000 + round * 100;
-        let repeat = format!("cargo x simulate {first} # and the 99 seeds after it");
-        let seeds = first..first + 100;
-        report.perform("simulate", &repeat, &mut || simulate::simulate(seeds.clone()))?;
-        let kill = Invocation::cargo("test --quiet --profile checked -p entresol --test kill")
-            .with_variable(seeded::SEED, first.to_string());
-        report.run("kill -9", &kill)?;
-        if start.elapsed() >= Duration::from_secs(minutes * 60) {
-            break;
-        }
+    for target in SOAKED {
+        let built = target.build()?;
+        let repeat = format!("cargo x soak --minutes {minutes}");
+        report.perform(target.test, &repeat, &mut || built.run_for(FIRST_SEED, share))?;
     }
     Ok(report.close())
 }

@@ -85,7 +85,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "soak",
         arguments: "[--minutes N]",
-        summary: "kill -9 rounds and simulation seeds for as long as asked (60 minutes)",
+        summary: "crash, collision and simulation seeds for as long as asked (60 minutes)",
         perform: bench::perform_soak,
     },
     Task {
