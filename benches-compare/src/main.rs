@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::comparison::Bout;
 use crate::contestant::{Entrant, Kind, Result, entrants};
-use crate::plan::Plan;
+use crate::plan::{Durability, Plan};
 use crate::report::Report;
 
 /// The same workload, memory cap and durability against Entresol and its peers.
@@ -81,6 +81,9 @@ struct BoutArguments {
     /// Threads of contestants whose reads block.
     #[arg(long, default_value_t = 16)]
     threads: usize,
+    /// What Entresol's writes survive outside the synced phase.
+    #[arg(long, value_enum, default_value = "process")]
+    durability: Durability,
     /// Seconds of a timed phase.
     #[arg(long)]
     seconds: Option<f64>,
@@ -143,6 +146,7 @@ fn plan(arguments: &BoutArguments) -> Plan {
         load_seconds_max: if short { 30.0 } else { 80.0 },
         warm_seconds_max: if short { 6.0 } else { 15.0 },
         fill_percent: 70,
+        durability: arguments.durability,
         seed: 7,
     }
 }

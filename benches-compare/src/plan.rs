@@ -25,8 +25,20 @@ pub struct Plan {
     pub warm_seconds_max: f64,
     /// Capacity of our store: data bytes over this share, percent.
     pub fill_percent: u64,
+    /// What Entresol's writes survive outside the synced phase.
+    pub durability: Durability,
     /// Seeds keys and values.
     pub seed: u64,
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Nothing: lost with the process.
+    Memory,
+    /// The death of the process, as the peers' unsynced logs do.
+    Process,
 }
 
 /// One measured stretch.

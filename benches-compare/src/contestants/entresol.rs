@@ -18,7 +18,7 @@ use entresol_tier::{
 };
 
 use crate::contestant::{Contestant, Result, Settings, play_threads};
-use crate::plan::{Phase, Plan};
+use crate::plan::{self, Phase, Plan};
 use crate::turn::{Action, Ticket, Turn};
 
 /// A record's header and alignment, bytes: what a store needs above key and value.
@@ -39,7 +39,10 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let shared_memory = PathBuf::from("/dev/shm");
     let store = StoreOptions {
         shards: 2,
-        durability: Durability::Process,
+        durability: match plan.durability {
+            plan::Durability::Memory => Durability::Memory,
+            plan::Durability::Process => Durability::Process,
+        },
         buffer_directory: shared_memory.is_dir().then_some(shared_memory),
         ..StoreOptions::default()
     };

@@ -136,6 +136,14 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The median of each run's rate over the mean rate of the probes before and after it. `probes` has
+/// one more than `runs`.
+pub(crate) fn fraction(runs: &[f64], probes: &[f64]) -> f64 {
+    let around = probes.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
+    let ratios: Vec<f64> = runs.iter().zip(around).map(|(run, probe)| run / probe).collect();
+    median(&ratios)
+}
+
 fn rows_table(rows: &[Value]) -> Table {
     let headings: Vec<&str> = rows
         .first()
@@ -178,6 +186,12 @@ mod tests {
         assert_eq!(median(&[]), 0.0);
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn a_run_is_held_against_the_probes_around_it() {
+        assert_eq!(fraction(&[50.0, 200.0, 80.0], &[100.0, 100.0, 300.0, 100.0]), 0.5);
+        assert_eq!(fraction(&[], &[1.0]), 0.0);
     }
 
     #[test]

@@ -31,7 +31,10 @@ impl Drop for Directory {
 }
 
 fn entresol(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_entresol")).args(arguments).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(arguments)
+        .output()
+        .expect("the program starts")
 }
 
 fn json(output: &Output) -> serde_json::Value {

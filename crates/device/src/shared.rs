@@ -79,6 +79,15 @@ impl SharedMemory {
         }
     }
 
+    /// Gives the file at `from` the name `to`, in place of what was there.
+    pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        fs::rename(from, to).map_err(|error| {
+            let detail = format!("{}: cannot be renamed to {}", from.display(), to.display());
+            Error::io(detail, error)
+        })
+    }
+
     /// Size in bytes.
     pub fn len(&self) -> usize {
         self.memory.len()

@@ -1,7 +1,9 @@
-//! The checkpoint of a clean stop: each shard's tables and index as they are, in segments of its own.
+//! The checkpoint of a clean stop: each shard's tables and index as they are, in segments of its
+//! own.
 //!
 //! A stream of bytes, cut into segments: tables first (little-endian, counted), then the words of
-//! the index. Every segment carries its length and checksum; the superblock lists them and is written
+//! the index. Every segment carries its length and checksum; the superblock lists them and is
+//! written
 //! last. The next open loads the checkpoint, then rewrites the superblock without it.
 //!
 //! If there are not enough free segments, there is no checkpoint: the next open reads footers.

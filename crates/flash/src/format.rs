@@ -388,7 +388,8 @@ pub(crate) struct Superblock {
     pub boot: u128,
     /// CRC-32C of the encryption key's check block; 0: not encrypted.
     pub key_check: u64,
-    /// Segments opened since the store was last opened have this sequence or a higher one: none that
+    /// Segments opened since the store was last opened have this sequence or a higher one: none
+    /// that
     /// a crash lost is used again.
     pub next_segment_sequence: u64,
     /// Records appended since then have higher sequences than this.

@@ -1,4 +1,5 @@
-//! Values too large for a segment: a manifest record under the key, and pieces, each a record of its
+//! Values too large for a segment: a manifest record under the key, and pieces, each a record of
+//! its
 //! own. Pieces are not in the index: this table says where each one is.
 //!
 //! Invariants:

@@ -1,7 +1,8 @@
 //! The log-structured flash engine: index in memory, values on a device.
 //!
 //! One segment log, two reclaim policies. Entries are appended as records to large segments; an
-//! index of eight bytes a record says where each one is; a get costs one device read, verified after
+//! index of eight bytes a record says where each one is; a get costs one device read, verified
+//! after
 //! the read. Reclaim either copies live records forward (a store) or lets them go (a cache).
 //!
 //! The engine starts no thread and reads no clock: [`Store::maintain`] does background work when it

@@ -5,7 +5,8 @@
 //! 1. A segment is written front to back; what was handed to the device is never changed.
 //! 2. Bytes of a partial flush end at a sync unit, filled with a padding record, so that no later
 //!    write touches a unit that may have been acknowledged.
-//! 3. `durable` and `flushed` are append stamps: every append up to them is synced, or handed to the
+//! 3. `durable` and `flushed` are append stamps: every append up to them is synced, or handed to
+//!    the
 //!    device. They only grow.
 //! 4. A released segment is free only once everything appended before its release is durable.
 //! 5. After a failed write or sync `poisoned` says why, and nothing more is written.
@@ -182,7 +183,8 @@ impl Log {
         })
     }
 
-    /// Fills the list of free segments from the table; called once the table is known. Oldest first.
+    /// Fills the list of free segments from the table; called once the table is known. Oldest
+    /// first.
     pub(crate) fn collect_free(&mut self) {
         let mut free: Vec<u32> = (0..self.shape.segments)
             .filter(|&s| self.segments[s as usize].state == SegmentState::Free)
@@ -232,6 +234,12 @@ impl Log {
         self.appended += 1;
         self.latest = self.latest.max(header.sequence);
         Ok(address)
+    }
+
+    /// Where the next record of `stream` goes if it fits its open segment.
+    pub(crate) fn next_address(&self, stream: Stream) -> u64 {
+        let open = self.streams[stream as usize].as_ref();
+        open.map_or(0, |open| self.shape.address(open.segment, open.used))
     }
 
     /// The bytes from `address` on, if its segment is in memory.

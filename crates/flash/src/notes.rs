@@ -3,7 +3,8 @@
 //! The index knows some 35 to 45 bits of a key's hash. A put that finds a matching slot therefore
 //! cannot tell, without reading, whether it overwrites its own key or would hide another one. It
 //! assumes the first and leaves a note: where the hidden record is, and the whole hash of the key
-//! that was put. The footer of the hidden record's segment settles the note: the same whole hash, it
+//! that was put. The footer of the hidden record's segment settles the note: the same whole hash,
+//! it
 //! was an overwrite; another one, the hidden record gets its slot back. Until then a get that finds
 //! only records of other keys asks the notes. So an overwrite needs no read and no key is lost.
 //!
@@ -26,7 +27,8 @@ pub(crate) struct Note {
     pub address: u64,
     /// The whole hash of the key that was put over it.
     pub by: u128,
-    /// Space and partition of the key that was put, which was not counted as a new one. The space of
+    /// Space and partition of the key that was put, which was not counted as a new one. The space
+    /// of
     /// pieces once it was dropped.
     pub owner: (SpaceId, u16),
     /// How long the hidden record is.

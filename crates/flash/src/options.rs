@@ -83,7 +83,8 @@ pub struct StoreOptions {
     pub boot: u128,
     /// Mixed into the hash seed of a store that is made.
     pub seed: u64,
-    /// Leading bits of a key's hash that the index gets to see; all 64, but for tests of collisions.
+    /// Leading bits of a key's hash that the index gets to see; all 64, but for tests of
+    /// collisions.
     #[doc(hidden)]
     pub index_hash_bits: u32,
 }

@@ -1,10 +1,12 @@
 //! Reclaim: making segments free. Live records are copied forward (store) or let go (cache).
 //!
-//! The victim is read whole without the lock; its records are then decided a few at a time under it.
+//! The victim is read whole without the lock; its records are then decided a few at a time under
+//! it.
 //! A record is live if the index says so: no scan of the index, no read besides the victim itself.
 //!
 //! Invariants:
-//! 1. The index is changed to a copy only after the copy is appended, and only if it still points to
+//! 1. The index is changed to a copy only after the copy is appended, and only if it still points
+//!    to
 //!    the original.
 //! 2. A victim is released after its last record was decided, and free only once all copies are
 //!    durable (`Log::release`).
@@ -36,7 +38,8 @@ const RELEASE_BATCH: u32 = 8;
 /// Bytes read first from a segment's end: most footers fit.
 const FOOTER_READ_BYTES: usize = 32 << 10;
 
-/// `next_end` of a segment where all that will end has ended: its records may need tombstones yet, so
+/// `next_end` of a segment where all that will end has ended: its records may need tombstones yet,
+/// so
 /// it is not as one where nothing ends. Beyond every real end.
 const ENDED: u32 = u32::MAX - 1;
 

@@ -1,7 +1,8 @@
 //! One record: how a key and a value become bytes, and how bytes become an entry again.
 //!
 //! Payload = key, then the stored value: compressed if that makes it smaller, then, if the store is
-//! encrypted, both sealed with AES-256-GCM (nonce: the record's sequence and shard, never used twice
+//! encrypted, both sealed with AES-256-GCM (nonce: the record's sequence and shard, never used
+//! twice
 //! under a key; 16 bytes of tag behind the value).
 //!
 //! A record is returned only if header checksum, generation, key and payload checksum all hold.
@@ -194,7 +195,8 @@ impl Payloads {
         Ok(Record { header, key: found, value })
     }
 
-    /// Whether the record at the start of `bytes` is of the generation and key wanted. The payload's
+    /// Whether the record at the start of `bytes` is of the generation and key wanted. The
+    /// payload's
     /// checksum is not looked at.
     pub(crate) fn is_of(
         &self,

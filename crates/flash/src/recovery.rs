@@ -2,11 +2,13 @@
 //! segments themselves say.
 //!
 //! After a crash, per shard: 1. headers and footers of all segments; 2. segments without a whole
-//! footer are scanned record by record (from the write buffers that outlived the process, where they
+//! footer are scanned record by record (from the write buffers that outlived the process, where
+//! they
 //! did) and sealed; 3. segments not proven durable before a power loss have every record checked;
 //! 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
 //!
-//! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere and
+//! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere
+//! and
 //! run again; memory beyond the index is bounded by `PASS_BYTES` a shard.
 
 mod entries;
@@ -198,8 +200,8 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
         (None, Some(_)) => Err(Error::new(
             ErrorKind::Corrupt,
             format!(
-                "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; restore \
-                 the device from a copy, or make a new store over it by reformatting",
+                "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; \
+                 restore the device from a copy, or make a new store over it by reformatting",
                 device.name()
             ),
         )),
@@ -405,10 +407,7 @@ fn made_path(path: Option<&Path>) -> Option<PathBuf> {
 
 /// Gives the new buffers the place of the former process's.
 fn rename_buffers(path: &Path) -> Result<()> {
-    std::fs::rename(path.with_extension("new"), path).map_err(|error| {
-        let detail = format!("{}: cannot replace the write buffers: {error}", path.display());
-        Error::new(ErrorKind::Device, detail)
-    })
+    Ok(SharedMemory::rename(path.with_extension("new"), path)?)
 }
 
 /// Copies of the segments that stood in the former process's write buffers, by shard and segment.

@@ -1,4 +1,5 @@
-//! The table of a shard's segments: state, generation, live bytes. In memory only; recovery rebuilds it.
+//! The table of a shard's segments: state, generation, live bytes. In memory only; recovery
+//! rebuilds it.
 //!
 //! ```text
 //! Free --open--> Open --seal--> Sealed --begin_reclaim--> Reclaiming --release--> Releasing
@@ -8,7 +9,8 @@
 //! ```
 //! Invariants:
 //! 1. `sequence` identifies one use of a segment: its generation. Locations are checked against it.
-//! 2. The header of a free segment is erased; until that is durable, the log's ghosts remember its use.
+//! 2. The header of a free segment is erased; until that is durable, the log's ghosts remember its
+//!    use.
 //! 3. `live_bytes` counts records that the index points to, tombstones and pieces included.
 
 /// What a segment is being used for.

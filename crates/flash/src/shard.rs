@@ -5,7 +5,8 @@
 //! 2. A location read outside the lock is acted on only if the index still holds it.
 //! 3. Every slot of the index points to a record that stands in its segment, in memory or on the
 //!    device; `log` live bytes are the sum over slots, pieces and tombstones.
-//! 4. The sequence grows with every append of a caller's; of two records of one key the one with the
+//! 4. The sequence grows with every append of a caller's; of two records of one key the one with
+//!    the
 //!    higher sequence is the truth.
 //!
 //! It does no reads of its own: what is not in memory is answered with a [`Plan`], and the session
@@ -36,7 +37,8 @@ pub(crate) struct Shard {
     pub(crate) index: Index,
     pub(crate) notes: Notes,
     pub(crate) large: LargeValues,
-    /// Entries by space and partition. Below zero for a while where a key was removed that had hidden
+    /// Entries by space and partition. Below zero for a while where a key was removed that had
+    /// hidden
     /// another one and was not counted itself.
     pub(crate) counts: HashMap<(SpaceId, u16), i64>,
     pub(crate) floors: Vec<Floor>,

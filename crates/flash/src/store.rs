@@ -130,7 +130,12 @@ impl Store {
     /// On return every write acknowledged before the call survives power loss.
     pub fn sync(&self) -> Result<()> {
         for shard in &self.inner.shards {
-            shard.lock().log.commit(Goal::Synced)?;
+            let mut shard = shard.lock();
+            shard.log.commit(Goal::Synced)?;
+            if self.inner.evicts() {
+                // What was evicted must not come back: its key may have been removed since.
+                shard.log.wait_released()?;
+            }
         }
         Ok(())
     }
@@ -237,8 +242,8 @@ impl Inner {
         let log = &self.shards[number].lock().log;
         let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
         let detail = format!(
-            "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are free, \
-             and reclaim frees no more; remove entries or give the store more capacity",
+            "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are \
+             free, and reclaim frees no more; remove entries or give the store more capacity",
             log.live_bytes,
             log.free_count()
         );
@@ -313,7 +318,8 @@ impl Inner {
     }
 }
 
-/// Writes `superblock` to `device`: a generation over the older copy, then one over the other, so that
+/// Writes `superblock` to `device`: a generation over the older copy, then one over the other, so
+/// that
 /// a copy that is damaged later does not bring back what was true before.
 pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     write_copy(device, superblock)?;

@@ -15,7 +15,8 @@ pub struct SpaceId(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Timestamp(pub u64);
 
-/// Identifies one put of a key; grows with each put within a shard and survives reclaim and restart.
+/// Identifies one put of a key; grows with each put within a shard and survives reclaim and
+/// restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u64);
 
@@ -43,7 +44,8 @@ impl<'a> Key<'a> {
 pub struct Expiry {
     /// Absent from this moment on.
     pub at: Option<Timestamp>,
-    /// Absent once it was neither read nor written for this many seconds (kept to within an eighth).
+    /// Absent once it was neither read nor written for this many seconds (kept to within an
+    /// eighth).
     pub idle_seconds: Option<NonZeroU32>,
 }
 

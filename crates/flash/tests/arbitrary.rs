@@ -1,9 +1,12 @@
 //! Whatever the medium holds, opening it and using what opened neither panics nor runs on nor takes
 //! memory without bound; and damage that checksums can see never turns into a value.
 //!
-//! Two kinds of damage: *plain*, as a medium makes it, and *sealed*, where the checksum of the structure
+//! Two kinds of damage: *plain*, as a medium makes it, and *sealed*, where the checksum of the
+//! structure
 //! that was hit is computed anew, so that implausible fields reach the code behind the checksums.
 //! `ENTRESOL_SEED` replaces the seeds.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,7 +49,8 @@ struct Origin {
     structures: Vec<Structure>,
 }
 
-/// Bytes whose checksum is known: `body` is covered by the four bytes at `checksum`, which may lie in
+/// Bytes whose checksum is known: `body` is covered by the four bytes at `checksum`, which may lie
+/// in
 /// a structure themselves.
 #[derive(Clone)]
 struct Structure {
@@ -246,7 +250,8 @@ fn damage_sealed(base: &Origin, image: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Opens `image` and does a bit of everything; errors are fine, `trusted` values must have been put.
+/// Opens `image` and does a bit of everything; errors are fine, `trusted` values must have been
+/// put.
 fn exercise(image: &[u8], reclaim: Reclaim, trusted: bool) {
     let device = device_of(image);
     let Ok(store) = Store::open(device, options(reclaim), NOW) else { return };

@@ -6,6 +6,8 @@
 //! slot
 //! it takes. Operations are compared with a map, step by step. `ENTRESOL_SEED` replaces the seeds.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -280,7 +282,7 @@ fn keys_that_look_alike_are_neither_lost_nor_doubled_nor_brought_back() {
 #[test]
 fn overwrites_of_keys_that_look_alike_settle_to_the_right_count() {
     for_each_seed(7, |world| {
-        let mut put = |world: &mut World, number: u64| {
+        let put = |world: &mut World, number: u64| {
             let bytes = format!("key {number}").into_bytes();
             world.step += 1;
             world.put((SPACES[0], number), Key::new(SpaceId(SPACES[0]), &bytes));

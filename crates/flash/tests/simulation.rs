@@ -1,10 +1,13 @@
 //! A store under seeded faults, compared with a model after every step and after every restart.
 //!
-//! One run is a function of its seed: operations, sizes, times, the order of completions, faults, and
-//! what a power failure keeps. First come faults (safety), then none (liveness): a healed store must
+//! One run is a function of its seed: operations, sizes, times, the order of completions, faults,
+//! and
+//! what a power failure keeps. First come faults (safety), then none (liveness): a healed store
+//! must
 //! take writes again and give back everything. `ENTRESOL_SEED` replaces the seeds.
 //!
-//! The model keeps, for each key, the states that may be found: the last one that is durable, and all
+//! The model keeps, for each key, the states that may be found: the last one that is durable, and
+//! all
 //! that were written after it. While the store runs only the last counts.
 
 use std::sync::Arc;

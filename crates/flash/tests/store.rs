@@ -1,5 +1,7 @@
 //! A store on a device in memory does what it says.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -180,7 +182,7 @@ fn model_run(seed: u64, options: StoreOptions, steps: u64) {
     let mut x = seed;
     let mut random = || {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (x >> 33) as u64
+        x >> 33
     };
     let mut reclaimed = 0;
     for step in 0..steps {

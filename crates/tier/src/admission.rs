@@ -71,6 +71,14 @@ impl AdmissionPolicy {
             Some(budget) => budget.lock().decide(bytes as f64, draw, now),
         }
     }
+
+    /// Counts bytes against the budget that were written without asking.
+    #[cfg(test)]
+    pub(crate) fn spend(&self, bytes: u64) {
+        if let Some(budget) = &self.budget {
+            budget.lock().tokens -= bytes as f64;
+        }
+    }
 }
 
 impl Budget {

@@ -1,3 +1,5 @@
+//! Generators against the distributions they claim.
+
 use crate::*;
 
 const SEEDS: [u64; 4] = [1, 7, 42, 20_120_511];

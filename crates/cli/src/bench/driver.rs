@@ -2,7 +2,8 @@
 //!
 //! Each thread owns a connection, a random stream and a table of requests in flight. A turn begins
 //! requests until the table is full (or as many as fit into it were answered at once), hands them
-//! over together, and waits for a quarter of the table: batches keep doorbells and clock reads rare.
+//! over together, and waits for a quarter of the table: batches keep doorbells and clock reads
+//! rare.
 //!
 //! Latency runs from the *intended* start: the due time of an open schedule, the begin of the
 //! request in a closed one. Service time always runs from the begin.

@@ -34,8 +34,7 @@ pub(crate) fn ycsb(setup: &Setup, which: usize) -> Outcome<Report> {
     report.set("lost_keys", total.misses);
     if subject.store().is_some() {
         rounds.describe_engine(&mut report);
-        let device = super::probe::Probed::median(&rounds.probes).per_second;
-        report.figure("ops_over_device", rounds.per_second() / device);
+        report.figure("ops_over_device", rounds.fraction_of_device());
         describe_store(&mut report, &subject.statistics());
     }
     Ok(report)

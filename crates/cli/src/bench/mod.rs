@@ -104,7 +104,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     seconds: Option<f64>,
     /// Rounds, each preceded by a probe of the device
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Operations a second to begin, all threads together; as many as can be otherwise
     #[arg(long)]
@@ -227,7 +227,7 @@ impl Name {
             threads: 1,
             in_flight: 128,
             fill: 75,
-            seconds: 9.0,
+            seconds: 10.0,
             durability: Durability::Memory,
         };
         match self {

@@ -58,12 +58,12 @@ pub(crate) fn zipf_get(setup: &Setup) -> Outcome<Report> {
     report.set("lost_keys", rounds.total().misses);
     if probe.is_some() {
         rounds.describe_engine(&mut report);
-        let seconds = rounds.total().elapsed.as_secs_f64();
-        let from_flash = rounds.counted.device_reads as f64 / seconds;
-        let device = Probed::median(&rounds.probes).per_second;
-        report.figure("device_reads_per_second", from_flash);
-        report.figure("fraction_of_device", from_flash / device);
-        report.figure("ops_over_device", rounds.per_second() / device);
+        let total = rounds.total();
+        let from_flash = rounds.counted.device_reads as f64 / total.operations() as f64;
+        let over_device = rounds.fraction_of_device();
+        report.figure("device_reads_per_second", from_flash * rounds.per_second());
+        report.figure("fraction_of_device", from_flash * over_device);
+        report.figure("ops_over_device", over_device);
         describe_store(&mut report, &subject.statistics());
     }
     Ok(report)
@@ -106,7 +106,7 @@ pub(crate) fn warm_probe(
 /// Writes the rounds' rate over the probe's into `report`.
 pub(crate) fn compare(report: &mut Report, rounds: &Rounds, probe: &ReadProbe) {
     let probed = Probed::median(&rounds.probes);
-    report.figure("fraction_of_device", rounds.per_second() / probed.per_second);
+    report.figure("fraction_of_device", rounds.fraction_of_device());
     report.set("probe", probed.json(probe.bytes));
 }
 

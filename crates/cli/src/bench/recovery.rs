@@ -1,7 +1,8 @@
 //! `recovery`: how fast a store opens after `kill -9`, and after a clean stop.
 //!
 //! A child process fills the store and is killed; nothing of it is left but the file and what the
-//! durability level promises. Each round then opens the store and drops it without closing it, which
+//! durability level promises. Each round then opens the store and drops it without closing it,
+//! which
 //! leaves what a crash leaves.
 
 use std::io::{BufRead, BufReader, Write};

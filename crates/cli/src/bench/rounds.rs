@@ -1,4 +1,5 @@
-//! Rounds of a job, each with a probe of the device before and after it, and what the engine counted
+//! Rounds of a job, each with a probe of the device before and after it, and what the engine
+//! counted
 //! meanwhile. Interleaving is what makes rates comparable on machines whose speed wanders.
 
 use entresol_tier::Statistics;
@@ -8,7 +9,7 @@ use super::driver::{Job, Shared, Tally};
 use super::probe::{Probed, ReadProbe};
 use super::setup::{Setup, Subject};
 use crate::failure::Outcome;
-use crate::report::{Report, latency_us, median, rounded};
+use crate::report::{Report, fraction, latency_us, median, rounded};
 
 /// What rounds gave.
 #[derive(Default)]
@@ -74,6 +75,13 @@ impl Rounds {
     /// The median rate, operations a second.
     pub(crate) fn per_second(&self) -> f64 {
         median(&self.tallies.iter().map(Tally::per_second).collect::<Vec<_>>())
+    }
+
+    /// The rate over the device's, round by round.
+    pub(crate) fn fraction_of_device(&self) -> f64 {
+        let runs: Vec<f64> = self.tallies.iter().map(Tally::per_second).collect();
+        let probes: Vec<f64> = self.probes.iter().map(|probe| probe.per_second).collect();
+        fraction(&runs, &probes)
     }
 
     /// The median processor time of an operation, µs.

@@ -46,7 +46,8 @@ pub(crate) trait Connection {
     /// Waits for at least `at_least` answers and visits all that are there.
     fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()>;
 
-    /// Visits about `limit` entries in the target's order from a place drawn by `draw` (a server: from
+    /// Visits about `limit` entries in the target's order from a place drawn by `draw` (a server:
+    /// from
     /// where the last scan ended); returns how many those were. Waits.
     fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64>;
 }

@@ -13,7 +13,7 @@ use super::rounds::{Counted, describe_store, head};
 use super::setup::{KEY_BYTES, Setup, Subject, prepared_file};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
-use crate::report::{Report, latency_us, median, rounded};
+use crate::report::{Report, fraction, latency_us, median, rounded};
 
 /// Puts of new keys in slices, each between two probes of sequential writes to a sibling file that
 /// was prepared like the store's.
@@ -59,7 +59,8 @@ pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
         store.engine.tiered.sync()?;
         let device = Probed::median(&probes);
         report.figure("device_mb_per_second", median(&device_rates) / 1e6);
-        report.figure("fraction_of_device", median(&device_rates) / device.bytes_per_second);
+        let limits: Vec<f64> = probes.iter().map(|probe| probe.bytes_per_second).collect();
+        report.figure("fraction_of_device", fraction(&device_rates, &limits));
         report.set("probe", device.json(probe.bytes));
         let each = |p: &Probed| rounded(p.bytes_per_second / 1e6);
         report.set("probes_mb_per_second", json!(probes.iter().map(each).collect::<Vec<_>>()));

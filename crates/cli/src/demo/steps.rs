@@ -20,7 +20,7 @@ use crate::failure::{Failure, Outcome};
 use crate::meter;
 use crate::place::{Item, Place};
 use crate::progress;
-use crate::report::{Report, median, rounded};
+use crate::report::{Report, fraction, median, rounded};
 use crate::scratch::Scratch;
 use crate::service::Service;
 use crate::units;
@@ -163,6 +163,9 @@ impl<'a> Stage<'a> {
             rates.push(tally.per_second());
             total.merge(&tally);
         }
+        probes.push(probe.run(&device, self.setup.rounds as u64)?);
+        let limits: Vec<f64> = probes.iter().map(|probe| probe.per_second).collect();
+        let share = fraction(&rates, &limits);
         let device_rate = Probed::median(&probes).per_second;
         let ours = median(&rates);
         tell(
@@ -171,7 +174,7 @@ impl<'a> Stage<'a> {
                 "over RESP {} gets/s, the bare device {} reads/s: {:.0} %",
                 units::number(ours.round()),
                 units::number(device_rate.round()),
-                ours / device_rate * 100.0
+                share * 100.0
             ),
         );
         let summary = total.reads.summary();
@@ -188,7 +191,7 @@ impl<'a> Stage<'a> {
         );
         report.figure("gets_per_second", ours);
         report.figure("device_reads_per_second", device_rate);
-        report.figure("fraction_of_device", ours / device_rate);
+        report.figure("fraction_of_device", share);
         add_lost(report, total.misses);
         Ok(())
     }
@@ -254,8 +257,8 @@ impl<'a> Stage<'a> {
         tell(
             args,
             &format!(
-                "every record read and compared in {}: {} generated ({} overwritten before the kill), \
-             {} real; {} lost",
+                "every record read and compared in {}: {} generated ({} overwritten before the \
+                 kill), {} real; {} lost",
                 units::seconds(began.elapsed().as_secs_f64()),
                 units::number(checked.keys as f64),
                 units::number(checked.overwritten as f64),

@@ -2,7 +2,8 @@
 //! waits for it shares the round.
 //!
 //! ```text
-//! Idle --begin_round--> Writing --all its writes done--> Idle          (goal: flushed; or all writes durable)
+//! Idle --begin_round--> Writing --all its writes done--> Idle          (goal: flushed; or all
+//! writes durable)
 //!                               '--all its writes done--> Syncing --sync done--> Idle
 //! ```
 
@@ -98,7 +99,8 @@ impl Log {
         Ok(())
     }
 
-    /// Blocks until released segments are free, those excepted that must not go before an older one.
+    /// Blocks until released segments are free, those excepted that must not go before an older
+    /// one.
     pub(crate) fn wait_released(&mut self) -> Result<()> {
         while self.releasing_count() > 0 {
             if !self.releasing.is_empty() {

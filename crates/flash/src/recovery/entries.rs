@@ -127,7 +127,8 @@ fn claim(shard: &Shard, segment: u32, entry: &FooterEntry) -> Claim {
     }
 }
 
-/// Indexes the newest claim of each key. Of equal ones (copies) the last in the log wins: the segment
+/// Indexes the newest claim of each key. Of equal ones (copies) the last in the log wins: the
+/// segment
 /// of an older one may have been written over in part. A large value of which a piece is missing
 /// never was whole: the next older claim counts.
 fn settle_claims(
@@ -316,7 +317,8 @@ fn adopt_images(
     Ok(())
 }
 
-/// Writes a segment back with a footer for what it was found to hold. Units that are as they should be
+/// Writes a segment back with a footer for what it was found to hold. Units that are as they should
+/// be
 /// are not written again: power may fail, and they may hold what was acknowledged.
 fn sealed(
     shard: &Shard,

@@ -46,7 +46,8 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// The records of the segment in `bytes` that verify, from front to back, up to the first header
+    /// The records of the segment in `bytes` that verify, from front to back, up to the first
+    /// header
     /// that does not. After a power loss a gap may precede records that were never acknowledged.
     pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> Vec<FooterEntry> {
         let mut entries = Vec::new();
@@ -64,7 +65,8 @@ impl Scanner<'_> {
                 if end + (entries.len() + 1) * FOOTER_ENTRY_BYTES > limit {
                     break;
                 }
-                // The header verifies, so the next record's place is known even if this one is torn.
+                // The header verifies, so the next record's place is known even if this one is
+                // torn.
                 entries.extend(self.entry(at as u32, rest, &record, &mut scratch));
             }
             at = end;
@@ -121,7 +123,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written. Nothing else
+/// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written. Nothing
+/// else
 /// changes in the sync units (of `unit` bytes) that hold `entries`.
 pub(crate) fn seal_image(
     bytes: &mut [u8],

@@ -71,6 +71,11 @@ impl Shard {
             Ok(slot) => slot,
             Err(step) => return Ok(step),
         };
+        if cfg!(planted = "index-before-append")
+            && let Slot::Own(old) | Slot::Presumed(old) = &slot
+        {
+            self.index.remove(index_hash(request.hash), old.address);
+        }
         self.check_room(&request, matches!(slot, Slot::New))?;
         self.sequence += 1;
         let sequence = self.sequence;
@@ -80,8 +85,14 @@ impl Shard {
             Slot::Own(place) | Slot::Presumed(place) => (self.stream_over(*place), true),
         };
         let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
-        let place = self.append_value(&request, (sequence, version), stream, follows)?;
         let hash = index_hash(request.hash);
+        if cfg!(planted = "index-before-append")
+            && let Slot::Own(old) | Slot::Presumed(old) = slot
+        {
+            let place = Place { address: self.log.next_address(stream), size: old.size };
+            self.index.replace(hash, old.address, place);
+        }
+        let place = self.append_value(&request, (sequence, version), stream, follows)?;
         match slot {
             Slot::New => {
                 self.index.insert(hash, place);
@@ -302,7 +313,8 @@ impl Shard {
         stored: &[u8],
         piece_bytes: usize,
     ) -> Result<Place> {
-        // Pieces are known by the sequence of their manifest: a touch keeps the version, but not them.
+        // Pieces are known by the sequence of their manifest: a touch keeps the version, but not
+        // them.
         let owner = self.sequence + stored.len().div_ceil(piece_bytes) as u64 + 1;
         let mut places = Vec::with_capacity(stored.len() / piece_bytes + 1);
         for (number, piece) in stored.chunks(piece_bytes).enumerate() {

@@ -43,7 +43,8 @@ pub struct SegmentInfo {
     pub used_bytes: u32,
 }
 
-/// Called with the store, the shard's number, the record's hash, the record, and whether it is live.
+/// Called with the store, the shard's number, the record's hash, the record, and whether it is
+/// live.
 type VisitRecord<'v> = &'v mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>;
 
 impl Store {

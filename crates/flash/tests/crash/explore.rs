@@ -169,8 +169,9 @@ impl Checked for (&Context<'_>, CrashChoice, &str) {
     fn fail(&self, why: &str) -> ! {
         let Context { setup, seed, prefix } = self.0;
         panic!(
-            "{why}\nafter {} with {:?} at call {prefix} of setup {}; replay with: ENTRESOL_SEED={seed} \
-             ENTRESOL_PREFIX={prefix} cargo test -p entresol-flash --test crash",
+            "{why}\nafter {} with {:?} at call {prefix} of setup {}; replay: \
+             ENTRESOL_SEED={seed} ENTRESOL_PREFIX={prefix} \
+             cargo test -p entresol-flash --test crash",
             self.2, self.1, setup.name
         )
     }

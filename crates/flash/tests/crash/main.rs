@@ -8,6 +8,8 @@
 //! are,
 //! `ENTRESOL_PREFIX` restricts a run to one prefix: each failure prints all it takes to replay it.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 mod damage;
 mod explore;
 mod faults;

@@ -58,7 +58,8 @@ impl Model {
 
     /// A write begins: from now on its outcome is possible.
     pub(crate) fn begin(&mut self, name: Name, state: Option<Put>) {
-        self.keys.get_mut(&name).unwrap().states.push(state);
+        let history = || History { states: vec![None], certain: [0, 0] };
+        self.keys.entry(name).or_insert_with(history).states.push(state);
     }
 
     /// The last write of `name` was acknowledged at a level that outlives `ending`.

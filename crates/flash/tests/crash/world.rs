@@ -204,6 +204,19 @@ impl World {
         ended.map_err(stop("put"))
     }
 
+    /// Puts one entry without a condition.
+    pub(crate) fn put_one(&mut self, name: Name, put: Put) -> Result<(), Stop> {
+        self.model.begin(name, Some(put));
+        let (key, value) = (key_bytes(name), value_bytes(name, put));
+        let key = Key::new(SpaceId(name.0), &key);
+        let expiry = Expiry { at: put.ends_ms.map(Timestamp), idle_seconds: None };
+        let options = PutOptions { expiry, ..PutOptions::default() };
+        let now = self.now();
+        let (_, session) = self.parts();
+        let operation = Operation::Put { key, value: &value, options };
+        session.run(now, operation, &mut |_| {}).map_err(stop("put"))
+    }
+
     fn new_put(&mut self, name: Name) -> (Put, PutOptions) {
         self.ids += 1;
         let length = match self.random.below(20) {

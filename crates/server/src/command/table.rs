@@ -392,7 +392,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Generic, "2.8.0", "Walks the keys of a space."),
     plan("randomkey", 1, READONLY | BARRIER, keys::randomkey)
         .about(Generic, "1.0.0", "A key, drawn at random."),
-    spec("object", -2, READONLY | CONTAINER, Handler::Local(introspection::container))
+    spec("object", -2, READONLY | CONTAINER, Execution::Local(introspection::container))
         .about(Generic, "2.2.3", "How a value is kept."),
     plan("object|encoding", 3, READONLY, keys::object_encoding).keys(2, 2, 1)
         .about(Generic, "2.2.3", "The form redis-server would keep a value in."),
@@ -424,7 +424,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Connection, "1.0.0", "Says who the client is."),
     plan("hello", -1, FAST | NO_AUTH | BARRIER, connection::hello)
         .about(Connection, "6.0.0", "Chooses the version of the protocol."),
-    spec("client", -2, CONTAINER, Handler::Local(introspection::container))
+    spec("client", -2, CONTAINER, Execution::Local(introspection::container))
         .about(Connection, "2.4.0", "Clients of the server."),
     local("client|id", 2, 0, clients::id)
         .about(Connection, "5.0.0", "The number of the client."),
@@ -464,7 +464,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Transactions, "2.2.0", "Forgets what is watched."),
     local("info", -1, DANGEROUS, information::info)
         .about(Server, "1.0.0", "Figures of the server."),
-    spec("config", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
+    spec("config", -2, ADMIN | DANGEROUS | CONTAINER, Execution::Local(introspection::container))
         .about(Server, "2.0.0", "The configuration."),
     local("config|get", -3, ADMIN | DANGEROUS, server::config_get)
         .about(Server, "2.0.0", "The values of keys that match patterns."),
@@ -490,7 +490,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.8.13", "The keys of a command."),
     local("command|help", 2, 0, introspection::help)
         .about(Server, "5.0.0", "The subcommands of COMMAND."),
-    spec("acl", -2, CONTAINER, Handler::Local(introspection::container))
+    spec("acl", -2, CONTAINER, Execution::Local(introspection::container))
         .about(Server, "6.0.0", "Users and what they may do."),
     local("acl|whoami", 2, 0, server::acl_whoami)
         .about(Server, "6.0.0", "The name of the user."),
@@ -512,7 +512,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "1.0.0", "Asks for a sync and does not wait."),
     local("wait", 3, BARRIER, server::wait)
         .about(Generic, "3.0.0", "Answers 0: there are no replicas."),
-    spec("memory", -2, CONTAINER, Handler::Local(introspection::container))
+    spec("memory", -2, CONTAINER, Execution::Local(introspection::container))
         .about(Server, "4.0.0", "What takes memory."),
     plan("memory|usage", -3, READONLY, keys::memory_usage).keys(2, 2, 1)
         .about(Server, "4.0.0", "About how many bytes an entry takes on flash."),
@@ -522,7 +522,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "4.0.0", "Whether the memory cap is too small."),
     local("memory|help", 2, 0, introspection::help)
         .about(Server, "4.0.0", "The subcommands of MEMORY."),
-    spec("slowlog", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
+    spec("slowlog", -2, ADMIN | DANGEROUS | CONTAINER, Execution::Local(introspection::container))
         .about(Server, "2.2.12", "Commands that took long."),
     local("slowlog|get", -2, ADMIN | DANGEROUS, server::slowlog_get)
         .about(Server, "2.2.12", "The commands, the latest first."),
@@ -532,7 +532,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.2.12", "Forgets them."),
     local("slowlog|help", 2, 0, introspection::help)
         .about(Server, "6.2.0", "The subcommands of SLOWLOG."),
-    spec("latency", -2, ADMIN | DANGEROUS | CONTAINER, Handler::Local(introspection::container))
+    spec("latency", -2, ADMIN | DANGEROUS | CONTAINER, Execution::Local(introspection::container))
         .about(Server, "2.8.13", "How long commands take."),
     local("latency|histogram", -2, ADMIN | DANGEROUS, server::latency_histogram)
         .about(Server, "7.0.0", "How many commands took how long."),
