@@ -145,14 +145,17 @@ impl Inner {
         let segment = shard.log.segments[victim as usize];
         if segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX {
             shard.counters.segments_reclaimed += 1;
+            shard.reclaiming -= 1;
             shard.log.release(victim);
             return Ok(true);
         }
         drop(shard);
         let ended = self.reclaim_segment(number, victim, segment, now);
         let mut shard = self.shards[number].lock();
+        shard.reclaiming -= 1;
         match ended {
-            Ok(true) => {
+            // A cache lets go of what it cannot read; what it evicted with it must not come back.
+            Ok(kept) if kept || self.evicts() => {
                 shard.counters.segments_reclaimed += 1;
                 if segment.stream == Stream::Hot as u8 {
                     learn_lifespan(&mut shard, &segment);
@@ -160,7 +163,7 @@ impl Inner {
                 shard.log.release(victim);
                 Ok(true)
             }
-            Ok(false) => {
+            Ok(_) => {
                 shard.log.segments[victim as usize].state = SegmentState::Damaged;
                 Ok(true)
             }
@@ -182,6 +185,7 @@ impl Inner {
             choose_victim(&shard.log.segments, bytes, shard.sequence, window)
         }?;
         shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
+        shard.reclaiming += 1;
         Some(victim)
     }
 
@@ -356,7 +360,12 @@ impl Shard {
         place: Place,
         record: &[u8],
     ) -> Result<bool> {
-        let Some(header) = whole_header(entry, record) else { return Ok(false) };
+        let Some(header) = whole_header(entry, record) else {
+            if self.limits.reclaim == crate::options::Reclaim::Evict {
+                self.evict(entry.hash, place, (entry.space, entry.partition));
+            }
+            return Ok(false);
+        };
         let age = self.sequence.saturating_sub(segment.age) as f64;
         let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
         let stream = match (self.limits.reclaim, young) {

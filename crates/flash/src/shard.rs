@@ -49,6 +49,8 @@ pub(crate) struct Shard {
     pub(crate) limits: Limits,
     /// Mean age, in sequences, at which records of the hot stream were found dead.
     pub(crate) lifespan: f64,
+    /// Segments under reclaim: what was evicted from them is still on the medium.
+    pub(crate) reclaiming: u32,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
     found: Candidates,
@@ -111,6 +113,7 @@ impl Shard {
             payloads,
             limits,
             lifespan: f64::INFINITY,
+            reclaiming: 0,
             victim_cursor: 0,
             found: Candidates::default(),
             scratch: Vec::new(),

@@ -328,6 +328,11 @@ impl Session {
             PendingKind::Remove(condition) => (condition, present.is_none()),
         };
         if missing {
+            let removes = matches!(pending.kind, PendingKind::Remove(_));
+            if removes && self.inner.evicts() {
+                let shard = &self.inner.shards[self.inner.shard_of(pending.hash)];
+                shard.lock().remove_evicted(pending.key(), pending.hash)?;
+            }
             self.give_back(slot);
             self.finish(token, Ok(Outcome::Missing), visit);
             return Ok(());

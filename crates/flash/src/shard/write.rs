@@ -133,6 +133,23 @@ impl Shard {
         Ok(Some(self.log.appended()))
     }
 
+    /// Leaves a tombstone for a key that has no entry, where a cache may have evicted one that is still
+    /// on the medium: it must not come back after the key was removed.
+    pub(crate) fn remove_evicted(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
+        let evicted = self.reclaiming + self.log.releasing_count() > 0;
+        if self.limits.reclaim != Reclaim::Evict || !evicted {
+            return Ok(());
+        }
+        self.sequence += 1;
+        let header = RecordHeader {
+            version: self.log.next_sequence(),
+            ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
+        };
+        let appended =
+            self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence));
+        appended.map(|_| ())
+    }
+
     /// Appends one record; returns its place.
     pub(crate) fn append_record(
         &mut self,

@@ -99,7 +99,10 @@ impl World {
     /// The whole workload; stops at the first error.
     pub(crate) fn run(&mut self) -> Result<(), Stop> {
         self.open()?;
-        for _ in 0..STEPS {
+        for step in 0..STEPS {
+            if step == STEPS / 2 {
+                self.reopen_after_close()?;
+            }
             self.step()?;
         }
         Ok(())
