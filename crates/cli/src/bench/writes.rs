@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use entresol_tier::SpaceId;
 use entresol_workload::{Distribution, Mix};
 use serde_json::json;
 
@@ -67,11 +68,24 @@ pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
         report.figure("write_amplification", counted.write_amplification());
         let statistics = subject.statistics();
         report.figure("write_amplification_after_sync", statistics.write_amplification());
-        let lost = setup.keys.saturating_sub(store.engine.tiered.count(Default::default()));
-        report.set("lost_keys", lost);
+        let count = store.engine.tiered.count(SpaceId(0));
+        report.set("entries", count);
+        report.set("lost_keys", read_back(setup, &subject, &shared, count)?);
         describe_store(&mut report, &statistics);
     }
     Ok(report)
+}
+
+/// Reads a sample of the keys, or all where the store counts fewer than were put; returns how many
+/// are missing.
+fn read_back(setup: &Setup, subject: &Subject, shared: &Shared, count: u64) -> Outcome<u64> {
+    const SAMPLE: u64 = 100_000;
+    let until = match count < setup.keys {
+        true => Until::Keys(0..setup.keys),
+        false => Until::Operations(SAMPLE.min(setup.keys)),
+    };
+    let job = setup.job(Mix::gets(Distribution::Uniform), until);
+    Ok(subject.drive(setup, &job, shared)?.sound()?.misses)
 }
 
 fn describe_load(report: &mut Report, tallies: &[Tally], setup: &Setup) {

@@ -312,7 +312,14 @@ impl<'a> Stage<'a> {
                 "seconds_to_first_answer": rounded(ready),
             }),
         );
-        add_lost(report, expected.saturating_sub(count) + self.missing_packages(&service)?);
+        // The count may lag behind what can be read: reading decides.
+        let mut lost = self.missing_packages(&service)?;
+        if count < expected {
+            let all = Until::Keys(0..self.setup.keys);
+            let job = self.setup.job(Mix::gets(Distribution::Sequential), all);
+            lost += self.subject(&service).drive(&self.setup, &job, &self.shared)?.sound()?.misses;
+        }
+        add_lost(report, lost);
         service.stop()?;
         Ok(())
     }
