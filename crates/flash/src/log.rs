@@ -242,12 +242,6 @@ impl Log {
         open.map_or(0, |open| self.shape.address(open.segment, open.used))
     }
 
-    /// Where the next record of `stream` goes if it fits its open segment.
-    pub(crate) fn next_address(&self, stream: Stream) -> u64 {
-        let open = self.streams[stream as usize].as_ref();
-        open.map_or(0, |open| self.shape.address(open.segment, open.used))
-    }
-
     /// The bytes from `address` on, if its segment is in memory.
     pub(crate) fn in_memory(&self, address: u64) -> Option<&[u8]> {
         let (segment, offset) = self.shape.split(address);

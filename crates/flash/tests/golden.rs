@@ -5,6 +5,8 @@
 //! first eight bytes are the capacity. `ENTRESOL_GOLDEN=write` makes the images anew: only for a new
 //! version of the format, under a new name.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

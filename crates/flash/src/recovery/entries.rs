@@ -217,12 +217,15 @@ fn survey(
     let mut found = Vec::new();
     let mut unsealed = Vec::new();
     let mut kept_bytes = 0;
+    let segment_bytes = shard.log.shape.segment_bytes;
     read_ends(shard, &mut |segment, head, tail| {
         let Some(header) = SegmentHeader::decode(head) else { return };
         if header.segment != segment {
             return;
         }
-        let trailer = Trailer::decode_end(tail).filter(|t| t.sequence == header.sequence);
+        let trailer = Trailer::decode_end(tail).filter(|t| {
+            t.sequence == header.sequence && t.region_bytes() <= segment_bytes as usize
+        });
         match trailer {
             None => unsealed.push((segment, header)),
             Some(trailer) => {
@@ -251,24 +254,7 @@ fn survey(
         let unproven = segment.header.sequence >= proven && !context.same_boot;
         let unread = segment.entries.is_none() && segment.footer_bytes() <= TAIL_BYTES;
         if unproven || unread {
-            let mut bytes = read_whole(shard, segment.segment)?;
-            let (entries, kept) = match parse(&bytes, shape.store, shape.shard) {
-                Some((_, Some((_, footer)))) => {
-                    let before = footer.len();
-                    let entries = scanner.checked(&bytes, &segment.header, footer);
-                    let kept = entries.len() == before;
-                    (entries, kept)
-                }
-                _ => (scanner.scan(&bytes, &segment.header), false),
-            };
-            segment.count = entries.len() as u32;
-            if !kept {
-                // The next recovery would believe this footer.
-                *segment =
-                    sealed(shard, segment.segment, (segment.header, entries), &mut bytes, context)?;
-            } else {
-                segment.entries = Some(entries);
-            }
+            check_whole(shard, segment, (&scanner, context))?;
         }
     }
     for (segment, header) in unsealed {
@@ -284,6 +270,34 @@ fn survey(
     adopt_images(shard, images, &mut found, (&scanner, context))?;
     found.retain(|f| f.count > 0);
     Ok(found)
+}
+
+/// Reads a sealed segment whole and keeps the entries that verify. A footer that says more is written
+/// anew: the next recovery would believe it.
+fn check_whole(
+    shard: &Shard,
+    segment: &mut Found,
+    (scanner, context): (&Scanner<'_>, Context),
+) -> Result<()> {
+    let shape = shard.log.shape;
+    let mut bytes = read_whole(shard, segment.segment)?;
+    let (entries, kept) = match parse(&bytes, shape.store, shape.shard) {
+        Some((_, Some((_, footer)))) => {
+            let before = footer.len();
+            let entries = scanner.checked(&bytes, &segment.header, footer);
+            let kept = entries.len() == before;
+            (entries, kept)
+        }
+        _ => (scanner.scan(&bytes, &segment.header), false),
+    };
+    segment.count = entries.len() as u32;
+    if kept {
+        segment.entries = Some(entries);
+        return Ok(());
+    }
+    let found = (segment.header, entries);
+    *segment = sealed(shard, segment.segment, found, &mut bytes, context)?;
+    Ok(())
 }
 
 /// Segments whose newest bytes stood in write buffers that outlived the process.
