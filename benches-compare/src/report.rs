@@ -114,7 +114,7 @@ impl Report {
                 });
             }
             let plays = self.plays.iter().filter(|play| play.name == *name);
-            let last = plays.filter_map(|play| Some((play, play.phases.last()?))).last();
+            let last = plays.filter_map(|play| Some((play, play.phases.last()?))).next_back();
             row.push(last.map_or("-".into(), |(_, m)| mebibytes(m.figures.peak_rss_bytes)));
             row.push(last.map_or("-".into(), |(play, _)| {
                 play.memory_bytes.map_or("none".into(), mebibytes)
