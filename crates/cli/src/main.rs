@@ -19,6 +19,7 @@ mod service;
 mod store;
 mod transfer;
 mod units;
+mod user;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,9 @@ enum Command {
     /// Look into a stopped store
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Make lines of the server's users file
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Run a workload and report rates, latencies and costs
     Bench(BenchArgs),
     /// Serve a data set ten times the memory cap, kill the server, lose nothing
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Command::Load(args) => transfer::load(args),
         Command::Export(args) => transfer::export(args),
         Command::Store(command) => store::run(command),
+        Command::User(command) => user::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Demo(args) => demo::run(args),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),

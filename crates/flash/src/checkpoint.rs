@@ -139,7 +139,8 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     let mut length = [0; 8];
     reader.take(&*device, &mut length)?;
     let length = u64::from_le_bytes(length);
-    if length > 1 << 34 {
+    let room = segments.len() as u64 * u64::from(shard.log.shape.segment_bytes);
+    if length > room {
         return Err(damaged("its tables have an impossible length"));
     }
     let mut tables = vec![0; length as usize];

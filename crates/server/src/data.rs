@@ -30,6 +30,11 @@ pub(crate) fn client_memory_bytes(config: &Config) -> u64 {
     (config.memory_bytes() / 8).clamp(4 << 20, 512 << 20)
 }
 
+/// Part of the memory cap for code, stacks and queues: a sixteenth, 2 MiB to 8 MiB.
+fn process_memory_bytes(config: &Config) -> u64 {
+    (config.memory_bytes() / 16).clamp(2 << 20, 8 << 20)
+}
+
 /// Opens the store that `config` names, or makes it.
 ///
 /// # Errors
@@ -62,7 +67,8 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
         0 => Admission::Always,
         budget => Admission::WriteBudget(budget),
     };
-    let memory_bytes = config.memory_bytes().saturating_sub(client_memory_bytes(config));
+    let beside = client_memory_bytes(config) + process_memory_bytes(config);
+    let memory_bytes = config.memory_bytes().saturating_sub(beside);
     let options = TieredOptions { store, memory_bytes, cache_bytes: None, admission };
     Ok(Tiered::open(device, options, now)?)
 }

@@ -73,6 +73,7 @@ impl Log {
     pub(crate) fn poll(&mut self, wait_for: usize) -> Result<()> {
         let in_flight = self.queue.in_flight();
         if in_flight == 0 {
+            self.check_poisoned()?;
             return self.advance_round();
         }
         let mut completions = std::mem::take(&mut self.completions);

@@ -101,7 +101,7 @@ pub(super) fn recover(
 
 fn fresh_index(shard: &Shard, records: u64) -> Result<Index> {
     let layout_bits = shard.index.address_bits();
-    Index::with_expected(layout_bits, shard.index.buckets_max(), records.min(1 << 20))
+    Index::with_expected(layout_bits, shard.index.buckets_max(), records)
 }
 
 /// Counts a record into its segment.
@@ -272,7 +272,8 @@ fn survey(
     Ok(found)
 }
 
-/// Reads a sealed segment whole and keeps the entries that verify. A footer that says more is written
+/// Reads a sealed segment whole and keeps the entries that verify. A footer that says more is
+/// written
 /// anew: the next recovery would believe it.
 fn check_whole(
     shard: &Shard,

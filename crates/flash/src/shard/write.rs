@@ -133,7 +133,8 @@ impl Shard {
         Ok(Some(self.log.appended()))
     }
 
-    /// Leaves a tombstone for a key that has no entry, where a cache may have evicted one that is still
+    /// Leaves a tombstone for a key that has no entry, where a cache may have evicted one that is
+    /// still
     /// on the medium: it must not come back after the key was removed.
     pub(crate) fn remove_evicted(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
         let evicted = self.reclaiming + self.log.releasing_count() > 0;
