@@ -112,7 +112,7 @@ pub(crate) struct BenchArgs {
     /// How they arrive with --rate
     #[arg(long, value_enum, default_value_t = ArrivalName::Poisson)]
     arrivals: ArrivalName,
-    /// How keys are chosen: uniform, zipf[:THETA], latest[:THETA], hotspot[:KEYS:CHOICES],
+    /// How keys are chosen: uniform, zipf, latest, hotspot; behind a colon, THETA or KEYS:CHOICES,
     /// sequential
     #[arg(long)]
     distribution: Option<Distribution>,
