@@ -148,6 +148,9 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     let mut input = Input { bytes: &tables, at: 0 };
     let (layout, spilled) =
         decode_tables(shard, &mut input).ok_or_else(|| damaged("its tables do not decode"))?;
+    if layout.buckets.saturating_mul(64) > room {
+        return Err(damaged("its index is larger than what holds it"));
+    }
     let buckets_max = shard.index.buckets_max();
     shard.index = Index::restore(layout, buckets_max, &spilled, &mut |words| {
         let mut bytes = vec![0; 64 << 10];
