@@ -159,6 +159,11 @@ impl RecordHeader {
         if end == u64::MAX { 0 } else { end }
     }
 
+    /// [`Self::ends_ms`] as footers have it: in seconds, rounded up.
+    pub(crate) fn ends_seconds(&self) -> u32 {
+        self.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32
+    }
+
     /// Writes the header into the first bytes of `out`, checksum included.
     pub(crate) fn encode(&self, out: &mut [u8]) {
         out[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());

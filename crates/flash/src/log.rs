@@ -9,7 +9,7 @@
 //!    the
 //!    device. They only grow.
 //! 4. A released segment is free only once everything appended before its release is durable.
-//! 5. After a failed write or sync `poisoned` says why, and nothing more is written.
+//! 5. After a failed write or sync `Common::failure` says why, and nothing more is written by any shard.
 //!
 //! It knows nothing of keys or of the index. The caller holds the shard's lock.
 
@@ -17,8 +17,8 @@ mod commit;
 mod open_segment;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use entresol_device::{
     Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest,
@@ -98,7 +98,7 @@ pub(crate) struct Log {
     ghosts: Vec<(u64, u64)>,
     buffers: Vec<Buffer>,
     streams: [Option<OpenSegment>; STREAMS],
-    sequences: Arc<AtomicU64>,
+    common: Arc<Common>,
     sealed_count: u64,
     /// The highest record sequence appended.
     latest: u64,
@@ -115,7 +115,22 @@ pub(crate) struct Log {
     reserve: u32,
     /// Live bytes of all segments.
     pub(crate) live_bytes: u64,
-    poisoned: Option<String>,
+}
+
+/// What the logs of one store share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// The next segment sequence.
+    pub(crate) sequences: AtomicU64,
+    /// Why nothing is written any more. A failed sync may have lost what any shard wrote, and the
+    /// next one may succeed: one shard's failure is every shard's.
+    failure: OnceLock<String>,
+}
+
+impl Common {
+    pub(crate) fn new() -> Arc<Common> {
+        Arc::new(Common { sequences: AtomicU64::new(1), failure: OnceLock::new() })
+    }
 }
 
 /// A record to append; `header.generation` is filled in.
@@ -145,7 +160,7 @@ impl Log {
         shape: Shape,
         device: Arc<dyn Device>,
         memory: Vec<WriteBuffer>,
-        sequences: Arc<AtomicU64>,
+        common: Arc<Common>,
     ) -> Result<Log> {
         let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
         let buffers: Vec<Buffer> = memory
@@ -166,7 +181,7 @@ impl Log {
             ghosts: Vec::new(),
             buffers,
             streams: [const { None }; STREAMS],
-            sequences,
+            common,
             sealed_count: 0,
             latest: 0,
             appended: 0,
@@ -179,7 +194,6 @@ impl Log {
             unsynced_writes: 0,
             reserve,
             live_bytes: 0,
-            poisoned: None,
         })
     }
 
@@ -191,7 +205,7 @@ impl Log {
             .collect();
         free.sort_by_key(|&s| self.segments[s as usize].sequence);
         self.free = free.into();
-        self.proven_below = self.sequences.load(Ordering::Relaxed);
+        self.proven_below = self.common.sequences.load(Ordering::Relaxed);
     }
 
     /// Appends a record; returns its address. `Full` if there is no segment for it: reclaim first.
@@ -211,7 +225,7 @@ impl Log {
         let split = RECORD_HEADER_BYTES + head.len();
         bytes[RECORD_HEADER_BYTES..split].copy_from_slice(head);
         bytes[split..].copy_from_slice(tail);
-        let ends_seconds = header.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32;
+        let ends_seconds = header.ends_seconds();
         let entry = FooterEntry {
             hash,
             sequence: header.sequence,
@@ -300,7 +314,7 @@ impl Log {
     }
 
     pub(crate) fn check_poisoned(&self) -> Result<()> {
-        match &self.poisoned {
+        match self.common.failure.get() {
             None => Ok(()),
             Some(why) => Err(Error::new(
                 ErrorKind::Poisoned,
@@ -309,9 +323,15 @@ impl Log {
         }
     }
 
+    fn is_poisoned(&self) -> bool {
+        self.common.failure.get().is_some()
+    }
+
+    /// Refuses writes to the whole store from now on.
     pub(crate) fn poison(&mut self, why: String) {
-        if self.poisoned.is_none() && !cfg!(planted = "sync-error-swallowed") {
-            self.poisoned = Some(why);
+        if !cfg!(planted = "sync-error-swallowed") {
+            // The first failure is the one to report.
+            let _later = self.common.failure.set(why);
         }
     }
 
@@ -339,7 +359,7 @@ impl Log {
 
     /// The next segment sequence: every segment opened from now on has this or a higher one.
     pub(crate) fn next_sequence(&self) -> u64 {
-        self.sequences.load(Ordering::Relaxed)
+        self.common.sequences.load(Ordering::Relaxed)
     }
 
     /// Takes a free segment for a checkpoint.
@@ -443,7 +463,7 @@ impl Log {
             Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
         })?;
         let entry = &mut self.segments[segment as usize];
-        let sequence = self.sequences.fetch_add(1, Ordering::Relaxed);
+        let sequence = self.common.sequences.fetch_add(1, Ordering::Relaxed);
         *entry = Segment {
             sequence,
             state: SegmentState::Open,

@@ -27,7 +27,7 @@ use crate::record::PIECE_SPACE;
 use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
-use crate::types::Timestamp;
+use crate::types::{Key, Timestamp};
 
 /// Segments looked at for one victim.
 const VICTIM_WINDOW: usize = 1 << 15;
@@ -257,18 +257,25 @@ impl Inner {
         };
         let mut next_end = u32::MAX;
         let mut ended = false;
+        let mut large = Vec::new();
         for entry in &footer {
             shard.settle(segment, entry);
             if entry.ends_seconds == 0 {
                 continue;
             }
             let dropped = state.sequence < shard.floor_of(entry.space, entry.partition);
-            ended |= u64::from(entry.ends_seconds) * 1000 <= now.0;
+            let over = shard.is_over(entry.ends_seconds, now);
+            ended |= over;
             if dropped {
                 // Counted no more; its slot goes when the segment is reclaimed.
-            } else if u64::from(entry.ends_seconds) * 1000 <= now.0 {
+            } else if over {
                 let place = place_of(&shard, segment, entry);
-                shard.expire(entry.hash, place, (entry.space, entry.partition));
+                let owner = (entry.space, entry.partition);
+                if shard.large.is_manifest(place.address) {
+                    large.push((entry.hash, place, entry.ends_seconds));
+                    continue;
+                }
+                shard.expire(entry.hash, (place, entry.ends_seconds), owner);
             } else {
                 next_end = next_end.min(entry.ends_seconds);
             }
@@ -277,7 +284,33 @@ impl Inner {
             next_end = next_end.min(ENDED);
         }
         shard.log.segments[segment as usize].next_end = next_end;
+        drop(shard);
+        for (hash, place, ends_seconds) in large {
+            self.bury_large(number, hash, (place, ends_seconds))?;
+        }
         Ok(())
+    }
+
+    /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
+    /// it would look like one that never was whole.
+    fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Result<()> {
+        let plan = self.shards[number].lock().plan(place, false);
+        let (offset, length) = self.read_range(&plan);
+        let mut bytes = IoBuffer::aligned(length);
+        self.device.read_at(offset, &mut bytes)?;
+        let record = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let wanted = (plan.segment_sequence as u32, None);
+        let mut scratch = Vec::new();
+        let mut shard = self.shards[number].lock();
+        let opened = self.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
+        // What does not verify, or was just replaced, is left to reads and to reclaim.
+        let Ok(record) = opened else { return Ok(()) };
+        let key = Key {
+            space: record.header.space,
+            partition: record.header.partition,
+            bytes: record.key,
+        };
+        shard.bury(key, hash, (place, ends))
     }
 }
 
@@ -326,9 +359,13 @@ impl Shard {
             }
             return Fate::Dead;
         }
-        if entry.ends_seconds != 0 && u64::from(entry.ends_seconds) * 1000 <= now.0 {
+        if self.is_over(entry.ends_seconds, now) {
             if live {
-                self.expire(entry.hash, place, (entry.space, entry.partition));
+                self.expire(
+                    entry.hash,
+                    (place, entry.ends_seconds),
+                    (entry.space, entry.partition),
+                );
             }
             let older = entry.flags.follows && self.log.oldest_dead(victim).is_some();
             return if older { Fate::Entomb } else { Fate::Dead };
@@ -395,12 +432,12 @@ impl Shard {
 
     /// Leaves a tombstone in place of an expired record.
     fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Result<bool> {
-        let Some(header) = whole_header(entry, record) else { return Ok(true) };
+        let Some(header) = whole_header(entry, record) else { return Ok(false) };
         let payload = self.payloads.clone();
         let mut scratch = Vec::new();
         let wanted = (header.generation, None);
         let Ok(found) = payload.open(self.log.shape.shard, record, wanted, &mut scratch) else {
-            return Ok(true);
+            return Ok(false);
         };
         let tombstone = RecordHeader {
             version: self.log.next_sequence(),

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
-use crate::log::{Log, Shape};
+use crate::log::{Common, Log, Shape};
 use crate::options::{OpenMode, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard};
@@ -64,17 +64,19 @@ pub(crate) fn open(
     let buffer_path = buffer_path(&options, superblock.store);
     let old_buffers = buffer_path.as_deref().filter(|_| !made);
     let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
-    let sequences = Arc::new(AtomicU64::new(1));
+    let common = Common::new();
     let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
     let hash_seed = HashSeed::new(superblock.hash_seed, options.index_hash_bits);
     let mut shards = Vec::new();
     for (number, buffers) in memory.into_iter().enumerate() {
         let shape = shape_of(&superblock, number as u16, &*device, &options);
-        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&sequences))?;
+        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&common))?;
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
         (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
+        // What a former run dropped as ended is not in the index that a checkpoint brings back.
+        shard.ended_until = (now.0 / 1000).min(u64::from(u32::MAX - 1)) as u32;
         shards.push(shard);
     }
     let mut opened = load_checkpoint(&mut shards, &superblock)?;
@@ -86,7 +88,7 @@ pub(crate) fn open(
         recover_shards(&mut shards, &images, context)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
-    sequences.store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
+    common.sequences.store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
     shards.iter_mut().for_each(|shard| shard.log.collect_free());
     if options.mode != OpenMode::ReadOnly {
         superblock.checkpoint = Vec::new();

@@ -49,6 +49,10 @@ pub(crate) struct Shard {
     pub(crate) limits: Limits,
     /// Mean age, in sequences, at which records of the hot stream were found dead.
     pub(crate) lifespan: f64,
+    /// Records that end by then, seconds, may have been dropped from the index as ended. Clocks go
+    /// back: without this a reclaim could take an ended record for one that was superseded, and let
+    /// go what hides older ones.
+    pub(crate) ended_until: u32,
     /// Segments under reclaim: what was evicted from them is still on the medium.
     pub(crate) reclaiming: u32,
     /// Where the search for a victim goes on.
@@ -113,6 +117,7 @@ impl Shard {
             payloads,
             limits,
             lifespan: f64::INFINITY,
+            ended_until: 0,
             reclaiming: 0,
             victim_cursor: 0,
             found: Candidates::default(),
@@ -253,8 +258,22 @@ impl Shard {
         }
     }
 
-    /// Drops an entry whose time is over. Its record stays as its own tombstone.
-    pub(crate) fn expire(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
+    /// Whether a record that ends at `ends_seconds` (0: never) is over by now, or was by what a
+    /// clock said before it went back: it may hide older ones although the index has no slot for it.
+    pub(crate) fn is_over(&self, ends_seconds: u32, now: Timestamp) -> bool {
+        ends_seconds != 0
+            && (u64::from(ends_seconds) * 1000 <= now.0 || ends_seconds <= self.ended_until)
+    }
+
+    /// Drops an entry whose time is over, in full seconds: recovery knows no more of it. Its record
+    /// stays as its own tombstone; one with pieces is buried instead (`Shard::bury`).
+    pub(crate) fn expire(
+        &mut self,
+        hash: u128,
+        (place, ends_seconds): (Place, u32),
+        (space, partition): (SpaceId, u16),
+    ) {
+        self.ended_until = self.ended_until.max(ends_seconds);
         if self.index.remove(index_hash(hash), place.address) {
             self.forget(place);
             self.count(space, partition, -1);

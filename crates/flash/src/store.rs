@@ -277,7 +277,7 @@ impl Inner {
         if let Err(error) = &written {
             // What the failed sync should have covered may be lost although a later one succeeds.
             let why = format!("the superblock could not be written: {error}");
-            shards.iter_mut().for_each(|shard| shard.log.poison(why.clone()));
+            shards.iter_mut().take(1).for_each(|shard| shard.log.poison(why.clone()));
         }
         written
     }

@@ -1,14 +1,11 @@
 //! A store under seeded faults, compared with a model after every step and after every restart.
 //!
 //! One run is a function of its seed: operations, sizes, times, the order of completions, faults,
-//! and
-//! what a power failure keeps. First come faults (safety), then none (liveness): a healed store
-//! must
-//! take writes again and give back everything. `ENTRESOL_SEED` replaces the seeds.
+//! and what a power failure keeps. First come faults (safety), then none (liveness): a healed
+//! store must take writes again and give back everything. `ENTRESOL_SEED` replaces the seeds.
 //!
 //! The model keeps, for each key, the states that may be found: the last one that is durable, and
-//! all
-//! that were written after it. While the store runs only the last counts.
+//! all that were written after it. While the store runs only the last counts.
 
 use std::sync::Arc;
 
@@ -73,6 +70,8 @@ struct World {
     puts: u64,
     model: Vec<History>,
     poisoned: bool,
+    /// What happened, for whom it concerns: one key, or all. Printed with a failure.
+    journal: Vec<(Option<u64>, String)>,
     /// Bytes cannot be read everywhere: a get may end in an error.
     blind: bool,
 }
@@ -98,6 +97,7 @@ impl World {
             puts: 0,
             model,
             poisoned: false,
+            journal: Vec::new(),
             blind: false,
         };
         world.open();
@@ -168,6 +168,8 @@ impl World {
 
     /// Takes what a write came to into the model.
     fn record(&mut self, number: u64, state: State, result: Result<(), ErrorKind>, synced: bool) {
+        let what = format!("write of {state:?}, synced: {synced}: {result:?}");
+        self.journal.push((Some(number), what));
         let history = &mut self.model[number as usize];
         match result {
             Ok(()) if synced => *history = History::of(state),
@@ -204,7 +206,10 @@ impl World {
             .iter()
             .flatten()
             .find(|put| value == value_of(number, **put));
-        let put = put.unwrap_or_else(|| panic!("key {number}: a value that is none of its states"));
+        let put = put.unwrap_or_else(|| {
+            self.tell(number);
+            panic!("key {number}: a value that is none of its states")
+        });
         assert!(put.ends_ms.is_none_or(|end| end > self.now_ms), "key {number}: an expired value");
         Ok(Some(put.number))
     }
@@ -245,7 +250,9 @@ impl World {
 
     fn sync(&mut self) {
         let (store, _) = self.store.as_ref().expect("the store is open");
-        match store.sync() {
+        let synced = store.sync();
+        self.journal.push((None, format!("sync: {synced:?}")));
+        match synced {
             Ok(()) => self.model.iter_mut().for_each(History::forget_the_past),
             Err(error) => assert!(self.poisoned, "sync failed: {error}"),
         }
@@ -283,6 +290,7 @@ impl World {
         let (store, session) = self.store.take().expect("the store is open");
         drop(session);
         let closed = store.close(now);
+        self.journal.push((None, format!("close: {closed:?}")));
         drop(store);
         match closed {
             Ok(()) => {
@@ -320,10 +328,12 @@ impl World {
     /// every key with the model.
     fn reopen(&mut self, choice: CrashChoice) {
         self.store = None;
+        self.journal.push((None, format!("reopen at {} after {choice:?}", self.now_ms)));
         self.device = self.device.reopened(choice);
         self.device.heal();
         if self.random.one_in(3) {
             self.device.crash_after(self.random.below(6));
+            self.journal.push((None, "power fails while it recovers".to_string()));
             let device: Arc<dyn Device> = Arc::new(self.device.clone());
             drop(Store::open(device, self.options.clone(), self.now()));
             self.device = self.device.reopened(CrashChoice::Random(self.random.next_u64()));
@@ -331,7 +341,11 @@ impl World {
         }
         self.open();
         for number in 0..KEYS {
-            let found = self.read(number).expect("a healed device reads");
+            let found = self.read(number).unwrap_or_else(|kind| {
+                self.tell(number);
+                panic!("key {number}: a healed device reads, but: {kind:?}")
+            });
+            self.journal.push((Some(number), format!("found {found:?}")));
             let history = &self.model[number as usize];
             let state = history.states.iter().rev().find(|s| self.visible(**s) == found).copied();
             match state {
@@ -339,10 +353,19 @@ impl World {
                 // A cache may let go of an entry, and may have it again later.
                 None if self.options.reclaim == Reclaim::Evict && found.is_none() => {}
                 None => {
+                    self.tell(number);
+                    let history = &self.model[number as usize];
                     panic!("key {number}: found put {found:?} after {choice:?}, of {history:?}")
                 }
             }
         }
+    }
+
+    /// Prints what happened to a key.
+    fn tell(&self, number: u64) {
+        println!("{:?}", self.options);
+        let concerns = |key: &Option<u64>| key.is_none_or(|key| key == number);
+        self.journal.iter().filter(|(k, _)| concerns(k)).for_each(|(_, what)| println!("{what}"));
     }
 
     fn run(

@@ -86,7 +86,7 @@ impl Log {
             self.poison(format!("the device queue failed: {error}"));
             return Err(error.into());
         }
-        if self.poisoned.is_none() { self.advance_round() } else { Ok(()) }
+        if !self.is_poisoned() { self.advance_round() } else { Ok(()) }
     }
 
     /// Blocks until everything appended before the call reached `goal`.
@@ -154,7 +154,7 @@ impl Log {
         if completion.token == SYNC_TOKEN {
             if let Round::Syncing { covers, synced_writes, proven } = self.round {
                 self.round = Round::Idle;
-                if self.poisoned.is_none() {
+                if !self.is_poisoned() {
                     self.unsynced_writes -= synced_writes;
                     self.reach(Goal::Synced, covers, proven);
                 }
@@ -168,7 +168,7 @@ impl Log {
                 None => self.finish_erasing(number),
             }
         }
-        if self.shape.erases_in_order && self.poisoned.is_none() {
+        if self.shape.erases_in_order && !self.is_poisoned() {
             // The next one waited for this one.
             if let Err(error) = self.free_released() {
                 self.poison(format!("a released segment could not be erased: {error}"));

@@ -112,6 +112,11 @@ fn tally(shard: &mut Shard, segment: u32, entry: &FooterEntry) {
     if entry.ends_seconds != 0 {
         row.next_end = row.next_end.min(entry.ends_seconds);
     }
+    if entry.flags.kind == RecordKind::Tombstone {
+        // Live until reclaim decides it, also beneath a newer record: that one may end first.
+        let address = shard.log.shape.address(segment, entry.offset);
+        shard.log.change_live(address, i64::from(counted));
+    }
 }
 
 fn claim(shard: &Shard, segment: u32, entry: &FooterEntry) -> Claim {
@@ -144,6 +149,8 @@ fn settle_claims(
         if last == Some(claim.hash) {
             continue;
         }
+        let ended =
+            claim.ends_seconds != 0 && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
         let whole = if claim.kind == RecordKind::Manifest {
             match gather(shard, claim, pieces)? {
                 None => continue,
@@ -153,14 +160,12 @@ fn settle_claims(
             None
         };
         last = Some(claim.hash);
-        let ended =
-            claim.ends_seconds != 0 && u64::from(claim.ends_seconds) * 1000 <= context.now.0;
         let dropped =
             shard.segment_sequence(claim.address) < shard.floor_of(claim.space, claim.partition);
         let size = SizeCode::covering(u64::from(claim.record_bytes));
-        if claim.kind == RecordKind::Tombstone {
-            shard.log.change_live(claim.address, size.bytes() as i64);
-        }
+        // A large value that ended is dropped by a sweep, with a tombstone: without its pieces it
+        // would look like one that never was whole, and hide nothing.
+        let ended = ended && whole.is_none();
         if claim.kind == RecordKind::Tombstone || ended || dropped {
             continue;
         }

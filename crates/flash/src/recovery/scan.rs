@@ -116,7 +116,7 @@ impl Scanner<'_> {
             offset,
             flags: record.flags,
             record_bytes: record.record_bytes() as u32,
-            ends_seconds: record.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32,
+            ends_seconds: record.ends_seconds(),
             space: record.space,
             partition: record.partition,
         })

@@ -207,14 +207,10 @@ impl Session {
         now: Timestamp,
         visit: Visit<'_>,
     ) -> Result<()> {
-        let ended = Shard::has_ended(&record, now);
-        let pending = &mut self.pending[slot as usize];
-        if ended {
-            let from = (record.header.space, record.header.partition);
-            let hash = pending.hash;
-            self.inner.shards[self.inner.shard_of(hash)].lock().expire(hash, place, from);
-            return self.decide(slot, None, visit);
+        if Shard::has_ended(&record, now) {
+            return self.found_ended(slot, record, place, visit);
         }
+        let pending = &mut self.pending[slot as usize];
         let manifest = record.header.flags.kind == RecordKind::Manifest;
         match pending.kind {
             PendingKind::Get | PendingKind::Touch(_) if manifest => {
@@ -232,6 +228,39 @@ impl Session {
             }
             _ => self.found_whole(slot, record, place, visit),
         }
+    }
+
+    /// Drops the slot of what ended, once all of its last second is over; until then it only looks
+    /// as if it were gone.
+    fn found_ended(
+        &mut self,
+        slot: u32,
+        record: Record<'_>,
+        place: Place,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let header = &record.header;
+        let pending = &self.pending[slot as usize];
+        let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+        let end = (place, header.ends_seconds());
+        let dropped = if !shard.is_over(header.ends_seconds(), pending.now) {
+            false
+        } else if header.flags.kind == RecordKind::Manifest {
+            // There may be no room for its tombstone: then it goes later.
+            shard.bury(pending.key(), pending.hash, end).is_ok()
+        } else {
+            shard.expire(pending.hash, end, (header.space, header.partition));
+            true
+        };
+        drop(shard);
+        let present = Present {
+            place,
+            version: Version(header.version),
+            ended: true,
+            label: header.label,
+            pinning: record.pinning(),
+        };
+        self.decide(slot, Some(present).filter(|_| !dropped), visit)
     }
 
     fn found_whole(
@@ -316,8 +345,7 @@ impl Session {
     fn decide(&mut self, slot: u32, present: Option<Present>, visit: Visit<'_>) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let token = pending.token;
-        let present = present.filter(|p| !p.ended);
-        let current = present.map(|p| p.version);
+        let current = present.filter(|p| !p.ended).map(|p| p.version);
         let (condition, missing) = match pending.kind {
             PendingKind::Get => {
                 self.count(|c| &c.gets_missed);
@@ -325,7 +353,7 @@ impl Session {
             }
             PendingKind::Touch(_) => (Condition::Present, true),
             PendingKind::Put(options) => (options.condition, false),
-            PendingKind::Remove(condition) => (condition, present.is_none()),
+            PendingKind::Remove(condition) => (condition, current.is_none()),
         };
         if missing {
             let removes = matches!(pending.kind, PendingKind::Remove(_));

@@ -133,6 +133,28 @@ impl Shard {
         Ok(Some(self.log.appended()))
     }
 
+    /// Drops a large value whose time is over and leaves a tombstone. No effect if the index holds
+    /// another place for it by now.
+    pub(crate) fn bury(
+        &mut self,
+        key: Key<'_>,
+        hash: u128,
+        (place, ends_seconds): (Place, u32),
+    ) -> Result<()> {
+        self.log.check_poisoned()?;
+        if !self.index.contains(index_hash(hash), place.address) {
+            return Ok(());
+        }
+        self.sequence += 1;
+        let header = RecordHeader {
+            version: self.log.next_sequence(),
+            ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
+        };
+        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        self.expire(hash, (place, ends_seconds), (key.space, key.partition));
+        Ok(())
+    }
+
     /// Leaves a tombstone for a key that has no entry, where a cache may have evicted one that is
     /// still
     /// on the medium: it must not come back after the key was removed.
