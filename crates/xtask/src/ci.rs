@@ -3,7 +3,12 @@
 use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::report::Report;
-use crate::tidy;
+use crate::{bench, fuzz, planted, simulate, tidy};
+
+/// Seconds of arbitrary bytes for each decoder in the gate.
+const FUZZ_SECONDS: u64 = 10;
+/// Simulation seeds in the gate.
+const SIMULATION_SEEDS: u64 = 20;
 
 /// `cargo x ci [--fast]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -19,6 +24,7 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
             run_static(&mut report)?;
             report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
             report.run("docs", &documentation())?;
+            run_long(&mut report)?;
         }
         other => {
             return Err(format!("unexpected `{}`; it takes --fast or nothing", other.join(" ")));
@@ -45,6 +51,17 @@ fn run_static(report: &mut Report) -> Result<(), String> {
     if Invocation::cargo("deny --version").run_quietly()?.passed {
         report.run("deny", &Invocation::cargo("deny --log-level error check"))?;
     }
+    Ok(())
+}
+
+fn run_long(report: &mut Report) -> Result<(), String> {
+    report.perform("crash", "cargo x crash", &mut || simulate::crash(None))?;
+    let repeat = format!("cargo x simulate --seeds {SIMULATION_SEEDS}");
+    report.perform("simulate", &repeat, &mut || simulate::simulate(0..SIMULATION_SEEDS))?;
+    let repeat = format!("cargo x fuzz --seconds {FUZZ_SECONDS}");
+    report.perform("fuzz", &repeat, &mut || fuzz::fuzz(FUZZ_SECONDS))?;
+    report.perform("planted", "cargo x planted", &mut || planted::check(None))?;
+    report.perform("bench smoke", "cargo x bench --smoke", &mut || bench::smoke())?;
     Ok(())
 }
 

@@ -28,9 +28,7 @@ impl Target {
     /// What `cargo` is to run: this target in the profile that keeps assertions on.
     pub(crate) fn invocation(self) -> Invocation {
         let Target { package, test } = self;
-        Invocation::cargo(&format!(
-            "test --quiet --profile checked -p {package} --all-features --test {test}"
-        ))
+        Invocation::cargo(&format!("test --quiet --profile checked -p {package} --test {test}"))
     }
 
     /// Builds it and finds its executable.
