@@ -20,8 +20,10 @@ pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
 pub(crate) const TRAILER_BYTES: usize = 64;
 /// Bytes of one footer entry.
 pub(crate) const FOOTER_ENTRY_BYTES: usize = 40;
-/// Bytes of a record's header.
-pub(crate) const RECORD_HEADER_BYTES: usize = 60;
+/// Bytes of a record's header without what few records need.
+pub(crate) const RECORD_HEADER_BYTES: usize = 32;
+/// Bytes of the longest header.
+pub(crate) const RECORD_HEADER_BYTES_MAX: usize = 64;
 /// Records start at multiples of this.
 pub(crate) const RECORD_ALIGNMENT: usize = 32;
 
@@ -145,7 +147,23 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// Bytes of the record: header, key and stored value, without alignment.
     pub(crate) fn record_bytes(&self) -> usize {
-        RECORD_HEADER_BYTES + self.key_bytes as usize + self.value_bytes as usize
+        self.header_bytes() + self.key_bytes as usize + self.value_bytes as usize
+    }
+
+    /// Bytes before the key.
+    pub(crate) fn header_bytes(&self) -> usize {
+        RECORD_HEADER_BYTES + self.extras().bytes()
+    }
+
+    fn extras(&self) -> Extras {
+        let set = |present: bool, bit: u8| if present { bit } else { 0 };
+        Extras(
+            set(self.version != self.sequence, Extras::VERSION)
+                | set(self.raw_bytes != self.value_bytes, Extras::RAW_BYTES)
+                | set(self.expiry_ms != 0, Extras::END)
+                | set(self.idle_seconds != 0, Extras::IDLE)
+                | set(self.label != 0, Extras::LABEL),
+        )
     }
 
     /// When the record ends, ms, idle time included; 0: never.
@@ -164,48 +182,104 @@ impl RecordHeader {
         self.ends_ms().div_ceil(1000).min(u64::from(u32::MAX - 1)) as u32
     }
 
-    /// Writes the header into the first bytes of `out`, checksum included.
+    /// Writes the header into the first bytes of `out`, checksum included. The time of last use is
+    /// kept with an idle time only.
     pub(crate) fn encode(&self, out: &mut [u8]) {
+        let extras = self.extras();
+        let out = &mut out[..RECORD_HEADER_BYTES + extras.bytes()];
         out[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());
         out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        out[16..24].copy_from_slice(&self.version.to_le_bytes());
-        out[24..28].copy_from_slice(&self.generation.to_le_bytes());
-        out[28..32].copy_from_slice(&self.value_bytes.to_le_bytes());
-        out[32..36].copy_from_slice(&self.raw_bytes.to_le_bytes());
-        out[36..44].copy_from_slice(&self.expiry_ms.to_le_bytes());
-        out[44..48].copy_from_slice(&self.idle_seconds.to_le_bytes());
-        out[48..52].copy_from_slice(&self.touched_seconds.to_le_bytes());
-        out[52..54].copy_from_slice(&self.space.0.to_le_bytes());
-        out[54..56].copy_from_slice(&self.partition.to_le_bytes());
-        out[56..58].copy_from_slice(&(self.key_bytes.wrapping_sub(1) as u16).to_le_bytes());
-        out[58] = self.flags.to_byte();
-        out[59] = self.label;
-        let crc = crc32c::crc32c(&out[4..RECORD_HEADER_BYTES]);
+        out[16..20].copy_from_slice(&self.generation.to_le_bytes());
+        out[20..24].copy_from_slice(&self.value_bytes.to_le_bytes());
+        out[24..26].copy_from_slice(&self.space.0.to_le_bytes());
+        out[26..28].copy_from_slice(&self.partition.to_le_bytes());
+        out[28..30].copy_from_slice(&(self.key_bytes.wrapping_sub(1) as u16).to_le_bytes());
+        out[30] = self.flags.to_byte();
+        out[31] = extras.0;
+        let mut at = RECORD_HEADER_BYTES;
+        let mut put = |bit: u8, bytes: &[u8]| {
+            if extras.has(bit) {
+                out[at..at + bytes.len()].copy_from_slice(bytes);
+                at += bytes.len();
+            }
+        };
+        put(Extras::VERSION, &self.version.to_le_bytes());
+        put(Extras::RAW_BYTES, &self.raw_bytes.to_le_bytes());
+        put(Extras::END, &self.expiry_ms.to_le_bytes());
+        put(Extras::IDLE, &self.idle_seconds.to_le_bytes());
+        put(Extras::IDLE, &self.touched_seconds.to_le_bytes());
+        put(Extras::LABEL, &u32::from(self.label).to_le_bytes());
+        let crc = crc32c::crc32c(&out[4..]);
         out[0..4].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// Reads a header whose checksum holds.
     pub(crate) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
-        let bytes = bytes.get(..RECORD_HEADER_BYTES)?;
-        if u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?) {
+        let extras = Extras(*bytes.get(31)?);
+        let bytes = bytes.get(..RECORD_HEADER_BYTES + extras.bytes())?;
+        if extras.0 & !Extras::KNOWN != 0 || u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?) {
             return None;
         }
+        let mut at = RECORD_HEADER_BYTES;
+        let mut place = |bit: u8, length: usize| {
+            let here = at;
+            at += if extras.has(bit) { length } else { 0 };
+            extras.has(bit).then_some(here)
+        };
+        let version = place(Extras::VERSION, 8);
+        let raw_bytes = place(Extras::RAW_BYTES, 4);
+        let end = place(Extras::END, 8);
+        let idle = place(Extras::IDLE, 8);
+        let label = place(Extras::LABEL, 4);
+        let u32_or =
+            |place: Option<usize>, default| place.map_or(Some(default), |at| u32_at(bytes, at));
+        let u64_or =
+            |place: Option<usize>, default| place.map_or(Some(default), |at| u64_at(bytes, at));
+        let (sequence, value_bytes) = (u64_at(bytes, 8)?, u32_at(bytes, 20)?);
         Some(RecordHeader {
             payload_crc: u32_at(bytes, 4)?,
-            sequence: u64_at(bytes, 8)?,
-            version: u64_at(bytes, 16)?,
-            generation: u32_at(bytes, 24)?,
-            value_bytes: u32_at(bytes, 28)?,
-            raw_bytes: u32_at(bytes, 32)?,
-            expiry_ms: u64_at(bytes, 36)?,
-            idle_seconds: u32_at(bytes, 44)?,
-            touched_seconds: u32_at(bytes, 48)?,
-            space: SpaceId(u16_at(bytes, 52)?),
-            partition: u16_at(bytes, 54)?,
-            key_bytes: u32::from(u16_at(bytes, 56)?) + 1,
-            flags: Flags::from_byte(*bytes.get(58)?)?,
-            label: *bytes.get(59)?,
+            sequence,
+            version: u64_or(version, sequence)?,
+            generation: u32_at(bytes, 16)?,
+            value_bytes,
+            raw_bytes: u32_or(raw_bytes, value_bytes)?,
+            expiry_ms: u64_or(end, 0)?,
+            idle_seconds: u32_or(idle, 0)?,
+            touched_seconds: u32_or(idle.map(|at| at + 4), 0)?,
+            space: SpaceId(u16_at(bytes, 24)?),
+            partition: u16_at(bytes, 26)?,
+            key_bytes: u32::from(u16_at(bytes, 28)?) + 1,
+            flags: Flags::from_byte(*bytes.get(30)?)?,
+            label: u32_or(label, 0)? as u8,
         })
+    }
+}
+
+/// Which fields follow the first 32 bytes of a header; those left out have their usual values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Extras(u8);
+
+impl Extras {
+    /// Absent: the version is the sequence.
+    const VERSION: u8 = 1;
+    /// Absent: the value is stored as it is.
+    const RAW_BYTES: u8 = 2;
+    /// Absent: the record does not end.
+    const END: u8 = 4;
+    /// Idle seconds and the time of last use; absent: it may idle for ever.
+    const IDLE: u8 = 8;
+    /// Absent: 0.
+    const LABEL: u8 = 16;
+    const KNOWN: u8 = 31;
+
+    fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    fn bytes(self) -> usize {
+        let each = [(Extras::VERSION, 8), (Extras::RAW_BYTES, 4), (Extras::END, 8)];
+        let rest = [(Extras::IDLE, 8), (Extras::LABEL, 4)];
+        each.into_iter().chain(rest).filter(|(bit, _)| self.has(*bit)).map(|(_, n)| n).sum()
     }
 }
 

@@ -9,7 +9,7 @@
 //!    the
 //!    device. They only grow.
 //! 4. A released segment is free only once everything appended before its release is durable.
-//! 5. After a failed write or sync `Common::failure` says why, and nothing more is written by any shard.
+//! 5. After a failed write or sync `Siblings::failure` says why, and no shard writes any more.
 //!
 //! It knows nothing of keys or of the index. The caller holds the shard's lock.
 
@@ -26,8 +26,7 @@ use entresol_device::{
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
-    SegmentHeader,
+    FooterEntry, RECORD_ALIGNMENT, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
 };
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
@@ -98,7 +97,7 @@ pub(crate) struct Log {
     ghosts: Vec<(u64, u64)>,
     buffers: Vec<Buffer>,
     streams: [Option<OpenSegment>; STREAMS],
-    common: Arc<Common>,
+    siblings: Arc<Siblings>,
     sealed_count: u64,
     /// The highest record sequence appended.
     latest: u64,
@@ -119,7 +118,7 @@ pub(crate) struct Log {
 
 /// What the logs of one store share.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct Siblings {
     /// The next segment sequence.
     pub(crate) sequences: AtomicU64,
     /// Why nothing is written any more. A failed sync may have lost what any shard wrote, and the
@@ -127,9 +126,9 @@ pub(crate) struct Common {
     failure: OnceLock<String>,
 }
 
-impl Common {
-    pub(crate) fn new() -> Arc<Common> {
-        Arc::new(Common { sequences: AtomicU64::new(1), failure: OnceLock::new() })
+impl Siblings {
+    pub(crate) fn new() -> Arc<Siblings> {
+        Arc::new(Siblings { sequences: AtomicU64::new(1), failure: OnceLock::new() })
     }
 }
 
@@ -160,14 +159,14 @@ impl Log {
         shape: Shape,
         device: Arc<dyn Device>,
         memory: Vec<WriteBuffer>,
-        common: Arc<Common>,
+        siblings: Arc<Siblings>,
     ) -> Result<Log> {
         let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
         let buffers: Vec<Buffer> = memory
             .into_iter()
             .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })
             .collect();
-        let reserve = (STREAMS as u32 + 2 + shape.segments / 256).min(shape.segments / 3);
+        let reserve = (STREAMS as u32 + 2 + shape.segments / 512).min(shape.segments / 3);
         Ok(Log {
             shape,
             segments: vec![Segment::UNUSED; shape.segments as usize],
@@ -181,7 +180,7 @@ impl Log {
             ghosts: Vec::new(),
             buffers,
             streams: [const { None }; STREAMS],
-            common,
+            siblings,
             sealed_count: 0,
             latest: 0,
             appended: 0,
@@ -205,7 +204,7 @@ impl Log {
             .collect();
         free.sort_by_key(|&s| self.segments[s as usize].sequence);
         self.free = free.into();
-        self.proven_below = self.common.sequences.load(Ordering::Relaxed);
+        self.proven_below = self.siblings.sequences.load(Ordering::Relaxed);
     }
 
     /// Appends a record; returns its address. `Full` if there is no segment for it: reclaim first.
@@ -222,8 +221,9 @@ impl Log {
             &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
         header.encode(bytes);
         let (head, tail) = payload;
-        let split = RECORD_HEADER_BYTES + head.len();
-        bytes[RECORD_HEADER_BYTES..split].copy_from_slice(head);
+        let start = header.header_bytes();
+        let split = start + head.len();
+        bytes[start..split].copy_from_slice(head);
         bytes[split..].copy_from_slice(tail);
         let ends_seconds = header.ends_seconds();
         let entry = FooterEntry {
@@ -314,7 +314,7 @@ impl Log {
     }
 
     pub(crate) fn check_poisoned(&self) -> Result<()> {
-        match self.common.failure.get() {
+        match self.siblings.failure.get() {
             None => Ok(()),
             Some(why) => Err(Error::new(
                 ErrorKind::Poisoned,
@@ -324,14 +324,14 @@ impl Log {
     }
 
     fn is_poisoned(&self) -> bool {
-        self.common.failure.get().is_some()
+        self.siblings.failure.get().is_some()
     }
 
     /// Refuses writes to the whole store from now on.
     pub(crate) fn poison(&mut self, why: String) {
         if !cfg!(planted = "sync-error-swallowed") {
             // The first failure is the one to report.
-            let _later = self.common.failure.set(why);
+            let _later = self.siblings.failure.set(why);
         }
     }
 
@@ -359,7 +359,7 @@ impl Log {
 
     /// The next segment sequence: every segment opened from now on has this or a higher one.
     pub(crate) fn next_sequence(&self) -> u64 {
-        self.common.sequences.load(Ordering::Relaxed)
+        self.siblings.sequences.load(Ordering::Relaxed)
     }
 
     /// Takes a free segment for a checkpoint.
@@ -463,7 +463,7 @@ impl Log {
             Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
         })?;
         let entry = &mut self.segments[segment as usize];
-        let sequence = self.common.sequences.fetch_add(1, Ordering::Relaxed);
+        let sequence = self.siblings.sequences.fetch_add(1, Ordering::Relaxed);
         *entry = Segment {
             sequence,
             state: SegmentState::Open,

@@ -17,8 +17,7 @@ use entresol_device::IoBuffer;
 
 use crate::error::Result;
 use crate::format::{
-    Flags, FooterEntry, RECORD_HEADER_BYTES, RecordHeader, RecordKind, SegmentHeader, Trailer,
-    decode_footer,
+    Flags, FooterEntry, RecordHeader, RecordKind, SegmentHeader, Trailer, decode_footer,
 };
 use crate::index::{Place, SizeCode};
 use crate::log::{Append, Goal};
@@ -34,7 +33,7 @@ const VICTIM_WINDOW: usize = 1 << 15;
 /// Records decided under one hold of the lock.
 const BATCH: usize = 32;
 /// Released segments that are worth a sync.
-const RELEASE_BATCH: u32 = 8;
+const RELEASE_BATCH: u32 = 4;
 /// Bytes read first from a segment's end: most footers fit.
 const FOOTER_READ_BYTES: usize = 32 << 10;
 
@@ -79,7 +78,7 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
         let log = &shard.log;
-        let low = log.free_count() < log.reserve() + log.reserve() / 2 + 4;
+        let low = log.free_count() < log.reserve() + 2;
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
         let seconds = (now.0 / 1000) as u32;
         let expired = log
@@ -410,7 +409,7 @@ impl Shard {
             (_, true) => Stream::ReclaimedYoung,
             (_, false) => Stream::ReclaimedOld,
         };
-        let payload = (&record[RECORD_HEADER_BYTES..], &[][..]);
+        let payload = (&record[header.header_bytes()..], &[][..]);
         let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
         let address = self.log.append(append)?;
         let copy = Place { address, size: place.size };
@@ -516,7 +515,7 @@ pub(crate) fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>>
 /// The header of `record` if all of it verifies.
 fn whole_header(entry: &FooterEntry, record: &[u8]) -> Option<RecordHeader> {
     let header = RecordHeader::decode(record)?;
-    let payload = record.get(RECORD_HEADER_BYTES..header.record_bytes())?;
+    let payload = record.get(header.header_bytes()..header.record_bytes())?;
     let whole = header.sequence == entry.sequence
         && header.record_bytes() == entry.record_bytes as usize
         && crc32c::crc32c(payload) == header.payload_crc;

@@ -11,7 +11,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{Codec, RecordHeader};
 use crate::options::{Compression, EncryptionKey};
 use crate::types::{Expiry, Key, Pinning, SpaceId, Timestamp};
 
@@ -171,18 +171,19 @@ impl Payloads {
         if header.generation != generation && !cfg!(planted = "generation-not-compared") {
             return Err(Mismatch::Foreign);
         }
-        let payload = bytes.get(RECORD_HEADER_BYTES..header.record_bytes());
+        let payload = bytes.get(header.header_bytes()..header.record_bytes());
         let payload = payload.ok_or(Mismatch::Damaged)?;
         let (found, value) = payload.split_at(header.key_bytes as usize);
         let plain = !header.flags.encrypted && header.flags.codec == Codec::Plain;
+        // Before the keys are compared: a damaged key is not another one.
+        if crc32c::crc32c(payload) != header.payload_crc && !cfg!(planted = "checksum-not-verified")
+        {
+            return Err(Mismatch::Damaged);
+        }
         if !header.flags.encrypted
             && key.is_some_and(|k| k.bytes != found || k.space != header.space)
         {
             return Err(Mismatch::OtherKey);
-        }
-        if crc32c::crc32c(payload) != header.payload_crc && !cfg!(planted = "checksum-not-verified")
-        {
-            return Err(Mismatch::Damaged);
         }
         if plain {
             return Ok(Record { header, key: found, value });
@@ -209,10 +210,11 @@ impl Payloads {
             return self.open(shard, bytes, wanted, scratch).is_ok();
         }
         let Some(header) = RecordHeader::decode(bytes) else { return false };
-        let end = RECORD_HEADER_BYTES + header.key_bytes as usize;
+        let start = header.header_bytes();
+        let end = start + header.key_bytes as usize;
         header.generation == wanted.0
             && wanted.1.is_none_or(|key| {
-                header.space == key.space && bytes.get(RECORD_HEADER_BYTES..end) == Some(key.bytes)
+                header.space == key.space && bytes.get(start..end) == Some(key.bytes)
             })
     }
 

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
-use crate::log::{Common, Log, Shape};
+use crate::log::{Log, Shape, Siblings};
 use crate::options::{OpenMode, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard};
@@ -64,14 +64,14 @@ pub(crate) fn open(
     let buffer_path = buffer_path(&options, superblock.store);
     let old_buffers = buffer_path.as_deref().filter(|_| !made);
     let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
-    let common = Common::new();
+    let siblings = Siblings::new();
     let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
     let hash_seed = HashSeed::new(superblock.hash_seed, options.index_hash_bits);
     let mut shards = Vec::new();
     for (number, buffers) in memory.into_iter().enumerate() {
         let shape = shape_of(&superblock, number as u16, &*device, &options);
-        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&common))?;
+        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&siblings))?;
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
         (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
@@ -88,7 +88,9 @@ pub(crate) fn open(
         recover_shards(&mut shards, &images, context)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
-    common.sequences.store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
+    siblings
+        .sequences
+        .store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
     shards.iter_mut().for_each(|shard| shard.log.collect_free());
     if options.mode != OpenMode::ReadOnly {
         superblock.checkpoint = Vec::new();

@@ -99,9 +99,10 @@ impl Stream {
     }
 }
 
-/// Chooses the segment to reclaim: cost-benefit of Rosenblum and Ousterhout's log-structured file
-/// system (SOSP 1991, section 3.6): (1 - u) · age / (1 + u), with u the live share and age the time
-/// since the segment was sealed. Looks at
+/// Chooses the segment to reclaim: the ratio of benefit to cost of Rosenblum and Ousterhout's
+/// log-structured file system (SOSP 1991, section 3.6), with u the live share and age the time
+/// since the segment was sealed. What is dear here is what is written, so the cost is u and not
+/// 1 + u: (1 - u) · age / u. Looks at
 /// `window` segments from `start` on, wrapping. `None` if none has anything to gain.
 pub(crate) fn choose_victim(
     segments: &[Segment],
@@ -119,8 +120,7 @@ pub(crate) fn choose_victim(
         }
         let live = f64::from(segment.live_bytes) / f64::from(segment_bytes);
         let age = now.saturating_sub(segment.sealed_at) as f64 + 1.0;
-        let score =
-            if segment.live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / (1.0 + live) };
+        let score = if segment.live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / live };
         if best.is_none_or(|(top, _)| score > top) {
             best = Some((score, number as u32));
         }

@@ -259,7 +259,7 @@ impl Shard {
     }
 
     /// Whether a record that ends at `ends_seconds` (0: never) is over by now, or was by what a
-    /// clock said before it went back: it may hide older ones although the index has no slot for it.
+    /// clock said before it went back: it may hide older ones although no slot points to it.
     pub(crate) fn is_over(&self, ends_seconds: u32, now: Timestamp) -> bool {
         ends_seconds != 0
             && (u64::from(ends_seconds) * 1000 <= now.0 || ends_seconds <= self.ended_until)

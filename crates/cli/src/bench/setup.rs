@@ -48,7 +48,7 @@ pub(crate) struct Setup {
 }
 
 /// Bytes a record takes besides key and value: its header and its line in the footer.
-const RECORD_OVERHEAD: f64 = 48.0 + 40.0;
+const RECORD_OVERHEAD: f64 = 32.0 + 40.0;
 /// Records begin at multiples of this.
 const RECORD_ALIGNMENT: f64 = 32.0;
 /// Bytes of a key.
@@ -58,7 +58,7 @@ impl Setup {
     /// Bytes of flash that `keys` entries take, about.
     pub(crate) fn data_bytes(&self, keys: u64) -> f64 {
         let record = self.sizes.mean() + KEY_BYTES + RECORD_OVERHEAD + RECORD_ALIGNMENT / 2.0;
-        keys as f64 * record * 1.01
+        keys as f64 * record * 1.002
     }
 
     /// Capacity at which the data fill the device to the share asked for.

@@ -238,13 +238,14 @@ impl Log {
 const PADDING_BYTES_MIN: u32 = 64;
 
 fn padding(generation: u32, bytes: u32) -> RecordHeader {
+    let value_bytes = bytes - crate::format::RECORD_HEADER_BYTES as u32 - 1;
     RecordHeader {
         payload_crc: 0,
         sequence: 0,
         version: 0,
         generation,
-        value_bytes: bytes - crate::format::RECORD_HEADER_BYTES as u32 - 1,
-        raw_bytes: 0,
+        value_bytes,
+        raw_bytes: value_bytes,
         expiry_ms: 0,
         idle_seconds: 0,
         touched_seconds: 0,

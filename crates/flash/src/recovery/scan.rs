@@ -178,4 +178,4 @@ pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<IoBuffer> {
     Ok(bytes)
 }
 
-const _: () = assert!(FOOTER_ENTRY_BYTES == 40 && RECORD_HEADER_BYTES == 60, "the format's sizes");
+const _: () = assert!(FOOTER_ENTRY_BYTES == 40 && RECORD_HEADER_BYTES == 32, "the format's sizes");

@@ -331,7 +331,8 @@ impl Shard {
             },
             ..self.header(Flags::of(RecordKind::Value), sequence, request.key)
         };
-        let whole = header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES;
+        let whole =
+            header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES_MAX;
         let piece_bytes = piece_bytes(self.log.shape.segment_bytes);
         let place = if whole <= piece_bytes {
             let payload = (request.key.bytes, stored);
@@ -374,8 +375,7 @@ impl Shard {
             let age = (Stream::Cold, self.sequence);
             let appended = self.append_record(piece_header, (&key, piece), hash, age);
             let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
-            let bytes = (crate::format::RECORD_HEADER_BYTES + key.len() + piece.len()) as u32;
-            places.push((place.address, bytes));
+            places.push((place.address, place.size.bytes() as u32));
         }
         let mut manifest = [0; MANIFEST_BYTES];
         manifest[..8].copy_from_slice(&(stored.len() as u64).to_le_bytes());

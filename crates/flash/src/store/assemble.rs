@@ -4,7 +4,7 @@ use entresol_device::IoBuffer;
 
 use super::Inner;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RECORD_HEADER_BYTES};
+use crate::format::Codec;
 use crate::record::{Mismatch, Record};
 use crate::session::{decode_manifest, with_piece_key};
 use crate::shard::damaged;
@@ -75,7 +75,6 @@ impl Inner {
             let mut buffer = IoBuffer::aligned((end - start) as usize);
             self.device.read_at(start, &mut buffer)?;
             let found = buffer.get((at - start) as usize..).unwrap_or_default();
-            debug_assert!(found.len() >= RECORD_HEADER_BYTES);
             let opened = with_piece_key(version, number, |key| {
                 let wanted = (wanted_generation, Some(key));
                 self.payloads.open(number16, found, wanted, &mut scratch).map(|r| r.value)
