@@ -13,9 +13,10 @@ use std::sync::atomic::Ordering;
 use entresol_device::IoBuffer;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{u16_at, u32_at, u64_at};
-use crate::index::{Index, Layout, Place, Prefix, SizeCode, Spilled};
+use crate::format::{SEQUENCE_END, u16_at, u32_at, u64_at};
+use crate::index::{Bounds, Index, Layout, Place, Prefix, SizeCode, Spilled};
 use crate::large::Pieces;
+use crate::log::Shape;
 use crate::notes::Note;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
@@ -25,6 +26,8 @@ use crate::types::{SpaceId, Timestamp};
 const MAGIC: u32 = 0x434b_5054;
 /// Magic, CRC-32C of the payload, store, shard, number, payload length.
 const HEADER_BYTES: usize = 64;
+/// More entries than any device holds.
+const COUNT_END: u64 = 1 << 48;
 
 /// Syncs everything, writes the checkpoint and refuses further writes.
 pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
@@ -139,6 +142,9 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     let mut length = [0; 8];
     reader.take(&*device, &mut length)?;
     let length = u64::from_le_bytes(length);
+    if segments.len() > shard.log.segments.len() {
+        return Err(damaged("it names more segments than there are"));
+    }
     let room = segments.len() as u64 * u64::from(shard.log.shape.segment_bytes);
     if length > room {
         return Err(damaged("its tables have an impossible length"));
@@ -151,8 +157,12 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     if layout.buckets.saturating_mul(64) > room {
         return Err(damaged("its index is larger than what holds it"));
     }
+    if layout.address_bits != shard.index.address_bits() {
+        return Err(damaged("its index is of a device of another size"));
+    }
     let buckets_max = shard.index.buckets_max();
-    shard.index = Index::restore(layout, buckets_max, &spilled, &mut |words| {
+    let bounds = Bounds { buckets_max, addresses_end: shard.log.shape.addresses_end() };
+    shard.index = Index::restore(layout, bounds, &spilled, &mut |words| {
         let mut bytes = vec![0; 64 << 10];
         for words in words.chunks_mut(8 << 10) {
             let bytes = &mut bytes[..words.len() * 8];
@@ -167,7 +177,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
 }
 
 struct Reader<'a> {
-    shard_shape: crate::log::Shape,
+    shard_shape: Shape,
     segments: &'a [u32],
     at: usize,
     block: Option<(IoBuffer, usize)>,
@@ -285,6 +295,15 @@ impl Input<'_> {
         u64_at(self.bytes, self.at - 8)
     }
 
+    fn sequence(&mut self) -> Option<u64> {
+        self.u64().filter(|sequence| *sequence < SEQUENCE_END)
+    }
+
+    /// An address, if it is of a segment of `shape`.
+    fn address(&mut self, shape: &Shape) -> Option<u64> {
+        self.u64().filter(|address| *address < shape.addresses_end())
+    }
+
     fn u32(&mut self) -> Option<u32> {
         self.at += 4;
         u32_at(self.bytes, self.at - 4)
@@ -302,7 +321,7 @@ impl Input<'_> {
 }
 
 fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Vec<Spilled>)> {
-    shard.sequence = input.u64()?;
+    shard.sequence = input.sequence()?;
     shard.lifespan = f64::from_bits(input.u64()?);
     let (buckets, entries) = (input.u64()?, input.u64()?);
     let layout = Layout { buckets, entries, address_bits: input.u64()? as u32 };
@@ -310,7 +329,7 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
         return None;
     }
     for number in 0..shard.log.segments.len() {
-        let (sequence, age) = (input.u64()?, input.u64()?);
+        let (sequence, age) = (input.sequence()?, input.u64()?);
         let (live_bytes, used_bytes, next_end) = (input.u32()?, input.u32()?, input.u32()?);
         let stream = input.u8()?;
         let state = match input.u8()? {
@@ -335,21 +354,24 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     }
     for _ in 0..input.u64()? {
         let key = (SpaceId(input.u16()?), input.u16()?);
-        shard.counts.insert(key, input.u64()? as i64);
+        shard.counts.insert(key, input.u64().filter(|count| *count < COUNT_END)? as i64);
     }
     decode_notes_and_pieces(shard, input)?;
+    let shape = shard.log.shape;
     let mut spilled = Vec::new();
     for _ in 0..input.u64()? {
         let prefix = Prefix { hash: input.u64()?, known: input.u64()? as u32 };
-        let place = Place { address: input.u64()?, size: SizeCode::covering(input.u64()?) };
+        let place =
+            Place { address: input.address(&shape)?, size: SizeCode::covering(input.u64()?) };
         spilled.push(Spilled::new(prefix, place));
     }
     Some((layout, spilled))
 }
 
 fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<()> {
+    let shape = shard.log.shape;
     for _ in 0..input.u64()? {
-        let (address, low, high) = (input.u64()?, input.u64()?, input.u64()?);
+        let (address, low, high) = (input.address(&shape)?, input.u64()?, input.u64()?);
         let owner = (SpaceId(input.u16()?), input.u16()?);
         let by = u128::from(low) | u128::from(high) << 64;
         let shared_bits = input.u8()?;
@@ -357,10 +379,16 @@ fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<(
         shard.notes.add(Note { address, by, owner, size, shared_bits });
     }
     for _ in 0..input.u64()? {
-        let (manifest, version, stored_bytes) = (input.u64()?, input.u64()?, input.u64()?);
+        let (manifest, version) = (input.address(&shape)?, input.sequence()?);
+        let stored_bytes = input.u64()?;
         let mut places = Vec::new();
         for _ in 0..input.u64()? {
-            places.push((input.u64()?, input.u64()? as u32));
+            let (address, bytes) = (input.address(&shape)?, input.u64()?);
+            let (_, offset) = shape.split(address);
+            if bytes > u64::from(shape.segment_bytes - offset) {
+                return None;
+            }
+            places.push((address, bytes as u32));
         }
         shard.large.insert(manifest, version, Pieces { stored_bytes, places });
     }

@@ -27,6 +27,10 @@ pub(crate) const RECORD_HEADER_BYTES_MAX: usize = 64;
 /// Records start at multiples of this.
 pub(crate) const RECORD_ALIGNMENT: usize = 32;
 
+/// Sequences of records and segments, and generations, stay below this: no store lives long enough
+/// to get there, so what claims more is damaged, and adding to a sequence never overflows.
+pub(crate) const SEQUENCE_END: u64 = 1 << 62;
+
 const SEGMENT_MAGIC: u32 = 0x5345_474d;
 const TRAILER_MAGIC: u32 = 0x5452_4c52;
 
@@ -235,7 +239,7 @@ impl RecordHeader {
             |place: Option<usize>, default| place.map_or(Some(default), |at| u32_at(bytes, at));
         let u64_or =
             |place: Option<usize>, default| place.map_or(Some(default), |at| u64_at(bytes, at));
-        let (sequence, value_bytes) = (u64_at(bytes, 8)?, u32_at(bytes, 20)?);
+        let (sequence, value_bytes) = (sequence_at(bytes, 8)?, u32_at(bytes, 20)?);
         Some(RecordHeader {
             payload_crc: u32_at(bytes, 4)?,
             sequence,
@@ -321,7 +325,7 @@ impl SegmentHeader {
         }
         Some(SegmentHeader {
             store: u64_at(bytes, 8)?,
-            sequence: u64_at(bytes, 16)?,
+            sequence: sequence_at(bytes, 16)?,
             proven_below: u64_at(bytes, 24)?,
             age: u64_at(bytes, 32)?,
             segment: u32_at(bytes, 40)?,
@@ -366,7 +370,7 @@ impl Trailer {
             return None;
         }
         Some(Trailer {
-            sequence: u64_at(bytes, 8)?,
+            sequence: sequence_at(bytes, 8)?,
             entries: u32_at(bytes, 16)?,
             used_bytes: u32_at(bytes, 20)?,
             footer_crc: u32_at(bytes, 24)?,
@@ -416,7 +420,7 @@ impl FooterEntry {
         let place = u32_at(bytes, 36)? & 0x00ff_ffff;
         Some(FooterEntry {
             hash: u128::from(u64_at(bytes, 0)?) | u128::from(u64_at(bytes, 8)?) << 64,
-            sequence: u64_at(bytes, 16)?,
+            sequence: sequence_at(bytes, 16)?,
             record_bytes: u32_at(bytes, 24)?,
             ends_seconds: u32_at(bytes, 28)?,
             space: SpaceId(u16_at(bytes, 32)?),
@@ -430,18 +434,33 @@ impl FooterEntry {
     pub(crate) fn aligned_bytes(&self) -> u32 {
         self.record_bytes.next_multiple_of(RECORD_ALIGNMENT as u32)
     }
+
+    /// Whether a record may stand there in a segment whose records end at `records_end`.
+    fn is_within(&self, records_end: u64) -> bool {
+        let aligned = u64::from(self.record_bytes).next_multiple_of(RECORD_ALIGNMENT as u64);
+        self.offset as usize >= SEGMENT_HEADER_BYTES
+            && self.record_bytes as usize > RECORD_HEADER_BYTES
+            && u64::from(self.offset) + aligned <= records_end
+    }
 }
 
-/// Decodes the footer that stands before the trailer at the end of `bytes`; `None` if it does not
-/// verify or `bytes` is shorter than it.
-pub(crate) fn decode_footer(trailer: &Trailer, bytes: &[u8]) -> Option<Vec<FooterEntry>> {
+/// Decodes the footer that stands before the trailer at the end of `bytes`, the last bytes of a
+/// segment of `segment_bytes`; `None` if it does not verify, names a record outside of its segment,
+/// or `bytes` is shorter than it.
+pub(crate) fn decode_footer(
+    trailer: &Trailer,
+    bytes: &[u8],
+    segment_bytes: u32,
+) -> Option<Vec<FooterEntry>> {
+    let records_end = u64::from(segment_bytes).checked_sub(trailer.region_bytes() as u64)?;
     let end = bytes.len().checked_sub(TRAILER_BYTES)?;
     let start = bytes.len().checked_sub(trailer.region_bytes())?;
     let footer = bytes.get(start..end)?;
     if crc32c::crc32c(footer) != trailer.footer_crc {
         return None;
     }
-    footer.chunks_exact(FOOTER_ENTRY_BYTES).map(FooterEntry::decode).collect()
+    let entries = footer.chunks_exact(FOOTER_ENTRY_BYTES).map(FooterEntry::decode);
+    entries.map(|entry| entry.filter(|e| e.is_within(records_end))).collect()
 }
 
 /// Everything of `space` (or of one partition of it) in segments older than `below` is gone.
@@ -577,6 +596,11 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+/// A sequence, unless it is one that no store reaches.
+fn sequence_at(bytes: &[u8], at: usize) -> Option<u64> {
+    u64_at(bytes, at).filter(|sequence| *sequence < SEQUENCE_END)
 }
 
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {

@@ -29,7 +29,7 @@ mod tests;
 use entresol_device::Table;
 
 use crate::error::Result;
-pub use checkpoint::Layout;
+pub use checkpoint::{Bounds, Layout};
 use growth::Moved;
 use mapping::Mapping;
 pub use size_code::SizeCode;

@@ -65,6 +65,11 @@ impl Shape {
         ((address / units) as u32, (address % units) as u32 * RECORD_ALIGNMENT as u32)
     }
 
+    /// Addresses of the shard are below this.
+    pub(crate) fn addresses_end(&self) -> u64 {
+        self.address(self.segments, 0)
+    }
+
     pub(crate) fn address(&self, segment: u32, offset: u32) -> u64 {
         let units = u64::from(self.segment_bytes) / RECORD_ALIGNMENT as u64;
         u64::from(segment) * units + u64::from(offset) / RECORD_ALIGNMENT as u64
@@ -271,7 +276,7 @@ impl Log {
         let (segment, _) = self.shape.split(address);
         let live = &mut self.segments[segment as usize].live_bytes;
         let before = i64::from(*live);
-        *live = (before + bytes).max(0) as u32;
+        *live = (before + bytes).clamp(0, i64::from(u32::MAX)) as u32;
         self.live_bytes = self.live_bytes.wrapping_add_signed(i64::from(*live) - before);
     }
 

@@ -203,7 +203,7 @@ impl Inner {
         let header = SegmentHeader::decode(&bytes);
         let footer = Trailer::decode_end(&bytes)
             .filter(|t| t.sequence == segment.sequence)
-            .and_then(|t| decode_footer(&t, &bytes));
+            .and_then(|t| decode_footer(&t, &bytes, shape.segment_bytes));
         let whole = header.is_some_and(|h| h.sequence == segment.sequence);
         let Some(footer) = footer.filter(|_| whole) else { return Ok(false) };
         let mut kept = true;
@@ -501,7 +501,7 @@ pub(crate) fn read_footer_of(
             return Ok(None);
         }
         if needed <= length {
-            return Ok(decode_footer(&trailer, &bytes));
+            return Ok(decode_footer(&trailer, &bytes, segment_bytes));
         }
         length = needed;
     }
@@ -509,7 +509,7 @@ pub(crate) fn read_footer_of(
 
 pub(crate) fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
     let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == sequence)?;
-    decode_footer(&trailer, bytes)
+    decode_footer(&trailer, bytes, bytes.len() as u32)
 }
 
 /// The header of `record` if all of it verifies.

@@ -238,18 +238,27 @@ impl Payloads {
         let key_bytes = header.key_bytes as usize;
         let packed = scratch.get(key_bytes..).ok_or(Mismatch::Damaged)?;
         let raw_bytes = header.raw_bytes as usize;
-        if raw_bytes > crate::types::VALUE_BYTES_MAX {
-            return Err(Mismatch::Damaged);
+        if header.flags.codec == Codec::Plain {
+            return Ok(());
         }
-        let value = match header.flags.codec {
-            Codec::Plain => return Ok(()),
-            Codec::Lz4 => lz4_flex::block::decompress(packed, raw_bytes).ok(),
-            Codec::Zstd => zstd::bulk::decompress(packed, raw_bytes).ok(),
-        };
-        let value = value.ok_or(Mismatch::Damaged)?;
+        let value = decompress(header.flags.codec, packed, raw_bytes).ok_or(Mismatch::Damaged)?;
         scratch.truncate(key_bytes);
         scratch.extend_from_slice(&value);
         Ok(())
+    }
+}
+
+/// Undoes a compression of at most `raw_bytes`; `None` if `packed` is not that, or cannot be.
+pub(crate) fn decompress(codec: Codec, packed: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
+    if raw_bytes > crate::types::VALUE_BYTES_MAX {
+        return None;
+    }
+    match codec {
+        Codec::Plain => Some(packed.to_vec()),
+        // A byte of the block format stands for 255 at most; the memory is taken beforehand.
+        Codec::Lz4 if raw_bytes > packed.len().saturating_mul(255) => None,
+        Codec::Lz4 => lz4_flex::block::decompress(packed, raw_bytes).ok(),
+        Codec::Zstd => zstd::bulk::decompress(packed, raw_bytes).ok(),
     }
 }
 

@@ -23,7 +23,7 @@ use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
 use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{RECORD_ALIGNMENT, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{OpenMode, StoreOptions};
@@ -269,7 +269,7 @@ fn check_options(options: &StoreOptions) -> Result<()> {
         return fail(format!("{} shards; 1 to 64 expected", options.shards));
     }
     let bytes = options.segment_bytes;
-    if !bytes.is_power_of_two() || !((64 << 10)..=(8 << 20)).contains(&bytes) {
+    if !is_segment_size(bytes) {
         let detail =
             format!("segments of {bytes} bytes; a power of two from 65536 to 8388608 expected");
         return fail(detail);
@@ -278,6 +278,10 @@ fn check_options(options: &StoreOptions) -> Result<()> {
         return fail(format!("{} buffers a shard; at least 6 expected", options.buffers_per_shard));
     }
     Ok(())
+}
+
+fn is_segment_size(bytes: u32) -> bool {
+    bytes.is_power_of_two() && ((64 << 10)..=(8 << 20)).contains(&bytes)
 }
 
 fn check_superblock(
@@ -293,15 +297,27 @@ fn check_superblock(
         };
         return Err(Error::new(ErrorKind::WrongKey, format!("{}: {detail}", device.name())));
     }
-    let needed = base_offset(superblock.segment_bytes)
-        + u64::from(superblock.segments_per_shard)
-            * u64::from(superblock.shards)
-            * u64::from(superblock.segment_bytes);
-    let capacity = device.geometry().capacity_bytes;
-    let plausible = superblock.segment_bytes.is_power_of_two()
+    let sequences = [superblock.next_segment_sequence, superblock.record_sequence];
+    let floors = superblock.floors.iter().map(|floor| floor.below);
+    let highest = floors.chain(sequences).chain([superblock.generation]).max().unwrap_or(0);
+    let plausible = is_segment_size(superblock.segment_bytes)
         && (1..=64).contains(&superblock.shards)
-        && superblock.segments_per_shard >= SEGMENTS_MIN;
-    if !plausible || needed > capacity {
+        && superblock.segments_per_shard >= SEGMENTS_MIN
+        && highest < SEQUENCE_END;
+    if !plausible {
+        let detail = format!(
+            "{} has a superblock with a valid checksum and impossible contents; restore the \
+             device from a copy, or make a new store over it by reformatting",
+            device.name()
+        );
+        return Err(Error::new(ErrorKind::Corrupt, detail));
+    }
+    let needed = u128::from(base_offset(superblock.segment_bytes))
+        + u128::from(superblock.segments_per_shard)
+            * u128::from(superblock.shards)
+            * u128::from(superblock.segment_bytes);
+    let capacity = device.geometry().capacity_bytes;
+    if needed > u128::from(capacity) {
         let detail = format!(
             "{} has {capacity} bytes, but its store was made for {needed}; use the whole device it \
              was made on",
@@ -419,7 +435,7 @@ fn surviving_images(path: &Path, superblock: &Superblock) -> HashMap<(u16, u32),
     let mut images = HashMap::new();
     let Ok(memory) = SharedMemory::open(path) else { return images };
     let bytes = superblock.segment_bytes as usize;
-    let count = (memory.len() - BUFFER_FILE_HEADER) / bytes;
+    let count = memory.len().saturating_sub(BUFFER_FILE_HEADER) / bytes;
     let Ok((_, buffers)) = memory.buffers(BUFFER_FILE_HEADER, bytes, count) else { return images };
     for buffer in buffers {
         let Some(header) = crate::format::SegmentHeader::decode(buffer.bytes()) else { continue };

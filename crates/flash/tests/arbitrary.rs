@@ -2,13 +2,14 @@
 //! memory without bound; and damage that checksums can see never turns into a value.
 //!
 //! Two kinds of damage: *plain*, as a medium makes it, and *sealed*, where the checksum of the
-//! structure
-//! that was hit is computed anew, so that implausible fields reach the code behind the checksums.
+//! structure that was hit is computed anew, so that implausible fields reach the code behind the
+//! checksums. Each seed runs in a process that the system gives little memory and time.
 //! `ENTRESOL_SEED` replaces the seeds.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::ops::Range;
+use std::process::Command;
 use std::sync::Arc;
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
@@ -23,8 +24,13 @@ const CAPACITY_BYTES: usize = 4 << 20;
 const SUPERBLOCK_BYTES: usize = 64 << 10;
 const KEYS: u64 = 400;
 const IMAGES_PER_SEED: usize = 16;
-/// More than a store of this size has any use for.
-const RESIDENT_KIB_MAX: u64 = 1 << 20;
+/// Set in the process that has limits.
+const CONFINED: &str = "ENTRESOL_CONFINED";
+/// What a process may have of memory that is its own: 64 MiB, and for each byte of the image two of
+/// the origins, one of the damaged copy, one of the device it stands on, and four of tables.
+const MEMORY_KIB_MAX: usize = (64 << 10) + 8 * (CAPACITY_BYTES >> 10);
+/// Many times what the images of a seed take.
+const PROCESSOR_SECONDS_MAX: u64 = 60;
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
 struct Random(u64);
@@ -284,30 +290,59 @@ fn exercise(image: &[u8], reclaim: Reclaim, trusted: bool) {
     let _ = store.close(NOW);
 }
 
-fn resident_kib_max() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
-}
-
-fn for_each_image(damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random), trusted: bool) {
-    let seeds = match std::env::var("ENTRESOL_SEED") {
+fn seeds() -> Vec<u64> {
+    match std::env::var("ENTRESOL_SEED") {
         Ok(seed) => vec![seed.parse().expect("ENTRESOL_SEED is a whole number")],
         Err(_) => (0..4).collect(),
-    };
+    }
+}
+
+/// Exercises images with `damage`, for each seed in a process of its own that the system lets have
+/// no more than `MEMORY_KIB_MAX` of memory, touched or not, and `PROCESSOR_SECONDS_MAX`.
+fn for_each_image(
+    test: &str,
+    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random),
+    trusted: bool,
+) {
+    if std::env::var_os(CONFINED).is_some() {
+        return seeds().into_iter().for_each(|seed| exercise_seed(seed, damage, trusted));
+    }
+    for seed in seeds() {
+        let limits = format!(
+            "ulimit -c 0 && ulimit -d {MEMORY_KIB_MAX} && ulimit -t {PROCESSOR_SECONDS_MAX} && \
+             exec \"$0\" \"$@\""
+        );
+        let confined = Command::new("sh")
+            .args(["-c", &limits])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .env(CONFINED, "1")
+            .env("ENTRESOL_SEED", seed.to_string())
+            // The symbols of a backtrace take more memory than an image.
+            .env("RUST_BACKTRACE", "0")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&confined.stdout);
+        let failed = String::from_utf8_lossy(&confined.stderr);
+        let whole = confined.status.success() && said.contains("1 passed");
+        assert!(whole, "ENTRESOL_SEED={seed}: {}\n{said}{failed}", confined.status);
+    }
+}
+
+fn exercise_seed(
+    seed: u64,
+    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random),
+    trusted: bool,
+) {
     let bases = [origin(true), origin(false)];
-    for seed in seeds {
-        println!("seed {seed}");
-        let mut random = Random(seed);
-        for number in 0..IMAGES_PER_SEED {
-            let base = &bases[number % bases.len()];
-            let mut image = base.image.clone();
-            damage(base, &mut image, &mut random);
-            let reclaim = if number % 4 < 2 { Reclaim::Compact } else { Reclaim::Evict };
-            exercise(&image, reclaim, trusted);
-        }
-        let resident = resident_kib_max();
-        assert!(resident <= RESIDENT_KIB_MAX, "{resident} KiB of memory were used");
+    let mut random = Random(seed);
+    for number in 0..IMAGES_PER_SEED {
+        println!("seed {seed}, image {number}");
+        let base = &bases[number % bases.len()];
+        let mut image = base.image.clone();
+        damage(base, &mut image, &mut random);
+        let reclaim = if number % 4 < 2 { Reclaim::Compact } else { Reclaim::Evict };
+        exercise(&image, reclaim, trusted);
     }
 }
 
@@ -320,17 +355,26 @@ fn an_undamaged_image_opens_and_serves_what_was_put() {
 
 #[test]
 fn a_damaged_medium_never_yields_a_value_that_nobody_put() {
-    for_each_image(&mut |_, image, random| damage_plainly(image, random), true);
+    for_each_image(
+        "a_damaged_medium_never_yields_a_value_that_nobody_put",
+        &mut |_, image, random| damage_plainly(image, random),
+        true,
+    );
 }
 
 #[test]
 fn implausible_fields_under_valid_checksums_neither_panic_nor_run_on() {
-    for_each_image(&mut |base, image, random| damage_sealed(base, image, random), false);
+    for_each_image(
+        "implausible_fields_under_valid_checksums_neither_panic_nor_run_on",
+        &mut |base, image, random| damage_sealed(base, image, random),
+        false,
+    );
 }
 
 #[test]
 fn random_bytes_behind_a_sound_root_are_refused_or_open_without_harm() {
     for_each_image(
+        "random_bytes_behind_a_sound_root_are_refused_or_open_without_harm",
         &mut |base, image, random| {
             // Both copies of the superblock up to the counts of their lists.
             image[80..SUPERBLOCK_BYTES].fill_with(|| random.next() as u8);

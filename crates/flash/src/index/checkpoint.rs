@@ -21,6 +21,15 @@ pub struct Layout {
     pub entries: u64,
 }
 
+/// What an index that is restored may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Buckets it grows to at most.
+    pub buckets_max: u64,
+    /// Every address is below this.
+    pub addresses_end: u64,
+}
+
 impl Index {
     /// Finishes a round of growth and says how the table is laid out, for a checkpoint.
     pub fn settle(&mut self) -> Layout {
@@ -47,7 +56,7 @@ impl Index {
     /// is checked slot by slot; `Corrupt` if it is not what an index of this layout can hold.
     pub fn restore(
         layout: Layout,
-        buckets_max: u64,
+        bounds: Bounds,
         spilled: &[Spilled],
         fill: &mut dyn FnMut(&mut [u64]) -> Result<()>,
     ) -> Result<Index> {
@@ -57,17 +66,18 @@ impl Index {
             return Err(damaged(&layout, "no index has such a layout"));
         }
         let format = SlotFormat::new(layout.address_bits);
-        let buckets_max = buckets_max.clamp(layout.buckets, BUCKETS_MAX);
+        let buckets_max = bounds.buckets_max.clamp(layout.buckets, BUCKETS_MAX);
         let mut index = Index::with_buckets(format, buckets_max, layout.buckets)?;
         fill(&mut index.table)?;
         for spilled in spilled {
-            let fits = spilled.place.address >> layout.address_bits == 0;
+            let fits = spilled.place.address < bounds.addresses_end
+                && spilled.place.address >> layout.address_bits == 0;
             if !fits || !(1..=64).contains(&spilled.prefix.known) {
                 return Err(damaged(&layout, "a spilled entry has an impossible address or hash"));
             }
             index.spill.insert(*spilled);
         }
-        index.entries = index.count_sound_slots(&layout)? + spilled.len() as u64;
+        index.entries = index.count_sound_slots(&layout, bounds)? + spilled.len() as u64;
         if index.entries != layout.entries {
             return Err(damaged(&layout, &format!("it holds {} entries", index.entries)));
         }
@@ -75,7 +85,7 @@ impl Index {
     }
 
     /// Counts the table's entries; `Corrupt` if a slot breaks an invariant.
-    fn count_sound_slots(&self, layout: &Layout) -> Result<u64> {
+    fn count_sound_slots(&self, layout: &Layout, bounds: Bounds) -> Result<u64> {
         let mut count = 0;
         let mut fine_min = 0;
         let mut full = true;
@@ -91,7 +101,9 @@ impl Index {
                 let fine = SlotFormat::fine(home, slot);
                 let in_place = home <= bucket && home < self.current.buckets() && fine >= fine_min;
                 let reached = distance == 0 || full;
-                if !in_place || !reached || empty || !self.format.is_well_formed(slot) {
+                let sound = self.format.is_well_formed(slot)
+                    && self.format.address(slot) < bounds.addresses_end;
+                if !in_place || !reached || empty || !sound {
                     return Err(damaged(layout, &format!("bucket {bucket} holds {slot:#x}")));
                 }
                 fine_min = fine;

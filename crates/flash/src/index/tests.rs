@@ -238,7 +238,7 @@ fn more_growth_than_hash_bits_loses_no_entry() {
     early.iter().for_each(|(hash, address)| small.insert(*hash, place(*address)));
     let layout = small.settle();
     let words = small.words().to_vec();
-    let mut index = Index::restore(layout, 1 << 19, &[], &mut |table| {
+    let mut index = Index::restore(layout, bounds(1 << 19), &[], &mut |table| {
         table.copy_from_slice(&words);
         Ok(())
     })
@@ -351,6 +351,10 @@ fn retain_keeps_exactly_what_is_wanted() {
     }
 }
 
+fn bounds(buckets_max: u64) -> Bounds {
+    Bounds { buckets_max, addresses_end: 1 << 36 }
+}
+
 #[test]
 fn a_checkpoint_restores_the_same_index() {
     for (seed, spread) in [(1, u64::MAX), (2, 50)] {
@@ -362,7 +366,7 @@ fn a_checkpoint_restores_the_same_index() {
         let words = index.words().to_vec();
         let spilled: Vec<Spilled> = index.spilled_entries().copied().collect();
         let load = |words: &[u64], layout| {
-            Index::restore(layout, MAX, &spilled, &mut |table| {
+            Index::restore(layout, bounds(MAX), &spilled, &mut |table| {
                 table.copy_from_slice(words);
                 Ok(())
             })
@@ -377,6 +381,12 @@ fn a_checkpoint_restores_the_same_index() {
         // Damage is found, whatever it is.
         let fewer = Layout { entries: layout.entries - 1, ..layout };
         assert_eq!(load(&words, fewer).unwrap_err().kind(), ErrorKind::Corrupt);
+        let few = Bounds { buckets_max: MAX, addresses_end: 29_999 };
+        let refused = Index::restore(layout, few, &spilled, &mut |table| {
+            table.copy_from_slice(&words);
+            Ok(())
+        });
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Corrupt);
         let absurd = Layout { address_bits: 63, ..layout };
         assert_eq!(load(&words, absurd).unwrap_err().kind(), ErrorKind::Corrupt);
         for _ in 0..200 {

@@ -90,8 +90,11 @@ pub(super) fn recover(
             let slot = (top >> (64 - shift)) as usize & ((1 << SPREAD_BITS) - 1);
             spread[slot].push(claim(shard, segment, entry));
         })?;
+        if pass == 0 {
+            order_pieces(shard, &mut pieces);
+        }
         for claims in &mut spread {
-            settle_claims(shard, claims, context, &pieces)?;
+            settle_claims(shard, claims, context, &mut pieces)?;
             *claims = Vec::new();
         }
     }
@@ -108,7 +111,8 @@ fn fresh_index(shard: &Shard, records: u64) -> Result<Index> {
 fn tally(shard: &mut Shard, segment: u32, entry: &FooterEntry) {
     let counted = SizeCode::covering(u64::from(entry.record_bytes)).bytes() as u32;
     let row = &mut shard.log.segments[segment as usize];
-    row.used_bytes += counted;
+    // Entries of a forged footer may overlap.
+    row.used_bytes = row.used_bytes.saturating_add(counted);
     if entry.ends_seconds != 0 {
         row.next_end = row.next_end.min(entry.ends_seconds);
     }
@@ -140,7 +144,7 @@ fn settle_claims(
     shard: &mut Shard,
     claims: &mut [Claim],
     context: Context,
-    pieces: &Gathered,
+    pieces: &mut Gathered,
 ) -> Result<()> {
     let rank = |claim: &Claim| (claim.sequence, shard.segment_sequence(claim.address));
     claims.sort_unstable_by(|a, b| (a.hash, rank(b)).cmp(&(b.hash, rank(a))));
@@ -187,8 +191,20 @@ fn settle_claims(
 /// Pieces found, by the value they belong to: number, address, record bytes.
 type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
 
-/// What the value whose manifest is `claim` is known by, and its pieces; `None` if it is not whole.
-fn gather(shard: &Shard, claim: &Claim, pieces: &Gathered) -> Result<Option<(u64, Pieces)>> {
+/// Brings the pieces of each value in order. One that reclaim copied stands twice; the copy in the
+/// younger segment is kept.
+fn order_pieces(shard: &Shard, pieces: &mut Gathered) {
+    for list in pieces.values_mut() {
+        list.sort_unstable_by_key(|(number, address, _)| {
+            (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
+        });
+        list.dedup_by_key(|(number, ..)| *number);
+    }
+}
+
+/// What the value whose manifest is `claim` is known by, and its pieces, which are taken out: they
+/// belong to one value. `None` if it is not whole.
+fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Option<(u64, Pieces)>> {
     let (segment, offset) = shard.log.shape.split(claim.address);
     let sector = 4096;
     let start = u64::from(offset) / sector * sector;
@@ -203,14 +219,12 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &Gathered) -> Result<Option<(u64
     let Ok(record) = opened else { return Ok(None) };
     let version = record.header.sequence;
     let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else { return Ok(None) };
-    let mut list = pieces.get(&version).cloned().unwrap_or_default();
-    // A piece that reclaim copied stands twice; the copy in the younger segment is kept.
-    list.sort_unstable_by_key(|(number, address, _)| {
-        (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
-    });
-    list.dedup_by_key(|(number, ..)| *number);
-    let places: Vec<(u64, u32)> = list.iter().map(|(_, a, b)| (*a, *b)).collect();
-    Ok((places.len() == count as usize).then_some((version, Pieces { stored_bytes, places })))
+    if pieces.get(&version).map_or(0, Vec::len) != count as usize {
+        return Ok(None);
+    }
+    let list = pieces.remove(&version).unwrap_or_default();
+    let places = list.iter().map(|(_, address, bytes)| (*address, *bytes)).collect();
+    Ok(Some((version, Pieces { stored_bytes, places })))
 }
 
 /// Looks at every segment: which are in use, and what those without a footer hold.
@@ -241,7 +255,7 @@ fn survey(
                     segment,
                     header,
                     age: trailer.age,
-                    entries: if keep { decode_footer(&trailer, tail) } else { None },
+                    entries: if keep { decode_footer(&trailer, tail, segment_bytes) } else { None },
                     count: trailer.entries,
                 });
             }

@@ -167,7 +167,7 @@ pub(crate) fn parse(
         return None;
     }
     let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == header.sequence);
-    let footer = trailer.and_then(|t| Some((t, decode_footer(&t, bytes)?)));
+    let footer = trailer.and_then(|t| Some((t, decode_footer(&t, bytes, bytes.len() as u32)?)));
     Some((header, footer))
 }
 

@@ -5,7 +5,7 @@ use entresol_device::IoBuffer;
 use super::Inner;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Codec;
-use crate::record::{Mismatch, Record};
+use crate::record::{Mismatch, Record, decompress};
 use crate::session::{decode_manifest, with_piece_key};
 use crate::shard::damaged;
 use crate::types::VALUE_BYTES_MAX;
@@ -20,17 +20,22 @@ impl Inner {
         if stored_bytes > VALUE_BYTES_MAX as u64 + 1024 || raw_bytes as usize > VALUE_BYTES_MAX {
             return Err(Error::new(ErrorKind::Corrupt, "a manifest names an impossible length"));
         }
-        let mut stored = Vec::with_capacity(stored_bytes as usize);
+        let shard_number = self.shard_of(hash);
+        let present_bytes = {
+            let shard = self.shards[shard_number].lock();
+            let places = shard.large.pieces(version).map(|p| &p.places).into_iter().flatten();
+            places.map(|(_, bytes)| u64::from(*bytes)).sum::<u64>()
+        };
+        let mut stored = Vec::with_capacity(stored_bytes.min(present_bytes) as usize);
         for number in 0..pieces {
-            if !self.append_piece(self.shard_of(hash), version, number, &mut stored)? {
+            if !self.append_piece(shard_number, version, number, &mut stored)? {
                 return Ok(None);
             }
         }
         let raw_bytes = raw_bytes as usize;
         let value = match codec {
             Codec::Plain => Some(stored),
-            Codec::Lz4 => lz4_flex::block::decompress(&stored, raw_bytes).ok(),
-            Codec::Zstd => zstd::bulk::decompress(&stored, raw_bytes).ok(),
+            _ => decompress(codec, &stored, raw_bytes),
         };
         let whole = value.filter(|v| v.len() == raw_bytes);
         let error = || Error::new(ErrorKind::Corrupt, "the pieces of a value do not make it whole");
