@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use crate::types::Durability;
 
+/// Limits of the bytes of a segment.
+pub(crate) const SEGMENT_BYTES_MIN: u32 = 64 << 10;
+pub(crate) const SEGMENT_BYTES_MAX: u32 = 8 << 20;
+
 /// What happens to live records of a segment that must be freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reclaim {
@@ -38,8 +42,11 @@ impl std::fmt::Debug for EncryptionKey {
 /// What to do with what the device holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Open the store that is there; make one where the device is blank.
+    /// Open the store that is there; make one where there is none, nor remains of one.
     OpenOrCreate,
+    /// Open the store that is there; where there is none, make one over whatever is there: remains
+    /// of a store whose root is lost or damaged, too.
+    OpenOrOverwrite,
     /// Make a new store over whatever is there.
     Reformat,
     /// Open the store that is there, for reading only: nothing is written.

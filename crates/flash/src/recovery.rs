@@ -12,6 +12,7 @@
 //! run again; memory beyond the index is bounded by `PASS_BYTES` a shard.
 
 mod entries;
+mod remains;
 mod scan;
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
-use crate::options::{OpenMode, StoreOptions};
+use crate::options::{OpenMode, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
@@ -44,7 +45,7 @@ pub(crate) fn open(
 ) -> Result<Inner> {
     check_options(&options)?;
     let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
-    let found = if options.mode == OpenMode::Reformat { None } else { read_superblock(&*device)? };
+    let found = find_superblock(&*device, &options)?;
     let made = found.is_none();
     let mut superblock = match found {
         Some(superblock) => superblock,
@@ -172,6 +173,22 @@ fn recover_shards(
     Ok(())
 }
 
+/// The root of the store to open; `None` if one is to be made.
+fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Superblock>> {
+    let found = match options.mode {
+        OpenMode::Reformat => return Ok(None),
+        _ => read_superblock(device),
+    };
+    match (found, options.mode) {
+        (Err(error), OpenMode::OpenOrOverwrite) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        (Ok(None), OpenMode::OpenOrCreate | OpenMode::ReadOnly) => {
+            remains::refuse(device, options.segment_bytes)?;
+            Ok(None)
+        }
+        (found, _) => found,
+    }
+}
+
 /// The newer of the two copies that verify. `None` if the device is blank.
 pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
     let mut newest: Option<Superblock> = None;
@@ -205,7 +222,7 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
             ErrorKind::Corrupt,
             format!(
                 "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; \
-                 restore the device from a copy, or make a new store over it by reformatting",
+                 restore the device from a copy, or force a new store to be made over it",
                 device.name()
             ),
         )),
@@ -281,7 +298,7 @@ fn check_options(options: &StoreOptions) -> Result<()> {
 }
 
 fn is_segment_size(bytes: u32) -> bool {
-    bytes.is_power_of_two() && ((64 << 10)..=(8 << 20)).contains(&bytes)
+    bytes.is_power_of_two() && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes)
 }
 
 fn check_superblock(
@@ -307,7 +324,7 @@ fn check_superblock(
     if !plausible {
         let detail = format!(
             "{} has a superblock with a valid checksum and impossible contents; restore the \
-             device from a copy, or make a new store over it by reformatting",
+             device from a copy, or force a new store to be made over it",
             device.name()
         );
         return Err(Error::new(ErrorKind::Corrupt, detail));
@@ -370,7 +387,7 @@ fn limits(options: &StoreOptions) -> Limits {
     }
 }
 
-/// Clears the first and last blocks of every segment, so that nothing of a former store is found.
+/// Clears the first block of every segment, so that nothing of a former store is found.
 fn erase_segments(device: &dyn Device, superblock: &Superblock) -> Result<()> {
     let block = device.geometry().sync_unit_bytes.max(4096) as usize;
     let mut found = IoBuffer::aligned(block);

@@ -85,7 +85,7 @@ impl Store {
     /// Opens the store on `device`, or makes one, as `options.mode` says. Recovers after a crash.
     ///
     /// Errors: `Incompatible` if the device holds something else, `Corrupt` if both superblocks are
-    /// damaged, `WrongKey`, `InvalidInput` for options, `Io`.
+    /// damaged, or gone and a segment is there yet, `WrongKey`, `InvalidInput` for options, `Io`.
     pub fn open(device: Arc<dyn Device>, options: StoreOptions, now: Timestamp) -> Result<Store> {
         let inner = crate::recovery::open(device, options, now)?;
         Ok(Store { inner: Arc::new(inner) })

@@ -343,3 +343,61 @@ fn a_wrong_key_and_a_reformat_are_told_apart() {
     assert_eq!(get(&mut session, b"a"), None);
     assert_eq!(store.count(SPACE), 0);
 }
+
+#[test]
+fn a_store_whose_superblocks_were_wiped_is_not_made_anew_unless_forced() {
+    // Found wherever the first segment in use is, and whatever the sizes of segments.
+    for (was, wanted, wiped) in [(64, 64, 2), (64, 1024, 2), (1024, 64, 16), (64, 64, 5)] {
+        let sized =
+            |kib: u32, mode| StoreOptions { segment_bytes: kib << 10, shards: 1, mode, ..small() };
+        let device = device(32 << 20);
+        let (store, mut session) = open(&device, sized(was, OpenMode::OpenOrCreate));
+        (0..300u32).for_each(|i| {
+            put(&mut session, &i.to_le_bytes(), &[7; 2000], PutOptions::default());
+        });
+        store.sync().unwrap();
+        drop((session, store));
+        let mut before = entresol_device::IoBuffer::aligned(32 << 20);
+        device.write_at(0, &before[..wiped * (64 << 10)]).unwrap();
+        device.read_at(0, &mut before).unwrap();
+
+        for mode in [OpenMode::OpenOrCreate, OpenMode::ReadOnly] {
+            let refused = Store::open(Arc::clone(&device), sized(wanted, mode), NOW).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+            let sentence = refused.to_string();
+            assert!(sentence.contains("holds a segment of store"), "{sentence}");
+            assert!(sentence.contains("force a new store"), "{sentence}");
+        }
+        let mut after = entresol_device::IoBuffer::aligned(32 << 20);
+        device.read_at(0, &mut after).unwrap();
+        assert!(before[..] == after[..], "a refusal changes nothing");
+
+        let (_, mut session) = open(&device, sized(wanted, OpenMode::OpenOrOverwrite));
+        assert_eq!(get(&mut session, &5u32.to_le_bytes()), None);
+        put(&mut session, b"new", b"value", PutOptions::default());
+        assert_eq!(get(&mut session, b"new").unwrap(), b"value");
+    }
+}
+
+#[test]
+fn forcing_neither_overwrites_a_sound_store_nor_spares_a_damaged_root() {
+    let device = device(8 << 20);
+    let forced = || StoreOptions { mode: OpenMode::OpenOrOverwrite, ..small() };
+    let (store, mut session) = open(&device, forced());
+    put(&mut session, b"kept", b"value", PutOptions::default());
+    drop(session);
+    store.close(NOW).unwrap();
+    drop(store);
+    let (store, mut session) = open(&device, forced());
+    assert_eq!(get(&mut session, b"kept").unwrap(), b"value");
+    drop((session, store));
+
+    let mut root = entresol_device::IoBuffer::aligned(128 << 10);
+    device.read_at(0, &mut root).unwrap();
+    (root[100], root[(64 << 10) + 100]) = (0xff, 0xff);
+    device.write_at(0, &root).unwrap();
+    let refused = Store::open(Arc::clone(&device), small(), NOW).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    let (_, mut session) = open(&device, forced());
+    assert_eq!(get(&mut session, b"kept"), None);
+}

@@ -42,7 +42,10 @@ fn process_memory_bytes(config: &Config) -> u64 {
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
     let device = open_device(config)?;
     let store = StoreOptions {
-        mode: OpenMode::OpenOrCreate,
+        mode: match config.forces() {
+            true => OpenMode::OpenOrOverwrite,
+            false => OpenMode::OpenOrCreate,
+        },
         shards: config.shards(),
         segment_bytes: config.segment_bytes(),
         durability: config.durability(),

@@ -86,8 +86,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "force",
         Kind::Choice(&["no", "yes"]),
         "no",
-        "Use a device although it carries a file system, a partition table or another's data, \
-         which is destroyed.",
+        "Use a device although it carries a file system, a partition table, another's data or the \
+         remains of a store that has lost its superblocks, which are destroyed.",
     ),
     key(
         "io",
