@@ -1,6 +1,7 @@
 //! Where `load` puts entries and `export` takes them from: a stopped store's directory, opened in
 //! this process, or a running server.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -49,6 +50,38 @@ pub(crate) enum Place {
     Embedded(Box<Embedded>),
     /// A server, and the replies it owes.
     Server { client: Box<Client>, owed: usize },
+}
+
+/// The records that could not be read, each said on standard error where it is, once.
+#[derive(Debug, Default)]
+pub(crate) struct Damage {
+    sentences: BTreeSet<String>,
+}
+
+impl Damage {
+    /// Says one.
+    pub(crate) fn note(&mut self, sentence: String) {
+        if !self.sentences.contains(&sentence) {
+            eprintln!("damaged: {sentence}");
+            self.sentences.insert(sentence);
+        }
+    }
+
+    /// What was said.
+    pub(crate) fn sentences(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.sentences.iter().map(String::as_str)
+    }
+
+    /// `Failed` if there were any; `rest` says what became of the others.
+    pub(crate) fn judge(&self, rest: &str) -> Outcome<()> {
+        match self.sentences.len() {
+            0 => Ok(()),
+            count => Err(Failure::Failed(format!(
+                "{count} damaged records, named above; {rest}; bring them back from a copy, or \
+                 write their keys anew"
+            ))),
+        }
+    }
 }
 
 /// An engine with one session.
@@ -108,11 +141,16 @@ impl Place {
         }
     }
 
-    /// Visits every entry; one that is written meanwhile may come twice.
-    pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+    /// Visits every entry; one that is written meanwhile may come twice. Those that cannot be read
+    /// are noted in `damage`.
+    pub(crate) fn visit(
+        &mut self,
+        damage: &mut Damage,
+        visit: &mut dyn FnMut(Item) -> Outcome<()>,
+    ) -> Outcome<()> {
         match self {
-            Place::Embedded(embedded) => embedded.visit(visit),
-            Place::Server { client, .. } => visit_server(client, visit),
+            Place::Embedded(embedded) => embedded.visit(damage, visit),
+            Place::Server { client, .. } => visit_server(client, damage, visit),
         }
     }
 }
@@ -172,9 +210,13 @@ impl Embedded {
         Ok(self.session.run(now(), operation, &mut |_| {})?)
     }
 
-    fn visit(&mut self, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+    fn visit(
+        &mut self,
+        damage: &mut Damage,
+        visit: &mut dyn FnMut(Item) -> Outcome<()>,
+    ) -> Outcome<()> {
         let space = self.space;
-        scan(&mut self.session, space, &mut |entry| {
+        scan(&mut self.session, space, damage, &mut |entry| {
             visit(Item {
                 key: entry.key.to_vec(),
                 value: entry.value.to_vec(),
@@ -186,20 +228,22 @@ impl Embedded {
     }
 }
 
-/// Visits every entry of `space` in hash order, until `visit` fails.
+/// Visits every entry of `space` in hash order, until `visit` fails; those that cannot be read are
+/// noted in `damage`.
 pub(crate) fn scan(
     session: &mut Session,
     space: SpaceId,
+    damage: &mut Damage,
     visit: &mut dyn FnMut(Entry<'_>) -> Outcome<()>,
 ) -> Outcome<()> {
     const AT_ONCE: usize = 512;
     let mut cursor = 0;
     loop {
         let mut ended = Ok(());
-        cursor = session.scan(space, (cursor, AT_ONCE), now(), &mut |entry| {
-            if ended.is_ok() {
-                ended = visit(entry);
-            }
+        cursor = session.scan(space, (cursor, AT_ONCE), now(), &mut |entry| match entry {
+            Err(error) => damage.note(error.to_string()),
+            Ok(entry) if ended.is_ok() => ended = visit(entry),
+            Ok(_) => {}
         })?;
         ended?;
         if cursor == 0 {
@@ -261,7 +305,11 @@ fn check(reply: Reply<'_>) -> Outcome<()> {
     }
 }
 
-fn visit_server(client: &mut Client, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+fn visit_server(
+    client: &mut Client,
+    damage: &mut Damage,
+    visit: &mut dyn FnMut(Item) -> Outcome<()>,
+) -> Outcome<()> {
     let mut cursor = b"0".to_vec();
     loop {
         let (next, keys) = client
@@ -287,11 +335,15 @@ fn visit_server(client: &mut Client, visit: &mut dyn FnMut(Item) -> Outcome<()>)
                     Reply::Bulk(value) => Got::Value(value.to_vec()),
                     Reply::Integer(number) => Got::Number(number),
                     Reply::Error(text) if text.starts_with(b"WRONGTYPE") => Got::OtherType,
+                    Reply::Error(text) => Got::Failed(String::from_utf8_lossy(text).into_owned()),
                     _ => Got::Nothing,
                 });
             })?;
         }
         for (key, pair) in keys.into_iter().zip(replies.chunks(2)) {
+            if let Some(Got::Failed(text)) = pair.first() {
+                damage.note(format!("key '{}': {text}", key.escape_ascii()));
+            }
             if let Some(item) = item_of(client, key, pair)? {
                 visit(item)?;
             }
@@ -307,6 +359,7 @@ enum Got {
     Value(Vec<u8>),
     Number(i64),
     OtherType,
+    Failed(String),
     Nothing,
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use entresol_tier::OpenMode;
 
 use crate::failure::{Failure, Outcome};
-use crate::place::PlaceArgs;
+use crate::place::{Damage, PlaceArgs};
 use crate::progress;
 use crate::records::{self, Fields, Layout, Writer};
 use crate::report::{Format, Report};
@@ -128,8 +128,8 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     let mut place = args.place.open(OpenMode::ReadOnly, None)?;
     let mut writer = Writer::new(layout, BufWriter::with_capacity(1 << 20, output))?;
     let spinner = progress::spinner("exporting");
-    let mut count = 0u64;
-    place.visit(&mut |item| {
+    let (mut count, mut damage) = (0u64, Damage::default());
+    place.visit(&mut damage, &mut |item| {
         count += 1;
         if count.is_multiple_of(10_000) {
             spinner.set_message(format!("exported {count} entries"));
@@ -139,7 +139,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     writer.finish()?;
     spinner.finish_and_clear();
     eprintln!("exported {count} entries");
-    Ok(())
+    damage.judge("all others were exported")
 }
 
 fn layout_of(path: &Path) -> Option<Layout> {

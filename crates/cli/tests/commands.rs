@@ -146,6 +146,61 @@ fn what_is_loaded_is_verified_dumped_and_exported_unchanged() {
     assert_eq!(sorted_export(&first).len(), 2_000);
 }
 
+/// Flips a bit in the middle of each of `texts` where they stand in the store's file.
+fn damage(directory: &str, texts: &[&str]) {
+    let files = std::fs::read_dir(directory).expect("the store's directory can be read");
+    let files = files.filter_map(|entry| Some(entry.ok()?.path()));
+    let path = files.max_by_key(|path| path.metadata().map_or(0, |m| m.len())).expect("a file");
+    let mut bytes = std::fs::read(&path).expect("the store's file can be read");
+    for text in texts {
+        let places: Vec<usize> = (0..bytes.len() - text.len())
+            .filter(|at| bytes[*at..].starts_with(text.as_bytes()))
+            .collect();
+        assert!(!places.is_empty(), "{text} stands in the file");
+        places.iter().for_each(|at| bytes[at + text.len() / 2] ^= 1);
+    }
+    std::fs::write(&path, bytes).expect("the store's file can be written");
+}
+
+#[test]
+fn damaged_records_are_named_and_all_others_are_verified_dumped_and_exported() {
+    let directory = Directory::new("damaged");
+    let mut text = String::from("name,text\n");
+    for i in 0..800 {
+        text.push_str(&format!("p{i},this is line {i} of many\n"));
+    }
+    let file = directory.file("in.csv", &text).display().to_string();
+    let store = directory.path("store");
+    let dir = ["--dir", store.as_str()];
+    let to = ["--key", "name", "--value", "text", "--capacity", "64MiB"];
+    let load = entresol(&[&["load", file.as_str()], &to[..], &dir].concat());
+    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    damage(&store, &["this is line 17 of many", "this is line 555 of many"]);
+    let cases: [(&[&str], Option<usize>); 4] = [
+        (&["store", "verify"], None),
+        (&["store", "verify", "--json"], None),
+        (&["store", "dump"], Some(798)),
+        (&["export"], Some(798)),
+    ];
+    for (command, lines) in cases {
+        let output = entresol(&[command, &dir].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+        assert_eq!(said.matches("damaged: record at byte ").count(), 2, "{command:?}: {said}");
+        assert!(said.contains("2 damaged records, named above"), "{command:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        if let Some(lines) = lines {
+            assert_eq!(printed.lines().count(), lines, "{command:?}");
+            assert!(!printed.contains("line 17 of") && !printed.contains("line 555 of"));
+        }
+    }
+    let verified = entresol(&["store", "verify", "--dir", &store, "--json"]);
+    let report: serde_json::Value =
+        serde_json::from_slice(&verified.stdout).expect("the output is JSON");
+    assert_eq!(report["entries_verified"], 798);
+    assert_eq!(report["damaged"].as_array().map(Vec::len), Some(2));
+}
+
 fn sorted_export(directory: &str) -> Vec<String> {
     let output = entresol(&["export", "--dir", directory]);
     let mut lines: Vec<String> =

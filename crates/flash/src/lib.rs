@@ -30,9 +30,9 @@ mod types;
 pub use error::{Error, ErrorKind, Result};
 pub use format::MAGIC;
 pub use options::{Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode};
-pub use session::{Session, SessionOptions, Visit};
+pub use session::{Session, SessionOptions, Visit, VisitEntry};
 pub use statistics::{Opened, Sizes, StoreStatistics};
-pub use store::{Budget, Maintenance, SegmentInfo, Store, Verification};
+pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};
 pub use types::{
     Condition, Durability, Entry, Expiry, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,
     PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,

@@ -31,6 +31,7 @@ use crate::types::{
 };
 use pending::{Pending, PendingKind};
 pub(crate) use resolve::{decode_manifest, with_piece_key};
+pub use scan::VisitEntry;
 
 /// Called with the token and the outcome of each finished operation.
 pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);
@@ -295,6 +296,9 @@ impl Session {
 
     fn finish(&mut self, token: u64, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
         self.in_flight -= 1;
+        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt) {
+            self.count(|c| &c.damaged);
+        }
         visit(token, outcome);
     }
 

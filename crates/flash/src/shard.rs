@@ -72,7 +72,7 @@ pub(crate) struct Limits {
 }
 
 /// A read that has to happen before the operation can be decided.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub place: Place,
     /// Sequence of the segment when the plan was made.

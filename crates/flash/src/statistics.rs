@@ -164,6 +164,8 @@ pub struct StoreStatistics {
     pub collisions_get: u64,
     /// Overwrites found to be of another key.
     pub collisions_put: u64,
+    /// Times that a get, a write or a scan met a record that does not verify.
+    pub damaged: u64,
     /// Entries that expired.
     pub expired: u64,
     /// Entries evicted (caches).

@@ -6,7 +6,7 @@
 mod assemble;
 mod inspect;
 
-pub use inspect::{SegmentInfo, Verification};
+pub use inspect::{LogScan, SegmentInfo, Verification};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,6 +63,7 @@ pub(crate) struct SessionCounters {
     pub gets_flash: AtomicU64,
     pub gets_missed: AtomicU64,
     pub collisions_get: AtomicU64,
+    pub damaged: AtomicU64,
 }
 
 /// How much background work one call of [`Store::maintain`] may do.
@@ -297,6 +298,7 @@ impl Inner {
         total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
         total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
         total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
+        total.damaged += counters.damaged.load(Ordering::Relaxed);
         total
     }
 

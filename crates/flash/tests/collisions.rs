@@ -184,6 +184,7 @@ impl World {
         loop {
             cursor = session
                 .scan(SpaceId(space), (cursor, 20), now, &mut |entry| {
+                    let entry = entry.unwrap();
                     seen.insert(entry.key.to_vec(), entry.value.to_vec());
                 })
                 .unwrap();

@@ -122,7 +122,14 @@ impl Core {
         from: (u64, usize),
         visit: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u64, Failure> {
-        Ok(self.session.borrow_mut().scan(space, from, self.now(), visit)?)
+        // A damaged record is counted by the store and named by `entresol store verify`; here it
+        // must not hide the sound ones.
+        let mut visit_sound = |entry: entresol_tier::Result<Entry<'_>>| {
+            if let Ok(entry) = entry {
+                visit(entry);
+            }
+        };
+        Ok(self.session.borrow_mut().scan(space, from, self.now(), &mut visit_sound)?)
     }
 
     /// Reads an entry, decides, and writes it unless another writer came first: then anew.

@@ -16,6 +16,7 @@ pub(crate) fn of_store(figures: &Statistics) -> Vec<(&'static str, u64)> {
         ("overwrites", figures.overwrites),
         ("collisions_get", figures.collisions_get),
         ("collisions_put", figures.collisions_put),
+        ("damaged", figures.damaged),
         ("expired", figures.expired),
         ("evicted_flash", figures.evicted_flash),
         ("evicted_small", figures.evicted_small),

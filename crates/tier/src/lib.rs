@@ -12,7 +12,7 @@ pub use entresol_flash as flash;
 pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, Error, ErrorKind, Expiry, Key,
     OpenMode, Operation, Outcome, Pinning, PutOptions, Reclaim, Result, SpaceId, StoreOptions,
-    Timestamp, Version, WriteMode,
+    Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, Visit};
 pub use statistics::{Distribution, Statistics};

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use entresol_flash::{
     Condition, Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions,
-    Result, SpaceId, Timestamp, Version,
+    Result, SpaceId, Timestamp, Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -111,12 +111,13 @@ impl Session {
 
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and
     /// returns the next cursor (0: the end). Entries present throughout are visited at least once.
+    /// A damaged record is visited as an error that says where it is.
     pub fn scan(
         &mut self,
         space: SpaceId,
         (cursor, limit): (u64, usize),
         now: Timestamp,
-        visit: &mut dyn FnMut(Entry<'_>),
+        visit: VisitEntry<'_>,
     ) -> Result<u64> {
         self.flash.scan(space, (cursor, limit), now, visit)
     }

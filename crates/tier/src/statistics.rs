@@ -30,6 +30,8 @@ pub struct Statistics {
     pub collisions_get: u64,
     /// Overwrites that turned out to be of another key, on behalf of puts.
     pub collisions_put: u64,
+    /// Times that a get, a write or a scan met a record that does not verify.
+    pub damaged: u64,
     /// Entries that expired.
     pub expired: u64,
     /// Entries evicted from flash (caches).
@@ -97,6 +99,7 @@ impl Statistics {
             overwrites: store.overwrites,
             collisions_get: store.collisions_get,
             collisions_put: store.collisions_put,
+            damaged: store.damaged,
             expired: store.expired,
             evicted_flash: store.evicted,
             evicted_small: 0,

@@ -178,6 +178,7 @@ impl Session {
         if current && !plan.hidden && self.inner.evicts() {
             // A cache misses what it cannot give back whole.
             shard.evict(pending.hash, plan.place, (pending.space, pending.partition));
+            self.count(|c| &c.damaged);
             current = false;
         }
         drop(shard);

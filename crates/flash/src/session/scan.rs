@@ -4,7 +4,7 @@ use entresol_device::{Completion, QueueOptions};
 
 use super::Session;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::RecordKind;
+use crate::format::RecordHeader;
 use crate::index::{Candidates, Place};
 use crate::notes::index_hash;
 use crate::record::hash_key;
@@ -20,18 +20,33 @@ const RETRIES_MAX: usize = 1000;
 
 /// Whose entries are wanted, and when.
 type Filter = (SpaceId, Timestamp);
-type VisitEntry<'v> = &'v mut dyn FnMut(Entry<'_>);
+/// Called with each entry, or with the error that its record is damaged or cannot be read.
+pub type VisitEntry<'v> = &'v mut dyn FnMut(Result<Entry<'_>>);
+
+/// What became of the record of a plan.
+enum Seen {
+    /// Visited, or none of those wanted.
+    Done,
+    /// It moved: the batch is begun again.
+    Moved,
+    /// It does not verify, or could not be read.
+    Damaged(Error),
+}
 
 impl Session {
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and
     /// returns the next cursor (0: the end). Entries present throughout are visited at least once.
     /// Blocks; other operations of this session stay in flight.
+    ///
+    /// A record that is damaged or cannot be read is visited as an error that says where it is, and
+    /// the scan goes on. Where its header does not verify its space is unknown: scans of every
+    /// space visit it.
     pub fn scan(
         &mut self,
         space: SpaceId,
         (cursor, limit): (u64, usize),
         now: Timestamp,
-        visit: &mut dyn FnMut(Entry<'_>),
+        visit: VisitEntry<'_>,
     ) -> Result<u64> {
         let number = (cursor & ((1 << SHARD_BITS) - 1)) as usize;
         let from = cursor >> SHARD_BITS << SHARD_BITS;
@@ -40,17 +55,20 @@ impl Session {
         }
         let buckets = limit.div_ceil(6).max(1);
         for _ in 0..RETRIES_MAX {
-            let mut places = Vec::new();
-            let shard = self.inner.shards[number].lock();
-            let next = shard.index.scan(from, buckets, &mut |place| places.push((place, false)));
-            // Entries hidden by a put that nobody has checked yet have no slot.
-            shard.notes.in_range(from, next.wrapping_sub(1), &mut |note| {
-                places.push((Place { address: note.address, size: note.size }, true));
-            });
-            let plans = places.iter().map(|(place, hidden)| shard.plan(*place, *hidden));
-            let plans: Vec<Plan> = plans.collect();
-            drop(shard);
-            if self.visit_plans(number, &plans, (space, now), visit)? {
+            let (plans, next) = self.plans(number, from, buckets);
+            let mut damaged = Vec::new();
+            let mut whole =
+                self.visit_plans(number, &plans, ((space, now), &mut *visit), &mut damaged)?;
+            if !damaged.is_empty() {
+                // Damaged records that were replaced meanwhile are nobody's loss.
+                let (still, _) = self.plans(number, from, buckets);
+                whole &= damaged.iter().all(|(plan, _)| still.contains(plan));
+            }
+            if whole {
+                for (_, error) in damaged {
+                    self.count(|c| &c.damaged);
+                    visit(Err(error));
+                }
                 if next != 0 {
                     return Ok(next | number as u64);
                 }
@@ -65,13 +83,26 @@ impl Session {
         Err(Error::new(ErrorKind::Busy, "entries move faster than they can be scanned"))
     }
 
-    /// Visits the live entries among `plans`; false if one has moved meanwhile.
+    /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
+    fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Plan>, u64) {
+        let mut places = Vec::new();
+        let shard = self.inner.shards[number].lock();
+        let next = shard.index.scan(from, buckets, &mut |place| places.push((place, false)));
+        // Entries hidden by a put that nobody has checked yet have no slot.
+        shard.notes.in_range(from, next.wrapping_sub(1), &mut |note| {
+            places.push((Place { address: note.address, size: note.size }, true));
+        });
+        (places.iter().map(|(place, hidden)| shard.plan(*place, *hidden)).collect(), next)
+    }
+
+    /// Visits the live entries among `plans` and gathers those that are damaged; false if one has
+    /// moved meanwhile.
     fn visit_plans(
         &mut self,
         number: usize,
         plans: &[Plan],
-        filter: (SpaceId, Timestamp),
-        visit: &mut dyn FnMut(Entry<'_>),
+        (filter, visit): (Filter, VisitEntry<'_>),
+        damaged: &mut Vec<(Plan, Error)>,
     ) -> Result<bool> {
         let mut queue = match self.scan_queue.take() {
             Some(queue) => queue,
@@ -81,14 +112,22 @@ impl Session {
             }
         };
         let mut whole = true;
+        let mut note = |plan: &Plan, seen: Seen| match seen {
+            Seen::Done => {}
+            Seen::Moved => whole = false,
+            Seen::Damaged(error) => damaged.push((*plan, error)),
+        };
         let mut next = 0;
         let mut completions: Vec<Completion> = Vec::new();
         while next < plans.len() || queue.in_flight() > 0 {
             while next < plans.len() && queue.in_flight() < SCAN_DEPTH {
                 let plan = &plans[next];
-                if !self.visit_in_memory(number, plan, filter, visit)? {
-                    let (offset, length) = self.inner.read_range(plan);
-                    queue.read(next as u64, offset, length)?;
+                match self.visit_in_memory(number, plan, (filter, &mut *visit)) {
+                    Some(seen) => note(plan, seen),
+                    None => {
+                        let (offset, length) = self.inner.read_range(plan);
+                        queue.read(next as u64, offset, length)?;
+                    }
                 }
                 next += 1;
             }
@@ -97,55 +136,66 @@ impl Session {
             }
             queue.reap(1, &mut completions)?;
             for completion in completions.drain(..) {
-                completion.result?;
                 let plan = &plans[completion.token as usize];
                 let (offset, _) = self.inner.read_range(plan);
+                if let Err(error) = completion.result {
+                    note(plan, Seen::Damaged(error.into()));
+                    continue;
+                }
                 let Some(buffer) = completion.buffer else { continue };
                 let bytes = buffer.get((plan.offset - offset) as usize..).unwrap_or_default();
-                whole &= self.visit_bytes(number, plan, bytes, (filter, visit))?;
+                note(plan, self.visit_bytes(number, plan, bytes, (filter, &mut *visit)));
             }
         }
         self.scan_queue = Some(queue);
         Ok(whole)
     }
 
-    /// Visits the record of `plan` if it is in memory; false if it has to be read.
+    /// Visits the record of `plan` if it is in memory; `None` if it has to be read.
     fn visit_in_memory(
         &mut self,
         number: usize,
         plan: &Plan,
-        filter: (SpaceId, Timestamp),
-        visit: &mut dyn FnMut(Entry<'_>),
-    ) -> Result<bool> {
+        (filter, visit): (Filter, VisitEntry<'_>),
+    ) -> Option<Seen> {
         let inner = std::sync::Arc::clone(&self.inner);
         let shard = inner.shards[number].lock();
         let length = plan.place.size.bytes() as usize;
-        let Some(bytes) = shard.log.in_memory(plan.place.address) else { return Ok(false) };
+        let bytes = shard.log.in_memory(plan.place.address)?;
         let copy = bytes[..length.min(bytes.len())].to_vec();
         drop(shard);
-        self.visit_bytes(number, plan, &copy, (filter, visit))
+        Some(self.visit_bytes(number, plan, &copy, (filter, visit)))
     }
 
-    /// Visits the record in `bytes`; false if it is not the one planned because that has moved.
+    /// Visits the record in `bytes` if it is the one planned, and wanted.
     fn visit_bytes(
         &mut self,
         number: usize,
         plan: &Plan,
         bytes: &[u8],
         ((space, now), visit): (Filter, VisitEntry<'_>),
-    ) -> Result<bool> {
+    ) -> Seen {
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, None);
         let opened = self.inner.payloads.open(number as u16, bytes, wanted, &mut scratch);
-        let Ok(record) = opened else {
-            let shard = self.inner.shards[number].lock();
-            let same = shard.segment_sequence(plan.place.address) == plan.segment_sequence;
-            let error = crate::shard::damaged(
-                &shard.log,
-                plan.place.address,
-                crate::record::Mismatch::Damaged,
-            );
-            return if same { Err(error) } else { Ok(false) };
+        let record = match opened {
+            Ok(record) => record,
+            Err(mismatch) => {
+                self.scratch = scratch;
+                let shard = self.inner.shards[number].lock();
+                let address = plan.place.address;
+                let error = crate::shard::damaged(&shard.log, address, mismatch);
+                let same = shard.segment_sequence(address) == plan.segment_sequence;
+                let unwanted = RecordHeader::decode(bytes).is_some_and(|header| {
+                    let floor = shard.floor_of(header.space, header.partition);
+                    header.space != space || floor > plan.segment_sequence
+                });
+                return match (same, unwanted) {
+                    (false, _) => Seen::Moved,
+                    (true, true) => Seen::Done,
+                    (true, false) => Seen::Damaged(error),
+                };
+            }
         };
         let header = record.header;
         let key = Key { space: header.space, partition: header.partition, bytes: record.key };
@@ -162,24 +212,25 @@ impl Session {
         if !others.is_empty() {
             // Put anew since the batch was begun: it would be missed.
             self.scratch = scratch;
-            return Ok(false);
+            return Seen::Moved;
         }
         let live = current && !dropped;
+        let mut seen = Seen::Done;
         if header.space == space && live && !Shard::has_ended(&record, now) {
-            let assembled = match header.flags.kind {
-                RecordKind::Manifest => self.inner.assemble(hash, &record)?,
-                _ => None,
-            };
-            visit(Entry {
-                key: record.key,
-                value: assembled.as_deref().unwrap_or(record.value),
-                version: Version(header.version),
-                label: header.label,
-                expiry: record.expiry(),
-                pinning: record.pinning(),
-            });
+            match self.inner.whole_value(hash, plan.place, &record) {
+                Ok(Some(value)) => visit(Ok(Entry {
+                    key: record.key,
+                    value: &value,
+                    version: Version(header.version),
+                    label: header.label,
+                    expiry: record.expiry(),
+                    pinning: record.pinning(),
+                })),
+                Ok(None) => seen = Seen::Moved,
+                Err(error) => seen = Seen::Damaged(error),
+            }
         }
         self.scratch = scratch;
-        Ok(true)
+        seen
     }
 }

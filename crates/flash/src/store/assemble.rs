@@ -1,16 +1,42 @@
 //! Large values put together from their pieces.
 
+use std::borrow::Cow;
+
 use entresol_device::IoBuffer;
 
 use super::Inner;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::Codec;
+use crate::format::{Codec, RecordKind};
+use crate::index::Place;
+use crate::notes::index_hash;
 use crate::record::{Mismatch, Record, decompress};
 use crate::session::{decode_manifest, with_piece_key};
 use crate::shard::damaged;
 use crate::types::VALUE_BYTES_MAX;
 
 impl Inner {
+    /// The value of the entry whose record at `place` is `record`: its own, or put together. `None`
+    /// if it was replaced meanwhile; `Corrupt` if it was not and its pieces are gone.
+    pub(crate) fn whole_value<'r>(
+        &self,
+        hash: u128,
+        place: Place,
+        record: &Record<'r>,
+    ) -> Result<Option<Cow<'r, [u8]>>> {
+        if record.header.flags.kind != RecordKind::Manifest {
+            return Ok(Some(Cow::Borrowed(record.value)));
+        }
+        if let Some(value) = self.assemble(hash, record)? {
+            return Ok(Some(Cow::Owned(value)));
+        }
+        let shard = self.shards[self.shard_of(hash)].lock();
+        let stands = shard.index.contains(index_hash(hash), place.address);
+        if stands && shard.large.pieces(record.header.sequence).is_none() {
+            return Err(damaged(&shard.log, place.address, Mismatch::Damaged));
+        }
+        Ok(None)
+    }
+
     /// The value whose manifest is `record`. `None` if it was replaced meanwhile.
     pub(crate) fn assemble(&self, hash: u128, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
         let version = record.header.sequence;

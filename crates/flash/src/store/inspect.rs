@@ -3,8 +3,9 @@
 use entresol_device::IoBuffer;
 
 use super::Store;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::{FooterEntry, RecordKind, SegmentHeader};
+use crate::index::{Place, SizeCode};
 use crate::notes::index_hash;
 use crate::record::Record;
 use crate::segment::SegmentState;
@@ -21,6 +22,15 @@ pub struct Verification {
     /// Records that are live.
     pub live: u64,
     /// Live records that do not verify: sentences saying where.
+    pub damaged: Vec<String>,
+}
+
+/// What a scan of the log found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogScan {
+    /// Entries visited.
+    pub visited: u64,
+    /// Live records that do not verify, and so were not: sentences saying where.
     pub damaged: Vec<String>,
 }
 
@@ -43,36 +53,35 @@ pub struct SegmentInfo {
     pub used_bytes: u32,
 }
 
-/// Called with the store, the shard's number, the record's hash, the record, and whether it is
-/// live.
-type VisitRecord<'v> = &'v mut dyn FnMut(&Store, usize, u128, &Record<'_>, bool) -> Result<()>;
+/// Called with the store, the record's hash and place, the record, and whether it is live. What is
+/// `Corrupt` is noted; other errors end the visits.
+type VisitRecord<'v> = &'v mut dyn FnMut(&Store, (u128, Place), &Record<'_>, bool) -> Result<()>;
 
 impl Store {
     /// Visits every live entry, segment by segment in the order they were written: large reads,
-    /// fast on any device. Entries put meanwhile may or may not be visited. Returns how many were.
+    /// fast on any device. Entries put meanwhile may or may not be visited. Damaged records are
+    /// noted, and the scan goes on.
     pub fn scan_log(
         &self,
         now: Timestamp,
         visit: &mut dyn FnMut(SpaceId, Entry<'_>),
-    ) -> Result<u64> {
+    ) -> Result<LogScan> {
         let mut visited = 0;
-        self.each_record(&mut |store, shard_number, hash, record, live| {
+        let found = self.each_record(&mut |store, (hash, place), record, live| {
             let entry =
                 matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
             if !live || !entry || Shard::has_ended(record, now) {
                 return Ok(());
             }
-            debug_assert!(shard_number < store.inner.shards.len(), "shards are numbered");
-            let assembled = match record.header.flags.kind {
-                RecordKind::Manifest => store.inner.assemble(hash, record)?,
-                _ => None,
+            let Some(value) = store.inner.whole_value(hash, place, record)? else {
+                return Ok(());
             };
             visited += 1;
             visit(
                 record.header.space,
                 Entry {
                     key: record.key,
-                    value: assembled.as_deref().unwrap_or(record.value),
+                    value: &value,
                     version: Version(record.header.version),
                     label: record.header.label,
                     expiry: record.expiry(),
@@ -81,14 +90,14 @@ impl Store {
             );
             Ok(())
         })?;
-        Ok(visited)
+        Ok(LogScan { visited, damaged: found.damaged })
     }
 
     /// Reads every record of every segment and checks it; changes nothing.
     pub fn verify(&self) -> Result<Verification> {
         let mut found = Verification::default();
         let mut live = 0;
-        let damaged = self.each_record(&mut |_, _, _, _, is_live| {
+        let damaged = self.each_record(&mut |_, _, _, is_live| {
             live += u64::from(is_live);
             Ok(())
         })?;
@@ -186,7 +195,16 @@ impl Store {
         let rest = bytes.get(entry.offset as usize..).unwrap_or_default();
         let wanted = (sequence as u32, None);
         match self.inner.payloads.open(number as u16, rest, wanted, &mut scratch) {
-            Ok(record) => visit(self, number, entry.hash, &record, live),
+            Ok(record) => {
+                let size = SizeCode::covering(u64::from(entry.record_bytes));
+                match visit(self, (entry.hash, Place { address, size }), &record, live) {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        found.damaged.push(error.to_string());
+                        Ok(())
+                    }
+                    ended => ended,
+                }
+            }
             Err(mismatch) => {
                 if live {
                     let shard = self.inner.shards[number].lock();

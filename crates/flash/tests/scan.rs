@@ -1,0 +1,181 @@
+//! Damaged records do not hide the sound ones: scans visit all of these, and say where those are.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use entresol_device::{Device, IoBuffer, MemoryDevice};
+use entresol_flash::{
+    Durability, ErrorKind, Key, Operation, PutOptions, Session, SessionOptions, SpaceId, Store,
+    StoreOptions, Timestamp,
+};
+
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+const SPACE: SpaceId = SpaceId(0);
+const OTHER: SpaceId = SpaceId(3);
+const CAPACITY_BYTES: usize = 8 << 20;
+const KEYS: usize = 500;
+/// A record's header, before its key.
+const HEADER_BYTES: usize = 60;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn key_of(number: usize) -> Vec<u8> {
+    format!("<key {number:04}>").into_bytes()
+}
+
+fn value_of(number: usize) -> Vec<u8> {
+    // Two values are in pieces.
+    let length = if number % 250 == 100 { 100_000 } else { 100 + number * 7 % 1900 };
+    (0..length).map(|at| (((number + 1) * (at + 1) * (at / 251 + 7)) >> 3) as u8).collect()
+}
+
+fn open(device: &Arc<dyn Device>) -> (Store, Session) {
+    let options = StoreOptions {
+        segment_bytes: 64 << 10,
+        durability: Durability::Memory,
+        ..StoreOptions::default()
+    };
+    let store = Store::open(Arc::clone(device), options, NOW).unwrap();
+    let session = store.session(SessionOptions::default()).unwrap();
+    (store, session)
+}
+
+/// What a closed store left, and where the record of each key starts.
+fn filled() -> (Vec<u8>, Vec<usize>) {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(CAPACITY_BYTES as u64).unwrap());
+    let (store, mut session) = open(&device);
+    for number in 0..KEYS {
+        let (key, value) = (key_of(number), value_of(number));
+        let space = if number % 10 == 9 { OTHER } else { SPACE };
+        let key = Key::new(space, &key);
+        let put = Operation::Put { key, value: &value, options: PutOptions::default() };
+        session.run(NOW, put, &mut |_| {}).unwrap();
+    }
+    drop(session);
+    store.close(NOW).unwrap();
+    let mut image = IoBuffer::aligned(CAPACITY_BYTES);
+    device.read_at(0, &mut image).unwrap();
+    let mut places = vec![0; KEYS];
+    for (at, window) in image.windows(10).enumerate() {
+        let number = window.strip_prefix(b"<key ").and_then(|rest| rest.strip_suffix(b">"));
+        let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse::<usize>().ok());
+        if let Some(number) = number {
+            places[number] = at - HEADER_BYTES;
+        }
+    }
+    assert!(places.iter().all(|place| *place > 0), "every key stands somewhere");
+    (image.to_vec(), places)
+}
+
+fn device_of(image: &[u8]) -> Arc<dyn Device> {
+    let device = MemoryDevice::new(CAPACITY_BYTES as u64).unwrap();
+    let mut buffer = IoBuffer::aligned(CAPACITY_BYTES);
+    buffer.copy_from_slice(image);
+    device.write_at(0, &buffer).unwrap();
+    Arc::new(device)
+}
+
+/// All entries of a space, and the sentences about those that cannot be read.
+fn scan(session: &mut Session, space: SpaceId) -> (Entries, Vec<String>) {
+    let (mut entries, mut damaged, mut cursor) = (Entries::new(), Vec::new(), 0);
+    loop {
+        cursor = session
+            .scan(space, (cursor, 16), NOW, &mut |entry| match entry {
+                Ok(entry) => drop(entries.insert(entry.key.to_vec(), entry.value.to_vec())),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                    damaged.push(error.to_string());
+                }
+            })
+            .unwrap();
+        if cursor == 0 {
+            return (entries, damaged);
+        }
+    }
+}
+
+fn expected(lost: &[usize], space: SpaceId) -> Entries {
+    let wanted = |n: &usize| (n % 10 == 9) == (space == OTHER) && !lost.contains(n);
+    (0..KEYS).filter(wanted).map(|n| (key_of(n), value_of(n))).collect()
+}
+
+/// Whether one of `sentences` names the record that starts at byte `place`.
+fn names(sentences: &[String], place: usize) -> bool {
+    sentences.iter().any(|sentence| sentence.contains(&format!("record at byte {place} ")))
+}
+
+#[test]
+fn scans_visit_every_sound_entry_and_say_where_the_damaged_ones_are() {
+    let (image, places) = filled();
+    for seed in 0..20 {
+        let lost: Vec<usize> = (0..7).map(|i| (seed * 97 + i * 61) % KEYS).collect();
+        let mut image = image.clone();
+        for (i, number) in lost.iter().enumerate() {
+            // Behind the header, where the record's space is still known.
+            let at = HEADER_BYTES + (seed * 13 + i * 5) % (10 + 20);
+            image[places[*number] + at] ^= 1 << (i % 8);
+        }
+        let (store, mut session) = open(&device_of(&image));
+        let mut said = 0;
+        for space in [SPACE, OTHER] {
+            let (entries, damaged) = scan(&mut session, space);
+            assert!(entries == expected(&lost, space), "seed {seed}");
+            said += damaged.len();
+            let of_space = lost.iter().filter(|n| (*n % 10 == 9) == (space == OTHER));
+            for number in of_space {
+                assert!(names(&damaged, places[*number]), "seed {seed}, {number}: {damaged:?}");
+            }
+        }
+        assert_eq!(said, lost.len(), "seed {seed}");
+        assert_eq!(store.statistics().damaged, lost.len() as u64, "seed {seed}");
+
+        let mut entries = Entries::new();
+        let log = store
+            .scan_log(NOW, &mut |_, entry| {
+                entries.insert(entry.key.to_vec(), entry.value.to_vec());
+            })
+            .unwrap();
+        let mut all = expected(&lost, SPACE);
+        all.extend(expected(&lost, OTHER));
+        assert!(entries == all, "seed {seed}");
+        assert_eq!(log.visited, all.len() as u64);
+        let verified = store.verify().unwrap();
+        for number in &lost {
+            assert!(names(&log.damaged, places[*number]), "seed {seed}: {:?}", log.damaged);
+            assert!(names(&verified.damaged, places[*number]), "{:?}", verified.damaged);
+        }
+    }
+}
+
+#[test]
+fn a_record_whose_header_is_damaged_is_named_in_scans_of_every_space() {
+    let (mut image, places) = filled();
+    image[places[42] + 30] ^= 4;
+    let (_, mut session) = open(&device_of(&image));
+    for space in [SPACE, OTHER] {
+        let (entries, damaged) = scan(&mut session, space);
+        assert!(entries == expected(&[42], space));
+        assert_eq!(damaged.len(), 1);
+        assert!(names(&damaged, places[42]), "{damaged:?}");
+    }
+}
+
+#[test]
+fn a_damaged_piece_costs_its_value_and_no_other() {
+    let (mut image, _) = filled();
+    // Somewhere in the middle of the large value of key 350.
+    let part = value_of(350)[50_000..50_064].to_vec();
+    let found: Vec<usize> =
+        (0..image.len() - 64).filter(|at| image[*at..*at + 64] == part).collect();
+    assert!(!found.is_empty());
+    found.iter().for_each(|at| image[*at] ^= 1);
+    let (store, mut session) = open(&device_of(&image));
+    let (entries, damaged) = scan(&mut session, SPACE);
+    let whole = expected(&[], SPACE);
+    let missing: Vec<_> = whole.keys().filter(|key| !entries.contains_key(*key)).collect();
+    assert_eq!(missing, [&key_of(350)]);
+    assert_eq!(damaged.len(), 1, "{damaged:?}");
+    assert_eq!(store.verify().unwrap().damaged.len(), found.len());
+}
