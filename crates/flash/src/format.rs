@@ -6,7 +6,10 @@
 //! 2. What is decoded is *plausible* only; the caller checks generation, key and payload.
 //! 3. A structure that does not verify is `None`, never a default.
 
+mod extras;
+
 use crate::types::SpaceId;
+use extras::Extras;
 
 /// First bytes of a store.
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";
@@ -256,34 +259,6 @@ impl RecordHeader {
             flags: Flags::from_byte(*bytes.get(30)?)?,
             label: u32_or(label, 0)? as u8,
         })
-    }
-}
-
-/// Which fields follow the first 32 bytes of a header; those left out have their usual values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Extras(u8);
-
-impl Extras {
-    /// Absent: the version is the sequence.
-    const VERSION: u8 = 1;
-    /// Absent: the value is stored as it is.
-    const RAW_BYTES: u8 = 2;
-    /// Absent: the record does not end.
-    const END: u8 = 4;
-    /// Idle seconds and the time of last use; absent: it may idle for ever.
-    const IDLE: u8 = 8;
-    /// Absent: 0.
-    const LABEL: u8 = 16;
-    const KNOWN: u8 = 31;
-
-    fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
-    }
-
-    fn bytes(self) -> usize {
-        let each = [(Extras::VERSION, 8), (Extras::RAW_BYTES, 4), (Extras::END, 8)];
-        let rest = [(Extras::IDLE, 8), (Extras::LABEL, 4)];
-        each.into_iter().chain(rest).filter(|(bit, _)| self.has(*bit)).map(|(_, n)| n).sum()
     }
 }
 

@@ -178,7 +178,11 @@ fn structures_in(image: &[u8]) -> Vec<Structure> {
         add(Kind::Superblock, start..checksum, checksum);
     }
     for start in (2 * SUPERBLOCK_BYTES..image.len() - 64).step_by(32) {
-        add(Kind::Record, start + 4..start + 60, start);
+        // 32 bytes, then what the last of them says follows.
+        let lengths = [8, 4, 8, 8, 4].into_iter().enumerate();
+        let extras = lengths.filter(|(bit, _)| image[start + 31] >> bit & 1 == 1);
+        let end = start + 32 + extras.map(|(_, length)| length).sum::<usize>();
+        add(Kind::Record, start + 4..end, start);
         if add(Kind::HeaderOrTrailer, start + 4..start + 64, start) {
             let footer_bytes = word(image, start + 16) as usize * 40;
             add(Kind::Footer, start.saturating_sub(footer_bytes)..start, start + 24);

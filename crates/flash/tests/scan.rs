@@ -17,7 +17,7 @@ const OTHER: SpaceId = SpaceId(3);
 const CAPACITY_BYTES: usize = 8 << 20;
 const KEYS: usize = 500;
 /// A record's header, before its key.
-const HEADER_BYTES: usize = 60;
+const HEADER_BYTES: usize = 32;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
