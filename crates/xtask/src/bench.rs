@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::kill;
 use crate::report::Report;
 use crate::seeded::Target;
 use crate::simulate;
@@ -63,11 +64,13 @@ pub(crate) fn smoke() -> Result<bool, String> {
     Ok(text.contains("\"device_reads_per_get\""))
 }
 
-/// `cargo x soak [--minutes N]`: the seeded tests in turn, each with seeds of its own.
+/// `cargo x soak [--minutes N]`: kills at every level, then the seeded tests in turn, each with
+/// seeds of its own.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let minutes = crate::number_option(arguments, "--minutes", SOAK_MINUTES)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
     let mut report = Report::default();
+    report.perform("kill", "cargo x kill", &mut || kill::check(kill::ROUNDS))?;
     for target in SOAKED {
         let built = target.build()?;
         let repeat = format!("cargo x soak --minutes {minutes}");

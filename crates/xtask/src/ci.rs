@@ -2,6 +2,7 @@
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::kill;
 use crate::report::Report;
 use crate::{bench, fuzz, planted, simulate, tidy};
 
@@ -9,6 +10,9 @@ use crate::{bench, fuzz, planted, simulate, tidy};
 const FUZZ_SECONDS: u64 = 10;
 /// Simulation seeds in the gate.
 const SIMULATION_SEEDS: u64 = 20;
+
+/// Kills at each level of durability that the gate waits for; the soak has more.
+const KILLS: u64 = 5;
 
 /// `cargo x ci [--fast]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -23,6 +27,8 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
         [] => {
             run_static(&mut report)?;
             report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
+            let repeat = format!("cargo x kill --rounds {KILLS}");
+            report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
             report.run("docs", &documentation())?;
             run_long(&mut report)?;
         }

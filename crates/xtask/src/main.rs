@@ -8,6 +8,7 @@ mod ci;
 mod fuzz;
 mod hooks;
 mod invocation;
+mod kill;
 mod planted;
 mod report;
 mod seeded;
@@ -59,6 +60,12 @@ const TASKS: &[Task] = &[
         perform: simulate::perform_crash,
     },
     Task {
+        name: "kill",
+        arguments: "[--rounds N] [--durability LEVEL] [--seed S]",
+        summary: "a server under load killed N times (200), every key compared with the promise",
+        perform: kill::perform,
+    },
+    Task {
         name: "planted",
         arguments: "[NAME]",
         summary: "plants known bugs one at a time and demands that a test catches each",
@@ -85,7 +92,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "soak",
         arguments: "[--minutes N]",
-        summary: "crash, collision and simulation seeds for as long as asked (60 minutes)",
+        summary: "kills, then crash, collision and simulation seeds for so long (60 minutes)",
         perform: bench::perform_soak,
     },
     Task {

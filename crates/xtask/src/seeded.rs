@@ -80,7 +80,8 @@ impl Built {
     }
 }
 
-fn executable_in(message: &str) -> Option<String> {
+/// The executable that a message of cargo's tells of.
+pub(crate) fn executable_in(message: &str) -> Option<String> {
     let message: Value = serde_json::from_str(message).ok()?;
     message.get("executable")?.as_str().map(str::to_string)
 }
