@@ -5,6 +5,7 @@
 mod bench;
 mod cleanup;
 mod client;
+mod data;
 mod demo;
 mod engine;
 mod failure;

@@ -1,32 +1,30 @@
-//! Where `load` puts entries and `export` takes them from: a stopped store's directory, opened in
-//! this process, or a running server.
+//! Where `load` puts entries and `export` takes them from: a stopped store, opened in this
+//! process, or a running server.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use clap::Args;
-use entresol_device::Preparation;
 use entresol_tier::{
-    Admission, Durability, Entry, Expiry, Key, OpenMode, Operation, PutOptions, Session,
-    SessionOptions, SpaceId, StoreOptions, TieredOptions, Timestamp,
+    Entry, Expiry, Key, OpenMode, Operation, PutOptions, Session, SessionOptions, SpaceId,
+    Timestamp,
 };
 
 use crate::client::{Address, Client, Reply};
-use crate::engine::{DATA_FILE, Engine, now, open_file};
+use crate::data::DataArgs;
+use crate::engine::{Engine, now};
 use crate::failure::{Failure, Outcome};
 
 /// Names a place on the command line.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Data directory of a stopped store
-    #[arg(long, conflicts_with = "target", required_unless_present = "target")]
-    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataArgs,
     /// A running server: redis://HOST:PORT or unix:PATH
-    #[arg(long)]
-    pub(crate) target: Option<Address>,
+    #[arg(long, conflicts_with_all = ["dir", "devices"])]
+    target: Option<Address>,
     /// Space of the entries, a server's database number
     #[arg(long, default_value_t = 0)]
-    pub(crate) space: u16,
+    space: u16,
 }
 
 /// One entry on its way in or out.
@@ -91,12 +89,23 @@ pub(crate) struct Embedded {
     space: SpaceId,
 }
 
-const MEMORY_BYTES: u64 = 256 << 20;
 /// Commands in flight to a server.
 const IN_FLIGHT: usize = 256;
 
 impl PlaceArgs {
-    /// Opens the place; `capacity` makes a store where the directory has none.
+    /// Refuses a command line that names no place.
+    pub(crate) fn demand(&self) -> Outcome<()> {
+        if self.target.is_some() || self.data.is_given() {
+            return Ok(());
+        }
+        Err(Failure::CannotRun(
+            "nothing names a store or a server; give --dir DIR, --devices A,B or --target \
+             redis://HOST:PORT"
+                .into(),
+        ))
+    }
+
+    /// Opens the place; `capacity` makes a store where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
         if let Some(address) = &self.target {
             let mut client = Client::connect(address)?;
@@ -104,8 +113,8 @@ impl PlaceArgs {
             client.call(&[b"SELECT", space.as_bytes()], check)??;
             return Ok(Place::Server { client: Box::new(client), owed: 0 });
         }
-        let directory = self.dir.as_deref().unwrap_or(Path::new("."));
-        let engine = open_store(directory, mode, capacity)?;
+        self.demand()?;
+        let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;
         let space = SpaceId(self.space);
         Ok(Place::Embedded(Box::new(Embedded { engine, session, space })))
@@ -152,43 +161,6 @@ impl Place {
             Place::Embedded(embedded) => embedded.visit(damage, visit),
             Place::Server { client, .. } => visit_server(client, damage, visit),
         }
-    }
-}
-
-/// Opens the store in `directory`, with its background work where it may be written.
-pub(crate) fn open_store(
-    directory: &Path,
-    mode: OpenMode,
-    capacity: Option<u64>,
-) -> Outcome<Engine> {
-    let path = directory.join(DATA_FILE);
-    if capacity.is_some() && !path.exists() {
-        std::fs::create_dir_all(directory).map_err(|e| {
-            Failure::doing(format!("cannot make directory {}", directory.display()), e)
-        })?;
-    } else if !path.exists() {
-        return Err(Failure::CannotRun(format!(
-            "{} does not exist: name the directory of a store, or give --capacity to make one",
-            path.display()
-        )));
-    }
-    let capacity = if path.exists() { None } else { capacity };
-    let device = open_file(&path, capacity, Preparation::Written)?;
-    let store = StoreOptions {
-        mode,
-        durability: Durability::Process,
-        buffer_directory: Some("/dev/shm".into()),
-        ..StoreOptions::default()
-    };
-    let options = TieredOptions {
-        store,
-        memory_bytes: MEMORY_BYTES.max(crate::meter::machine_memory_bytes() / 2),
-        cache_bytes: Some(0),
-        admission: Admission::Always,
-    };
-    match mode {
-        OpenMode::ReadOnly => Engine::open_unattended(device, options),
-        _ => Engine::open(device, options),
     }
 }
 

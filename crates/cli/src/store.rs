@@ -1,16 +1,16 @@
 //! `entresol store info|verify|dump`: looks into a stopped store and changes nothing.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use entresol_tier::{Entry, OpenMode, SessionOptions, SpaceId};
 use serde_json::{Map, Value, json};
 
+use crate::data::DataArgs;
 use crate::engine::Engine;
 use crate::failure::{Failure, Outcome};
-use crate::place::{Damage, open_store, scan};
+use crate::place::{Damage, scan};
 use crate::progress;
 use crate::records::text_or_hex;
 use crate::report::{Format, Report};
@@ -31,11 +31,11 @@ pub(crate) enum StoreCommand {
 #[command(after_help = "\
 Examples:
   entresol store info --dir /var/lib/entresol
-  entresol store verify --dir /var/lib/entresol --json")]
+  entresol store info --devices /dev/nvme0n1,/dev/nvme1n1 --selection stripe
+  entresol store verify --dir /var/lib/entresol --encryption-key /etc/entresol/key --json")]
 pub(crate) struct StoreArgs {
-    /// Data directory of a stopped store
-    #[arg(long)]
-    dir: PathBuf,
+    #[command(flatten)]
+    data: DataArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -68,6 +68,10 @@ pub(crate) fn run(command: &StoreCommand) -> Outcome<()> {
 }
 
 impl StoreArgs {
+    fn open(&self) -> Outcome<Engine> {
+        self.data.open(OpenMode::ReadOnly, None)
+    }
+
     fn format(&self) -> Format {
         if self.json { Format::Json } else { Format::Table }
     }
@@ -75,7 +79,7 @@ impl StoreArgs {
 
 fn info(args: &StoreArgs) -> Outcome<()> {
     let began = Instant::now();
-    let engine = open(&args.dir)?;
+    let engine = args.open()?;
     let opened = began.elapsed().as_secs_f64();
     let statistics = engine.tiered.statistics();
     let mut report = Report::default();
@@ -98,7 +102,7 @@ fn info(args: &StoreArgs) -> Outcome<()> {
 }
 
 fn verify(args: &StoreArgs) -> Outcome<()> {
-    let engine = open(&args.dir)?;
+    let engine = args.open()?;
     let began = Instant::now();
     let mut session = engine.tiered.session(SessionOptions::default())?;
     let expected: u64 = engine.tiered.statistics().entries;
@@ -136,7 +140,7 @@ fn verify(args: &StoreArgs) -> Outcome<()> {
 }
 
 fn dump(args: &DumpArgs) -> Outcome<()> {
-    let engine = open(&args.store.dir)?;
+    let engine = args.store.open()?;
     let mut session = engine.tiered.session(SessionOptions::default())?;
     let mut output = BufWriter::new(std::io::stdout().lock());
     let wanted = args.space.map_or_else(|| engine.tiered.spaces(), |space| vec![SpaceId(space)]);
@@ -164,10 +168,6 @@ fn dump(args: &DumpArgs) -> Outcome<()> {
 
 /// What ends a scan that printed all it was to print.
 const ENOUGH: &str = "enough entries";
-
-fn open(directory: &Path) -> Outcome<Engine> {
-    open_store(directory, OpenMode::ReadOnly, None)
-}
 
 fn spaces(engine: &Engine) -> Value {
     let mut spaces = Map::new();

@@ -37,7 +37,7 @@ pub(crate) struct LoadArgs {
     /// How the file is written; by its name otherwise
     #[arg(long, value_enum)]
     format: Option<Layout>,
-    /// Bytes of the store to make where --dir has none
+    /// Bytes of the store to make where --dir or --devices has none
     #[arg(long, value_parser = parse_size)]
     capacity: Option<u64>,
     #[command(flatten)]
@@ -66,6 +66,7 @@ pub(crate) struct ExportArgs {
 
 /// Loads a file.
 pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
+    args.place.demand()?;
     let layout = args.format.or_else(|| layout_of(&args.file)).ok_or_else(|| {
         Failure::CannotRun(format!(
             "cannot tell the format of '{}' by its name; give --format csv or --format jsonl",
@@ -116,6 +117,7 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
 
 /// Exports all entries of a space.
 pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
+    args.place.demand()?;
     let by_name = args.output.as_deref().and_then(layout_of);
     let layout = args.format.or(by_name).unwrap_or(Layout::Jsonl);
     let output: Box<dyn Write> = match &args.output {

@@ -40,7 +40,7 @@ fn process_memory_bytes(config: &Config) -> u64 {
 /// # Errors
 /// No store is named, its device cannot be used, or what is on it cannot be opened.
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
-    let device = open_device(config)?;
+    let device = config.open_device()?;
     let store = StoreOptions {
         mode: match config.forces() {
             true => OpenMode::OpenOrOverwrite,
@@ -62,7 +62,7 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
             "zstd" => Compression::Zstd,
             _ => Compression::None,
         },
-        encryption: config.encryption_key().map(|path| read_key(&path)).transpose()?,
+        encryption: config.read_encryption_key()?,
         buffer_directory: config.buffer_directory(),
         ..StoreOptions::default()
     };
@@ -76,15 +76,30 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     Ok(Tiered::open(device, options, now)?)
 }
 
-fn open_device(config: &Config) -> Result<Arc<dyn Device>, ServeError> {
-    match (config.dir(), config.devices()) {
-        (Some(dir), "") => open_directory(config, &dir),
-        (None, list) if !list.is_empty() => open_list(config, list),
-        (Some(_), _) => Err(wrong("devices", "either `dir` or `devices`, not both").into()),
-        (None, _) => {
-            let detail = "nothing names the data; give `dir`, for example `--dir ./data`";
-            Err(wrong("dir", detail).into())
+/// What a configuration names on the medium.
+impl Config {
+    /// Opens the device that `dir` or `devices` names. A file that is not there is made.
+    ///
+    /// # Errors
+    /// Nothing is named, or the device cannot be used.
+    pub fn open_device(&self) -> Result<Arc<dyn Device>, ServeError> {
+        match (self.dir(), self.devices()) {
+            (Some(dir), "") => open_directory(self, &dir),
+            (None, list) if !list.is_empty() => open_list(self, list),
+            (Some(_), _) => Err(wrong("devices", "either `dir` or `devices`, not both").into()),
+            (None, _) => {
+                let detail = "nothing names the data; give `dir`, for example `--dir ./data`";
+                Err(wrong("dir", detail).into())
+            }
         }
+    }
+
+    /// Reads the file that `encryption-key` names; `None` if it names none.
+    ///
+    /// # Errors
+    /// The file cannot be read or holds no key.
+    pub fn read_encryption_key(&self) -> Result<Option<EncryptionKey>, ConfigError> {
+        self.encryption_key().map(|path| read_key(&path)).transpose()
     }
 }
 

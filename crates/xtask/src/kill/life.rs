@@ -58,7 +58,7 @@ impl Life {
         }
         let mut random = Random::new(seed, 1);
         let mut options = words(&format!(
-            "--dir {} --buffer-directory {} --durability {} --capacity 48MiB --memory 64MiB \
+            "--dir {} --buffer-directory {} --durability {} --capacity 40MiB --memory 64MiB \
              --threads 2 --segment {} --compression {} --io {}",
             directory.join("data").display(),
             buffers.display(),
@@ -125,7 +125,7 @@ impl Life {
         figures: &mut Figures,
     ) -> Result<(), String> {
         // As many short rounds as long ones: the first writes after a recovery matter as well.
-        let magnitude = 1 << random.below(12);
+        let magnitude = 1 << random.below(14);
         let fuse = Fuse::new(service, 1 + random.below(magnitude));
         let socket = &self.recipe.socket;
         let ended: Vec<Result<u64, String>> = std::thread::scope(|scope| {
