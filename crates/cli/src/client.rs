@@ -60,7 +60,15 @@ const READ_BYTES: usize = 256 << 10;
 impl Client {
     /// Connects.
     pub(crate) fn connect(address: &Address) -> Outcome<Client> {
-        let failed = |error| Failure::doing(format!("cannot connect to {address}"), error);
+        let failed = |error: std::io::Error| {
+            let next = match error.kind() {
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
+                    "; is a server running there? `entresol serve` prints where it listens"
+                }
+                _ => "",
+            };
+            Failure::CannotRun(format!("cannot connect to {address}: {error}{next}"))
+        };
         let stream = match address {
             Address::Tcp(host) => {
                 let stream = TcpStream::connect(host).map_err(failed)?;

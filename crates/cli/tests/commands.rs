@@ -1,53 +1,13 @@
 //! The binary as people and scripts call it: exit statuses, messages, JSON fields, round trips.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-/// A directory of one test, removed at its end.
-struct Directory(PathBuf);
+use std::path::Path;
 
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("entresol-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a directory can be made");
-        Directory(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file can be written");
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
-fn entresol(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_entresol"))
-        .args(arguments)
-        .output()
-        .expect("the program starts")
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_str(&text).expect("the output is JSON")
-}
+use support::{Directory, entresol, json, refused_with};
 
 fn refused(arguments: &[&str], expected: &str) {
-    let output = entresol(arguments);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-    assert!(message.contains(expected), "{arguments:?}: expected '{expected}' in: {message}");
+    refused_with(arguments, &[expected]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
+use crate::listener;
 use crate::shared::Shared;
 
 /// Longest request, bytes.
@@ -62,7 +63,7 @@ impl Admin {
             let address = listener.local_addr()?;
             Ok(Admin { listener, address })
         };
-        let cannot = |error| wrong("admin-port", format!("cannot listen on {ip}:{port}: {error}"));
+        let cannot = |error| listener::cannot("admin-port", &format!("{ip}:{port}"), &error);
         listen().map(Some).map_err(cannot)
     }
 

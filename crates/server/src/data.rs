@@ -8,8 +8,8 @@ use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, IoEngine, Progress, Selection,
 };
 use entresol_tier::{
-    Admission, Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered, TieredOptions,
-    Timestamp, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
+    TieredOptions, Timestamp, WriteMode,
 };
 
 use crate::config::{Config, ConfigError};
@@ -40,7 +40,26 @@ fn process_memory_bytes(config: &Config) -> u64 {
 /// # Errors
 /// No store is named, its device cannot be used, or what is on it cannot be opened.
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
+    demand_buffers(config)?;
+    let encryption = config.read_encryption_key()?;
+    let absent = absent_files(config);
     let device = config.open_device()?;
+    open_on(config, device, encryption, now).inspect_err(|_| {
+        // A file that was made for nothing would stand against the next, better attempt.
+        for path in absent.iter().filter(|path| path.is_file()) {
+            // What cannot be removed is named by the next error.
+            let _ = fs::remove_file(path);
+        }
+    })
+}
+
+/// Opens the store on `device`, or makes it.
+fn open_on(
+    config: &Config,
+    device: Arc<dyn Device>,
+    encryption: Option<EncryptionKey>,
+    now: Timestamp,
+) -> Result<Arc<Tiered>, ServeError> {
     let store = StoreOptions {
         mode: match config.forces() {
             true => OpenMode::OpenOrOverwrite,
@@ -62,7 +81,7 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
             "zstd" => Compression::Zstd,
             _ => Compression::None,
         },
-        encryption: config.read_encryption_key()?,
+        encryption,
         buffer_directory: config.buffer_directory(),
         ..StoreOptions::default()
     };
@@ -116,8 +135,21 @@ fn file_options(config: &Config) -> FileOptions {
 }
 
 fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeError> {
-    fs::create_dir_all(dir)
-        .map_err(|error| wrong("dir", &format!("{} cannot be made: {error}", dir.display())))?;
+    let shown = dir.display();
+    if dir.exists() && !dir.is_dir() {
+        let detail = format!(
+            "expected a directory, found that {shown} is none; a file or a block \
+                              device is named by `devices`"
+        );
+        return Err(wrong("dir", &detail).into());
+    }
+    fs::create_dir_all(dir).map_err(|error| {
+        let detail = format!(
+            "{shown} cannot be made: {error}; name a directory that this user may \
+                              write"
+        );
+        wrong("dir", &detail)
+    })?;
     let path = dir.join(DEVICE_FILE);
     let mut options = file_options(config);
     if !path.exists() && options.capacity_bytes.is_none() {
@@ -134,6 +166,30 @@ fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError>
     };
     let list = DeviceList::parse(list, config.instance())?;
     Ok(list.open(selection, &file_options(config), &mut progress())?)
+}
+
+/// Files that are named and not there.
+fn absent_files(config: &Config) -> Vec<PathBuf> {
+    let list = DeviceList::parse(config.devices(), config.instance());
+    let listed = list.iter().flat_map(DeviceList::paths).map(Path::to_owned);
+    let all = listed.chain(config.dir().map(|dir| dir.join(DEVICE_FILE)));
+    all.filter(|path| !path.exists()).collect()
+}
+
+/// Refuses a directory of write buffers that is not there, where they are needed.
+fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
+    let needed = matches!(config.durability(), Durability::Process | Durability::Periodic(_));
+    match config.buffer_directory().filter(|path| needed && !path.is_dir()) {
+        None => Ok(()),
+        Some(path) => {
+            let detail = format!(
+                "expected a directory in memory for the write buffers that outlive the process, \
+                 found none at {}; name one, or choose the durability `flushed` or `synced`",
+                path.display()
+            );
+            Err(wrong("buffer-directory", &detail))
+        }
+    }
 }
 
 /// Half of the free space around `dir`, at most 8 GiB.

@@ -123,7 +123,8 @@ fn open_unix(path: &Path, mode: u32) -> Result<UnixListener, ConfigError> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket {
         if UnixStream::connect(path).is_ok() {
-            let detail = format!("another process listens on {shown}");
+            let detail =
+                format!("another process listens on {shown}; stop it, or choose another path");
             return Err(ConfigError::new("configuration", "unix", detail));
         }
         fs::remove_file(path).map_err(|error| cannot("unix", &shown, &error))?;
@@ -134,6 +135,18 @@ fn open_unix(path: &Path, mode: u32) -> Result<UnixListener, ConfigError> {
     Ok(listener)
 }
 
-fn cannot(key: &str, what: &str, error: &io::Error) -> ConfigError {
-    ConfigError::new("configuration", key, format!("cannot listen on {what}: {error}"))
+pub(crate) fn cannot(key: &str, what: &str, error: &io::Error) -> ConfigError {
+    let next = match (error.kind(), key) {
+        (ErrorKind::AddrInUse, _) => {
+            "; another process has it (`ss -ltnp` names it): choose another port, or 0 for any \
+             free one"
+        }
+        (ErrorKind::NotFound, "unix") => "; make its directory first",
+        (ErrorKind::PermissionDenied, "port") => {
+            "; ports below 1024 need privileges: choose another"
+        }
+        (ErrorKind::AddrNotAvailable, _) => "; `bind` takes addresses of this machine",
+        _ => "",
+    };
+    ConfigError::new("configuration", key, format!("cannot listen on {what}: {error}{next}"))
 }

@@ -17,7 +17,7 @@ use crate::client::lock;
 use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
-use crate::listener;
+use crate::listener::{self, Listener};
 use crate::shared::{Comparison, Item, Parts, Ports, Shared, now};
 use crate::tls;
 use crate::users::{Users, verify};
@@ -55,14 +55,35 @@ impl Server {
     /// # Errors
     /// An address, a file or a limit of the system stands against it.
     pub fn start(config: Config, tier: Arc<Tiered>) -> Result<RunningServer, ServeError> {
+        Doors::open(&config)?.serve(config, tier)
+    }
+}
+
+/// Everything a server needs besides its store, found to be in order.
+struct Doors {
+    users: Users,
+    listeners: Vec<Listener>,
+    ports: Ports,
+    admin: Option<Admin>,
+}
+
+impl Doors {
+    /// Reads the users and certificates and opens the sockets. Clients that connect wait.
+    fn open(config: &Config) -> Result<Doors, ServeError> {
         let users = match config.users() {
             Some(path) => Users::read(&path)?,
             None => Users::open(),
         };
-        let tls = tls::server_config(&config)?;
-        let (listeners, mut ports) = listener::open(&config, &users, tls.as_ref())?;
-        let admin = Admin::open(&config)?;
+        let tls = tls::server_config(config)?;
+        let (listeners, mut ports) = listener::open(config, &users, tls.as_ref())?;
+        let admin = Admin::open(config)?;
         ports.admin = admin.as_ref().map(Admin::address);
+        Ok(Doors { users, listeners, ports, admin })
+    }
+
+    /// Serves `tier`; returns once clients can connect.
+    fn serve(self, config: Config, tier: Arc<Tiered>) -> Result<RunningServer, ServeError> {
+        let Doors { users, listeners, ports, admin } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
         let mut wakers = Vec::new();
@@ -149,7 +170,7 @@ impl RunningServer {
         number: usize,
         depth: usize,
         poll: Poll,
-        listeners: Vec<listener::Listener>,
+        listeners: Vec<Listener>,
     ) -> Result<(), ServeError> {
         let shared = Arc::clone(&self.shared);
         let (ready, is_ready) = mpsc::channel();
@@ -205,8 +226,16 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;
+    // First what is quick and cheap to refuse: a new data file may take minutes to make.
+    let doors = Doors::open(&config)?;
     let tier = data::open(&config, now())?;
-    let server = Server::start(config, tier)?;
+    let server = doors.serve(config, Arc::clone(&tier)).inspect_err(|_| {
+        // Nothing was served: a checkpoint spares the next start a recovery.
+        if let Err(error) = tier.close(now()) {
+            report(&format!("the store was not closed cleanly: {error}"));
+        }
+    })?;
+    drop(tier);
     announce(server.ports())
         .map_err(|error| ServeError::System("the ports cannot be written", error))?;
     report("ready");

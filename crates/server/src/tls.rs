@@ -18,8 +18,19 @@ pub(crate) fn server_config(config: &Config) -> Result<Option<Arc<ServerConfig>>
     let (cert, key) = match (config.tls_cert(), config.tls_key()) {
         (None, None) => return Ok(None),
         (Some(cert), Some(key)) => (cert, key),
-        (Some(_), None) => return Err(wrong("tls-key", "`tls-cert` needs it".to_owned())),
-        (None, Some(_)) => return Err(wrong("tls-cert", "`tls-key` needs it".to_owned())),
+        (Some(_), None) => {
+            return Err(wrong(
+                "tls-key",
+                "expected a file, found none; `tls-cert` is given and needs its key".to_owned(),
+            ));
+        }
+        (None, Some(_)) => {
+            return Err(wrong(
+                "tls-cert",
+                "expected a file, found none; `tls-key` is given and needs its certificate"
+                    .to_owned(),
+            ));
+        }
     };
     let chain = certificates("tls-cert", &cert)?;
     let key = PrivateKeyDer::from_pem_file(&key).map_err(|error| {

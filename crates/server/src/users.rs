@@ -141,7 +141,11 @@ impl Users {
     pub(crate) fn read(path: &Path) -> Result<Users, ConfigError> {
         let place = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            ConfigError::new(place.clone(), "users", format!("cannot be read: {error}"))
+            let detail = format!(
+                "{place} cannot be read: {error}; `entresol user add NAME` writes lines of such a \
+                 file"
+            );
+            ConfigError::new("configuration", "users", detail)
         })?;
         Users::parse(&place, &text)
     }

@@ -157,9 +157,9 @@ pub(crate) const KEYS: &[KeySpec] = &[
     ),
     key(
         "segment",
-        Kind::Size(64 << 10, 8 * MIB),
+        Kind::PowerOfTwo(64 << 10, 8 * MIB),
         "1MiB",
-        "Bytes of a segment, a power of two. Fixed when the store is made.",
+        "Bytes of a segment. Fixed when the store is made.",
     ),
     key(
         "buffer-directory",

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Port,
     /// A number of bytes between two bounds, both included.
     Size(u64, u64),
+    /// A number of bytes between two bounds that is a power of two.
+    PowerOfTwo(u64, u64),
     /// A length of time.
     Duration,
     /// Permission bits in octal.
@@ -40,6 +42,8 @@ impl Kind {
             Kind::Size(min, max) => {
                 parse_size(text).is_some_and(|size| (min..=max).contains(&size))
             }
+            Kind::PowerOfTwo(min, max) => parse_size(text)
+                .is_some_and(|size| (min..=max).contains(&size) && size.is_power_of_two()),
             Kind::Duration => parse_duration(text).is_some(),
             Kind::Mode => u32::from_str_radix(text, 8).is_ok_and(|mode| mode <= 0o777),
             Kind::Choice(words) => words.contains(&text),
@@ -62,6 +66,9 @@ impl Kind {
             }
             Kind::Size(min, max) => {
                 format!("a size from {} to {}", format_size(min), format_size(max))
+            }
+            Kind::PowerOfTwo(min, max) => {
+                format!("a power of two from {} to {}", format_size(min), format_size(max))
             }
             Kind::Duration => "a time like 100ms, 30s or 5m (a plain number is seconds)".to_owned(),
             Kind::Mode => "permission bits in octal like 660".to_owned(),

@@ -1,0 +1,112 @@
+//! A stopped store as the command line names it, with the keys of `entresol serve`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use entresol_device::Device;
+use entresol_server::{Config, ServeError};
+use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
+
+use crate::engine::{DATA_FILE, Engine};
+use crate::failure::{Failure, Outcome};
+
+/// Which stopped store. The options mean what they mean to `entresol serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct DataArgs {
+    /// Data directory of a stopped store
+    #[arg(long, conflicts_with = "devices")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Files or block devices of a stopped store, separated by commas; {n} is the instance
+    #[arg(long, value_name = "A,B")]
+    devices: Option<String>,
+    /// How a list of devices is used
+    #[arg(long, value_parser = ["search", "stripe"], default_value = "search")]
+    selection: String,
+    /// The number that {n} in a path stands for
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    instance: u16,
+    /// File with the key of a store that is encrypted
+    #[arg(long, value_name = "FILE")]
+    encryption_key: Option<PathBuf>,
+}
+
+const MEMORY_BYTES: u64 = 256 << 20;
+
+impl DataArgs {
+    /// Whether they name a store.
+    pub(crate) fn is_given(&self) -> bool {
+        self.dir.is_some() || self.devices.is_some()
+    }
+
+    /// Opens the store, with its background work where it may be written; `capacity` makes one
+    /// where there is none.
+    pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
+        let config = self.config(capacity).map_err(cannot_run)?;
+        self.demand_file(capacity)?;
+        let encryption = config.read_encryption_key().map_err(cannot_run)?;
+        let device: Arc<dyn Device> = config.open_device().map_err(cannot_run)?;
+        let store = StoreOptions {
+            mode,
+            durability: Durability::Process,
+            buffer_directory: Some("/dev/shm".into()),
+            encryption,
+            ..StoreOptions::default()
+        };
+        let options = TieredOptions {
+            store,
+            memory_bytes: MEMORY_BYTES.max(crate::meter::machine_memory_bytes() / 2),
+            cache_bytes: Some(0),
+            admission: Admission::Always,
+        };
+        match mode {
+            OpenMode::ReadOnly => Engine::open_unattended(device, options),
+            _ => Engine::open(device, options),
+        }
+    }
+
+    /// The server's configuration that names the same.
+    fn config(&self, capacity: Option<u64>) -> Result<Config, ServeError> {
+        let mut config = Config::default();
+        config.set("selection", &self.selection)?;
+        config.set("instance", &self.instance.to_string())?;
+        let paths = [("dir", &self.dir), ("encryption-key", &self.encryption_key)];
+        for (key, path) in paths {
+            if let Some(path) = path {
+                config.set(key, &path.display().to_string())?;
+            }
+        }
+        if let Some(devices) = &self.devices {
+            config.set("devices", devices)?;
+        }
+        let is_there = self.file().is_some_and(|file| file.exists());
+        if let (Some(capacity), false) = (capacity, is_there) {
+            config.set("capacity", &capacity.to_string())?;
+        }
+        Ok(config)
+    }
+
+    /// The file that a data directory holds.
+    fn file(&self) -> Option<PathBuf> {
+        self.dir.as_ref().map(|dir| dir.join(DATA_FILE))
+    }
+
+    /// A server makes what is not there; these commands do so only if they are told how large.
+    fn demand_file(&self, capacity: Option<u64>) -> Outcome<()> {
+        match self.file() {
+            Some(file) if capacity.is_none() && !file.exists() => Err(Failure::CannotRun(format!(
+                "{} does not exist: name the directory of a store; `entresol load` makes one with \
+                 --capacity",
+                file.display()
+            ))),
+            None if self.devices.is_none() => Err(Failure::CannotRun(
+                "nothing names the store; give --dir DIR or --devices A,B".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn cannot_run(error: impl Into<ServeError>) -> Failure {
+    Failure::CannotRun(error.into().to_string())
+}

@@ -1,0 +1,263 @@
+//! What goes wrong around a running server, with the real program: a second process, a full
+//! device, a directory that cannot be written, flipped bits, mistakes of people.
+
+#[path = "support/served.rs"]
+mod served;
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use served::{Client, Served};
+use support::{Directory, entresol, json, refused_with};
+
+const OK: &str = "+OK";
+
+fn set(client: &mut Client, key: &str, value: &[u8]) -> String {
+    client.call(&[b"SET", key.as_bytes(), value])
+}
+
+fn get(client: &mut Client, key: &str) -> String {
+    client.call(&[b"GET", key.as_bytes()])
+}
+
+#[test]
+fn a_second_process_on_a_store_is_refused_and_told_who_has_it() {
+    let directory = Directory::new("two");
+    let data = directory.path("data");
+    let csv = directory.file("a.csv", "k,v\n1,2\n").display().to_string();
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    let mut client = served.client();
+    assert_eq!(set(&mut client, "a", b"1"), OK);
+    let owner = format!("process {}", served.pid());
+    let expected = ["entresol.data", "in use", owner.as_str(), "stop that first"];
+    for arguments in [
+        &["serve", "--dir", &data, "--port", "0"][..],
+        &["store", "info", "--dir", &data],
+        &["store", "verify", "--devices", &format!("{data}/entresol.data")],
+        &["export", "--dir", &data],
+        &["load", &csv, "--key", "k", "--dir", &data],
+    ] {
+        refused_with(arguments, &expected);
+    }
+    assert_eq!(get(&mut client, "a"), "1", "the first one goes on");
+    served.stop();
+    let info = json(&entresol(&["store", "info", "--dir", &data, "--json"]));
+    assert_eq!(info["entries"], 1);
+}
+
+#[test]
+fn a_full_device_refuses_writes_reads_on_and_recovers_room_by_removals() {
+    let directory = Directory::new("full");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "40MiB"]);
+    let mut client = served.client();
+    let value = vec![b'x'; 20_000];
+    let name = |number: usize| format!("key:{number}");
+    let mut count = 0;
+    let refusal = loop {
+        let reply = set(&mut client, &name(count), &value);
+        if reply != OK {
+            break reply;
+        }
+        count += 1;
+    };
+    assert!(refusal.starts_with("-OOM") && refusal.contains("is full"), "{refusal}");
+    assert!(refusal.contains("remove entries or give the store more capacity"), "{refusal}");
+    assert!(count * value.len() > 16 << 20, "{count} values fit in 40 MiB");
+    for number in 0..count {
+        assert_eq!(get(&mut client, &name(number)).len(), value.len(), "{number}");
+    }
+    for number in 0..count / 3 {
+        assert_eq!(client.call(&[b"DEL", name(number).as_bytes()]), ":1", "{number}");
+    }
+    for number in 0..count / 10 {
+        assert_eq!(set(&mut client, &name(number), &value), OK, "{number}");
+    }
+    served.stop();
+    let served = Served::start(&directory, &["--dir", &data]);
+    let mut client = served.client();
+    for number in 0..count {
+        let lost = (count / 10..count / 3).contains(&number);
+        let length = if lost { "(nil)".len() } else { value.len() };
+        assert_eq!(get(&mut client, &name(number)).len(), length, "{number}");
+    }
+}
+
+/// The program as a user who may not write everywhere; tests may run as one who may.
+fn unprivileged(directory: &Directory) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_entresol"));
+    let nobody = 65_534;
+    let is_root = fs::metadata("/proc/self").is_ok_and(|me| {
+        use std::os::unix::fs::MetadataExt;
+        me.uid() == 0
+    });
+    if !is_root {
+        return Command::new(program);
+    }
+    // Where this program stands, that user may not even look.
+    let copy = directory.0.join("entresol");
+    if !copy.exists() && fs::hard_link(program, &copy).is_err() {
+        fs::copy(program, &copy).expect("the program can be copied");
+    }
+    let mut command = Command::new(copy);
+    command.uid(nobody).gid(nobody);
+    command
+}
+
+#[test]
+fn what_cannot_be_written_is_named_and_left_as_it_is() {
+    let directory = Directory::new("readonly");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    assert_eq!(set(&mut served.client(), "a", b"1"), OK);
+    served.stop();
+    let file = format!("{data}/entresol.data");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o755)).unwrap();
+    let inside = format!("{data}/new");
+    for (arguments, named) in [
+        (&["serve", "--port", "0", "--dir", &data][..], &file),
+        (&["serve", "--port", "0", "--dir", &inside, "--capacity", "64MiB"], &inside),
+        (&["store", "info", "--dir", &data], &file),
+    ] {
+        let output = unprivileged(&directory).args(arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        let told = message.contains(named.as_str()) && message.contains("Permission denied");
+        assert!(told, "{arguments:?}: {message}");
+    }
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let served = Served::start(&directory, &["--dir", &data]);
+    assert_eq!(get(&mut served.client(), "a"), "1");
+}
+
+#[test]
+fn a_flipped_bit_costs_one_record_which_verify_names() {
+    let directory = Directory::new("flip");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    let mut client = served.client();
+    let value = |number: usize| format!("value {number} {}", "z".repeat(1_700));
+    for number in 0..100 {
+        assert_eq!(set(&mut client, &format!("key:{number}"), value(number).as_bytes()), OK);
+    }
+    served.stop();
+    let file = format!("{data}/entresol.data");
+    let mut bytes = fs::read(&file).unwrap();
+    let place = bytes.windows(9).position(|window| window == b"value 42 ").expect("it is there");
+    bytes[place + 1_000] ^= 0x10;
+    fs::write(&file, bytes).unwrap();
+
+    let served = Served::start(&directory, &["--dir", &data]);
+    let mut client = served.client();
+    for number in (0..100).filter(|number| *number != 42) {
+        assert_eq!(get(&mut client, &format!("key:{number}")), value(number), "{number}");
+    }
+    let refusal = get(&mut client, "key:42");
+    assert!(refusal.starts_with("-ERR record at byte"), "{refusal}");
+    assert!(refusal.contains("does not verify") && refusal.contains(&file), "{refusal}");
+    assert_eq!(set(&mut client, "key:new", b"1"), OK, "writes go on");
+    served.stop();
+
+    let output = entresol(&["store", "verify", "--dir", &data]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    // The header stands in front of key and value.
+    let named = (place - 100..place).any(|at| message.contains(&format!("record at byte {at} ")));
+    assert!(named && message.contains("1 damaged records"), "{message}");
+    let output = entresol(&["export", "--dir", &data]);
+    assert_eq!(output.status.code(), Some(1), "what is left out is told");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 100);
+
+    let served = Served::start(&directory, &["--dir", &data]);
+    let mut client = served.client();
+    assert_eq!(set(&mut client, "key:42", b"anew"), OK);
+    assert_eq!(get(&mut client, "key:42"), "anew");
+    served.stop();
+    assert!(entresol(&["store", "verify", "--dir", &data]).status.success());
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
+    let directory = Directory::new("mistakes");
+    let data = directory.path("data");
+    let serve = |options: &[&str], expected: &[&str]| {
+        let port = ["serve", "--dir", &data, "--port", "0"];
+        refused_with(&[&port[..], options].concat(), expected);
+    };
+    refused_with(&["serve"], &["`dir`", "--dir ./data"]);
+    refused_with(&["serve", "data"], &["--port 6379", "`data`"]);
+    refused_with(&["store", "info"], &["--dir DIR", "--devices A,B"]);
+    refused_with(&["export"], &["--dir", "--target"]);
+    serve(&["--memroy", "1GiB"], &["`memroy`", "did you mean `memory`", "--help"]);
+    serve(&["--memory", "12GG"], &["`memory`", "512MB or 1GiB", "`12GG`"]);
+    serve(&["--memory", "1MiB"], &["at least 32MiB", "`1MiB`"]);
+    serve(&["--port"], &["`port`", "a value is missing"]);
+    serve(&["--segment", "3MiB"], &["`segment`", "a power of two", "`3MiB`"]);
+    serve(&["--durability", "never"], &["`durability`", "periodic:MILLISECONDS", "`never`"]);
+    serve(&["--bind", "0.0.0.0"], &["`bind`", "other machines", "entresol user add", "127.0.0.1"]);
+    serve(&["--encryption-key", "/nowhere/key"], &["`encryption-key`", "/nowhere/key"]);
+    serve(&["--buffer-directory", "/nowhere"], &["`buffer-directory`", "/nowhere", "`flushed`"]);
+    serve(&["--users", "/nowhere/users"], &["`users`", "/nowhere/users", "entresol user add"]);
+    serve(&["--tls-cert", "/nowhere/cert"], &["`tls-key`", "`tls-cert` is given"]);
+    serve(&["--devices", "/nowhere"], &["`devices`", "not both"]);
+    serve(&["--capacity", "1MiB"], &["1048576 bytes", "need at least"]);
+    assert!(!Path::new(&data).join("entresol.data").exists(), "what was made for nothing is gone");
+    let file = directory.file("file", "x").display().to_string();
+    refused_with(
+        &["serve", "--dir", &file],
+        &["`dir`", "expected a directory", &file, "`devices`"],
+    );
+    refused_with(&["serve", "--dir", "/proc/no/such"], &["`dir`", "/proc/no/such", "may write"]);
+    refused_with(&["serve", "--devices", "/nowhere/a"], &["/nowhere/a", "capacity"]);
+    refused_with(&["export", "--target", "unix:/nowhere"], &["/nowhere", "entresol serve"]);
+}
+
+#[test]
+fn mistakes_in_a_configuration_are_told_with_file_and_line() {
+    let directory = Directory::new("config");
+    let cases = [
+        ("dir = x\n# fine\nmemroy = 1GiB\n", &["line 3", "`memroy`", "`memory`"][..]),
+        ("dir = x\nport 99\n", &["line 2", "`key = value`", "`port 99`"]),
+        ("port = 99999\n", &["line 1", "`port`", "65535", "`99999`"]),
+        ("[store]\ndurability = \"none\"\n", &["line 2", "`durability`", "`none`"]),
+    ];
+    for (text, expected) in cases {
+        let file = directory.file("entresol.conf", text).display().to_string();
+        refused_with(&["serve", "--config", &file], &[&[file.as_str()], expected].concat());
+    }
+    refused_with(&["serve", "--config", "/nowhere.conf"], &["/nowhere.conf", "cannot be read"]);
+}
+
+#[test]
+fn an_address_in_use_is_told_and_the_store_stays_clean() {
+    let directory = Directory::new("port");
+    let data = directory.path("data");
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    let address = format!("127.0.0.1:{port}");
+    let expected = [address.as_str(), "Address already in use", "0 for any free one"];
+    let serve = ["serve", "--dir", &data, "--capacity", "64MiB"];
+    let with_port = [&serve[..], &["--port", &port]].concat();
+    refused_with(&with_port, &[&expected[..], &["`port`"]].concat());
+    let admin = [&serve[..], &["--port", "0", "--admin-port", &port]].concat();
+    refused_with(&admin, &[&expected[..], &["`admin-port`"]].concat());
+    let served = Served::start(&directory, &["--dir", &data]);
+    let socket = directory.path("socket");
+    let unix = ["serve", "--dir", &directory.path("b"), "--capacity", "64MiB", "--port", ""];
+    let unix = [&unix[..], &["--unix", &socket]].concat();
+    refused_with(&unix, &["`unix`", &socket, "another process listens", "choose another path"]);
+    let nowhere = ["serve", "--dir", &directory.path("b"), "--unix", "/nowhere/s", "--port", "0"];
+    refused_with(&nowhere, &["`unix`", "/nowhere/s", "make its directory"]);
+    served.stop();
+    let info = json(&entresol(&["store", "info", "--dir", &data, "--json"]));
+    assert_eq!(info["entries"], 0);
+    let quiet = Command::new(env!("CARGO_BIN_EXE_entresol")).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(quiet.status.code(), Some(2), "without a command there is help");
+}
