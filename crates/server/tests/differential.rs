@@ -380,7 +380,8 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
             let their_text = String::from_utf8_lossy(&their_reply);
             assert!(
                 same(compare, &our_reply, &their_reply),
-                "seed {seed}, replay with: ENTRESOL_SEED={seed} cargo x conformance\n{}\nours:   {:?}\ntheirs: {their_text:?}",
+                "replay with: ENTRESOL_SEED={seed} cargo x conformance\n\
+                 {}\nours:   {:?}\ntheirs: {their_text:?}",
                 history.iter().rev().take(40).rev().cloned().collect::<Vec<_>>().join("\n"),
                 String::from_utf8_lossy(&our_reply),
             );

@@ -3,8 +3,8 @@
 //! redis-server reads decimal numbers into the 80-bit floating point of x86 (a mantissa of 64
 //! bits), adds there, and shows the exact result with 17 decimals, trailing zeros left out. The
 //! same is done here with integers, rounding to nearest, ties to even, wherever both numbers have
-//! at most 17 decimals and the result is below 2^64. Everything else is added in 64-bit floating
-//! point.
+//! at most 17 decimals or none, and the result is below 2^128. Everything else is added in 64-bit
+//! floating point.
 
 /// Decimals that a sum shows at most.
 const DECIMALS: u32 = 17;
@@ -50,11 +50,12 @@ impl Extended {
             [b'+', rest @ ..] => (false, rest),
             _ => (false, text),
         };
-        let scaled = scaled(digits)?;
+        let Some(scaled) = scaled(digits, DECIMALS) else {
+            // One bit stays free for what is rounded off.
+            let whole = scaled(digits, 0).filter(|whole| whole.leading_zeros() > 0)?;
+            return Some(Extended::rounded(is_negative, whole << 1, -1));
+        };
         let (whole, rest) = (scaled / UNIT, scaled % UNIT);
-        if whole >> MANTISSA_BITS != 0 {
-            return None;
-        }
         let mut bits = whole;
         let mut rest = rest;
         let mut exponent = 0;
@@ -111,7 +112,8 @@ impl Extended {
     fn shown(self) -> Option<String> {
         let sign = if self.is_negative && self.mantissa != 0 { "-" } else { "" };
         if self.exponent > 0 {
-            return None;
+            let fits = self.exponent <= (u128::BITS - MANTISSA_BITS) as i32;
+            return fits.then(|| format!("{sign}{}", u128::from(self.mantissa) << self.exponent));
         }
         let mut places = self.exponent.unsigned_abs();
         let mut bits = u128::from(self.mantissa);
@@ -136,8 +138,8 @@ impl Extended {
     }
 }
 
-/// `digits`, with a point and an exponent perhaps, times 10^17 if that is a whole number.
-fn scaled(digits: &[u8]) -> Option<u128> {
+/// `digits`, with a point and an exponent perhaps, times 10^`power` if that is a whole number.
+fn scaled(digits: &[u8], power: u32) -> Option<u128> {
     let mut parts = digits.splitn(2, |byte| matches!(byte, b'e' | b'E'));
     let digits = parts.next()?;
     let exponent: i32 = match parts.next() {
@@ -156,7 +158,7 @@ fn scaled(digits: &[u8]) -> Option<u128> {
             _ => return None,
         }
     }
-    let shift = (DECIMALS as i32).checked_sub(decimals)?.checked_add(exponent)?;
+    let shift = (power as i32).checked_sub(decimals)?.checked_add(exponent)?;
     let shift = u32::try_from(shift).ok().filter(|_| seen_digit)?;
     value.checked_mul(10u128.checked_pow(shift)?)
 }
@@ -180,6 +182,10 @@ mod tests {
             ("-0.5", "0.25", Some("-0.25")),
             ("100", "1", Some("101")),
             ("57438.827", "-2.5", Some("57436.32700000000000173")),
+            ("-66697699842210543976748", "300", Some("-66697699842210543976448")),
+            ("18446744073709551615", "1", Some("18446744073709551616")),
+            ("1e30", "0.5", Some("1000000000000000000024696061952")),
+            ("98765432109876543210.125", "1", Some("98765432109876543208")),
             ("1e308", "1e308", None),
             ("x", "1", None),
             ("", "1", None),
