@@ -6,6 +6,7 @@ mod served;
 mod support;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -260,4 +261,31 @@ fn an_address_in_use_is_told_and_the_store_stays_clean() {
     assert_eq!(info["entries"], 0);
     let quiet = Command::new(env!("CARGO_BIN_EXE_entresol")).stdin(Stdio::null()).output().unwrap();
     assert_eq!(quiet.status.code(), Some(2), "without a command there is help");
+}
+
+#[test]
+fn sockets_of_the_service_manager_are_served_in_place_of_the_configured_ones() {
+    let directory = Directory::new("activated");
+    let data = directory.path("data");
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap();
+    // The shell hands its standard input on as descriptor 3, as systemd does with its sockets.
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 0</dev/null";
+    let mut child = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_entresol"), "serve", "--dir", &data])
+        .args(["--capacity", "64MiB", "--memory", "64MiB"])
+        .stdin(std::os::fd::OwnedFd::from(held))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"PING\r\nSHUTDOWN\r\n").unwrap();
+    let mut replies = String::new();
+    stream.read_to_string(&mut replies).unwrap();
+    assert!(replies.starts_with("+PONG"), "{replies}");
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, format!("listening port={}\n", address.port()));
+    assert!(child.wait().unwrap().success());
 }

@@ -6,11 +6,14 @@
 //! 2. The command line wins over the file, the file over the defaults, whatever their order.
 
 mod keys;
+mod rewrite;
 mod value;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use entresol_tier::Durability;
@@ -24,6 +27,7 @@ pub use value::{format_size, parse_duration, parse_size};
 pub struct Config {
     values: BTreeMap<&'static str, String>,
     arguments: BTreeMap<&'static str, ()>,
+    changed: BTreeMap<&'static str, ()>,
     file: Option<PathBuf>,
 }
 
@@ -69,7 +73,7 @@ impl std::error::Error for ConfigError {}
 impl Default for Config {
     fn default() -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
-        Config { values, arguments: BTreeMap::new(), file: None }
+        Config { values, arguments: BTreeMap::new(), changed: BTreeMap::new(), file: None }
     }
 }
 
@@ -172,6 +176,35 @@ impl Config {
     /// The file that was read, if one was.
     pub(crate) fn file(&self) -> Option<&PathBuf> {
         self.file.as_ref()
+    }
+
+    /// Sets one key of a running server.
+    pub(crate) fn set_live(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let key = self.assign("configuration", key, value)?;
+        self.changed.insert(key, ());
+        Ok(())
+    }
+
+    /// Writes what was set while the server ran to the file that was read, whose other lines and
+    /// comments stay. The file is replaced as a whole.
+    pub(crate) fn rewrite(&self, file: &Path) -> io::Result<()> {
+        let file = file.canonicalize()?;
+        let text = fs::read_to_string(&file)?;
+        let changes: Vec<(&str, &str)> =
+            self.changed.keys().map(|key| (*key, self.text(key))).collect();
+        let written = rewrite::rewritten(&text, &changes);
+        let beside = file.with_extension(format!("{}.new", std::process::id()));
+        let replace = || {
+            let mut new = fs::File::create(&beside)?;
+            new.set_permissions(fs::metadata(&file)?.permissions())?;
+            new.write_all(written.as_bytes())?;
+            new.sync_all()?;
+            fs::rename(&beside, &file)
+        };
+        replace().inspect_err(|_| {
+            // It may not have come into being.
+            let _ = fs::remove_file(&beside);
+        })
     }
 
     fn assign(

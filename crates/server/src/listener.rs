@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use listenfd::ListenFd;
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use rustls::ServerConfig;
@@ -23,7 +24,14 @@ pub(crate) struct Listener {
 
 enum Socket {
     Tcp(TcpListener, Option<Arc<ServerConfig>>),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, PathBuf, Owner),
+}
+
+/// Who made a Unix socket, and removes its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Us,
+    ServiceManager,
 }
 
 impl Listener {
@@ -33,7 +41,7 @@ impl Listener {
             Socket::Tcp(listener, tls) => {
                 listener.accept().and_then(|(stream, _)| Stream::tcp(stream, tls.as_ref()))
             }
-            Socket::Unix(listener, path) => {
+            Socket::Unix(listener, path, _) => {
                 listener.accept().map(|(s, _)| Stream::unix(s, &path.display().to_string()))
             }
         };
@@ -48,21 +56,22 @@ impl Listener {
     pub(crate) fn source(&mut self) -> &mut dyn Source {
         match &mut self.socket {
             Socket::Tcp(listener, _) => listener,
-            Socket::Unix(listener, _) => listener,
+            Socket::Unix(listener, ..) => listener,
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
+        if let Socket::Unix(_, path, Owner::Us) = &self.socket {
             // It may be gone already, which is what is wanted.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Opens all sockets that the configuration names.
+/// Opens all sockets that the configuration names. A TCP socket from the service manager
+/// (`LISTEN_FDS`) comes in place of `bind` and `port`, a Unix socket in place of `unix`.
 ///
 /// # Errors
 /// An address cannot be listened on, or is reachable from other machines while someone gets in
@@ -72,9 +81,9 @@ pub(crate) fn open(
     users: &Users,
     tls: Option<&Arc<ServerConfig>>,
 ) -> Result<(Vec<Listener>, Ports), ConfigError> {
-    let mut listeners = Vec::new();
     let mut ports = Ports::default();
-    if let Some(port) = config.port() {
+    let mut listeners = take_inherited(users, tls, &mut ports)?;
+    if let Some(port) = config.port().filter(|_| ports.resp.is_empty()) {
         let mut port = port;
         for address in config.bind() {
             let listener = open_tcp(&address, port, users)?;
@@ -85,9 +94,9 @@ pub(crate) fn open(
             listeners.push(Listener { socket: Socket::Tcp(listener, tls.cloned()) });
         }
     }
-    if let Some(path) = config.unix() {
+    if let Some(path) = config.unix().filter(|_| ports.unix.is_none()) {
         let listener = open_unix(&path, config.unix_mode())?;
-        listeners.push(Listener { socket: Socket::Unix(listener, path.clone()) });
+        listeners.push(Listener { socket: Socket::Unix(listener, path.clone(), Owner::Us) });
         ports.unix = Some(path);
     }
     if listeners.is_empty() {
@@ -95,6 +104,41 @@ pub(crate) fn open(
         return Err(ConfigError::new("configuration", "port", detail));
     }
     Ok((listeners, ports))
+}
+
+/// Takes over the sockets that the service manager opened, if this process was given any.
+fn take_inherited(
+    users: &Users,
+    tls: Option<&Arc<ServerConfig>>,
+    ports: &mut Ports,
+) -> Result<Vec<Listener>, ConfigError> {
+    let mut given = ListenFd::from_env();
+    let mut listeners = Vec::new();
+    for index in 0..given.len() {
+        let wrong = |detail: String| {
+            let place = format!("socket {index} of the service manager");
+            ConfigError::new(place, "", detail)
+        };
+        let socket = if let Ok(Some(listener)) = given.take_tcp_listener(index) {
+            let address = listener.local_addr().map_err(|e| wrong(e.to_string()))?;
+            demand_passwords(address, users)?;
+            listener.set_nonblocking(true).map_err(|e| wrong(e.to_string()))?;
+            ports.resp.push(address);
+            Socket::Tcp(TcpListener::from_std(listener), tls.cloned())
+        } else if let Ok(Some(listener)) = given.take_unix_listener(index) {
+            let address = listener.local_addr().map_err(|e| wrong(e.to_string()))?;
+            listener.set_nonblocking(true).map_err(|e| wrong(e.to_string()))?;
+            let path = address.as_pathname().unwrap_or(Path::new("@")).to_owned();
+            ports.unix = Some(path.clone());
+            Socket::Unix(UnixListener::from_std(listener), path, Owner::ServiceManager)
+        } else {
+            let detail = "expected a TCP or Unix socket that listens (`ListenStream=`), found \
+                          something else";
+            return Err(wrong(detail.to_owned()));
+        };
+        listeners.push(Listener { socket });
+    }
+    Ok(listeners)
 }
 
 fn open_tcp(address: &str, port: u16, users: &Users) -> Result<TcpListener, ConfigError> {
@@ -107,15 +151,21 @@ fn open_tcp(address: &str, port: u16, users: &Users) -> Result<TcpListener, Conf
         let detail = format!("expected an address of this machine, found `{address}`");
         return Err(ConfigError::new("configuration", "bind", detail));
     };
-    if !resolved.ip().is_loopback() && !users.all_have_passwords() {
-        let detail = format!(
-            "{resolved} can be reached from other machines, but user `default` or another one gets \
-             in without a password; give `users` a file in which all have one (`entresol user add` \
-             writes its lines), or bind 127.0.0.1"
-        );
-        return Err(ConfigError::new("configuration", "bind", detail));
-    }
+    demand_passwords(resolved, users)?;
     TcpListener::bind(resolved).map_err(|error| cannot("port", &resolved.to_string(), &error))
+}
+
+/// Refuses an address that other machines reach while someone gets in without a password.
+fn demand_passwords(address: SocketAddr, users: &Users) -> Result<(), ConfigError> {
+    if address.ip().is_loopback() || users.all_have_passwords() {
+        return Ok(());
+    }
+    let detail = format!(
+        "{address} can be reached from other machines, but user `default` or another one gets in \
+         without a password; give `users` a file in which all have one (`entresol user add` \
+         writes its lines), or bind 127.0.0.1"
+    );
+    Err(ConfigError::new("configuration", "bind", detail))
 }
 
 fn open_unix(path: &Path, mode: u32) -> Result<UnixListener, ConfigError> {

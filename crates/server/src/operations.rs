@@ -32,6 +32,8 @@ pub(crate) enum OwnedOutcome {
     Touched,
     /// A password was compared.
     Verified(Verdict),
+    /// A sync is done.
+    Synced,
 }
 
 /// Whether a password is the right one.

@@ -1,7 +1,7 @@
 //! A running server: its threads, from the first to the last.
 //!
 //! Threads: one for each worker; one that calls the store's `maintain`; one that compares
-//! passwords; one for HTTP if asked for. All end when the server stops.
+//! passwords; one that syncs for those who wait for it; one for HTTP if asked for. All end when the server stops.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_tier::{Budget, SessionOptions, Tiered};
+use entresol_tier::{Budget, Error, SessionOptions, Tiered};
 use mio::{Poll, Waker};
 
 use crate::admin::Admin;
@@ -18,13 +18,15 @@ use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
-use crate::shared::{Comparison, Item, Parts, Ports, Shared, now};
+use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
 use crate::tls;
 use crate::users::{Users, verify};
 use crate::worker::{WAKER, Worker, report};
 
 /// Passwords that wait to be compared.
 const COMPARISONS_MAX: usize = 64;
+/// Clients that wait for a sync at a time.
+const SAVERS_MAX: usize = 10_000;
 /// Segments reclaimed before the store is asked again.
 const SEGMENTS_AT_ONCE: u32 = 4;
 /// How often the store is asked whether there is background work.
@@ -93,10 +95,12 @@ impl Doors {
             polls.push(poll);
         }
         let (verifier, comparisons) = sync_channel(COMPARISONS_MAX);
+        let (savers, asked) = sync_channel(SAVERS_MAX);
         let (stop, stopped) = channel();
         let buffered_bytes_max = data::client_memory_bytes(&config) as usize;
         let depth = config.io_depth();
-        let parts = Parts { tier, config, users, wakers, verifier, stop, buffered_bytes_max };
+        let parts =
+            Parts { tier, config, users, wakers, verifier, savers, stop, buffered_bytes_max };
         let shared = Arc::new(Shared::new(parts));
         shared.ports.get_or_init(|| ports);
         let mut server = RunningServer {
@@ -114,6 +118,8 @@ impl Doors {
         server.spawn("maintenance", move || maintain(&state))?;
         let state = Arc::clone(&shared);
         server.spawn("passwords", move || compare(&state, &comparisons))?;
+        let state = Arc::clone(&shared);
+        server.spawn("syncs", move || sync(&state, &asked))?;
         if let Some(admin) = admin {
             server.spawn("admin", move || admin.serve(&shared))?;
         }
@@ -311,6 +317,31 @@ fn compare(shared: &Shared, comparisons: &Receiver<Comparison>) -> Result<(), Se
         }
     }
     Ok(())
+}
+
+/// Syncs for those who ask, all who wait at a time together, until the server stops.
+fn sync(shared: &Shared, asked: &Receiver<Saver>) -> Result<(), ServeError> {
+    loop {
+        let first = match asked.recv_timeout(Duration::from_millis(100)) {
+            Ok(saver) => saver,
+            // Whoever waits still is answered before the end.
+            Err(RecvTimeoutError::Timeout) if !shared.is_stopping() => continue,
+            Err(_) => return Ok(()),
+        };
+        let savers: Vec<Saver> = std::iter::once(first).chain(asked.try_iter()).collect();
+        let started = now();
+        let synced = shared.tier.sync();
+        if synced.is_ok() {
+            shared.last_save_seconds.store(started.0 / 1000, Ordering::Relaxed);
+        }
+        for Saver { worker, operation } in savers {
+            let outcome = match &synced {
+                Ok(()) => Ok(()),
+                Err(error) => Err(Error::new(error.kind(), error.to_string())),
+            };
+            shared.trays[worker].put(Item::Synced(operation, outcome));
+        }
+    }
 }
 
 /// The configuration of a running server as text, for messages.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use entresol_tier::{Tiered, Timestamp};
+use entresol_tier::{Error, Tiered, Timestamp};
 use mio::Waker;
 
 use crate::client::{Clients, lock};
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) trays: Vec<Tray>,
     /// Where passwords are compared.
     pub(crate) verifier: SyncSender<Comparison>,
+    /// Where those wait who asked for a sync.
+    pub(crate) savers: SyncSender<Saver>,
     /// Where a stop is asked for.
     pub(crate) stop: Sender<()>,
     limits: Limits,
@@ -95,6 +97,14 @@ pub(crate) enum Item {
     Connection(Box<Stream>),
     /// The end of a comparison of passwords.
     Verified(OperationId, Verdict),
+    /// The end of a sync.
+    Synced(OperationId, Result<(), Error>),
+}
+
+/// Who waits for a sync.
+pub(crate) struct Saver {
+    pub(crate) worker: usize,
+    pub(crate) operation: OperationId,
 }
 
 /// A password to compare with its hash.
@@ -130,6 +140,7 @@ pub(crate) struct Parts {
     pub(crate) users: Users,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
+    pub(crate) savers: SyncSender<Saver>,
     pub(crate) stop: Sender<()>,
     pub(crate) buffered_bytes_max: usize,
 }
@@ -169,6 +180,7 @@ impl Shared {
                 .map(|waker| Tray { waker, items: Mutex::default() })
                 .collect(),
             verifier: parts.verifier,
+            savers: parts.savers,
             stop: parts.stop,
             limits,
         }

@@ -244,6 +244,10 @@ impl Worker {
                     let outcome = crate::operations::OwnedOutcome::Verified(verdict);
                     core.operations.complete(operation, Ok(outcome));
                 }
+                Item::Synced(operation, synced) => {
+                    let outcome = synced.map(|()| crate::operations::OwnedOutcome::Synced);
+                    core.operations.complete(operation, outcome);
+                }
             }
         }
         let kills = core.shared.clients.kills.load(Ordering::Acquire);

@@ -217,3 +217,27 @@ fn generated_documents_and_samples_are_up_to_date() {
     config.read_text("packaging/entresol.conf", &sample).unwrap();
     assert_eq!(config.get("dir"), Some("/var/lib/entresol"));
 }
+
+#[test]
+fn config_rewrite_writes_what_was_set_and_leaves_the_rest_of_the_file() {
+    let directory = TempDir::new();
+    let file = directory.path("entresol.conf");
+    let text = "# mine\nport =\nmaxclients = 5 # few\n";
+    std::fs::write(&file, text).unwrap();
+    let mut config = Config::default();
+    config.read_file(file.clone()).unwrap();
+    let socket = directory.path("socket");
+    config.set("unix", socket.to_str().unwrap()).unwrap();
+    config.set("threads", "1").unwrap();
+    let _server = Server::start(config, store(None)).unwrap();
+    let mut client = Client::unix(&socket);
+    assert_eq!(client.call("CONFIG REWRITE"), "+OK\r\n");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "nothing was set");
+    assert_eq!(client.call("CONFIG SET maxclients 77 timeout 5m"), "+OK\r\n");
+    assert_eq!(client.call("CONFIG REWRITE"), "+OK\r\n");
+    let expected = "# mine\nport =\nmaxclients = 77 # few\ntimeout = 5m\n";
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);
+    std::fs::remove_file(&file).unwrap();
+    assert!(client.call("CONFIG REWRITE").starts_with("-ERR Rewriting config file: "));
+    assert_eq!(client.call("SAVE"), "+OK\r\n");
+}

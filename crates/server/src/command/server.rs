@@ -9,6 +9,7 @@ use super::table::{Local, SPECS};
 use crate::client::lock;
 use crate::config::{Change, Config, KEYS};
 use crate::failure::Failure;
+use crate::shared::Saver;
 
 type Outcome = Result<(), Failure>;
 
@@ -65,7 +66,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
             Some(key) if key.change == Change::Restart => {
                 return Err(refused("can't set immutable config"));
             }
-            Some(_) => changed.set(&name, &value).map_err(|error| refused(error.detail()))?,
+            Some(_) => changed.set_live(&name, &value).map_err(|error| refused(error.detail()))?,
         }
     }
     *config = changed;
@@ -81,13 +82,15 @@ pub(crate) fn config_resetstat(local: &mut Local<'_, '_>) -> Outcome {
 
 pub(crate) fn config_rewrite(local: &mut Local<'_, '_>) -> Outcome {
     let config = lock(&local.core.shared.config);
-    Err(match config.file() {
-        None => Failure::fixed("ERR The server is running without a config file"),
-        Some(file) => Failure::new(format!(
-            "ERR the server does not write to {}; change it there and restart",
-            file.display()
-        )),
-    })
+    let Some(file) = config.file() else {
+        return Err(Failure::fixed("ERR The server is running without a config file"));
+    };
+    config.rewrite(file).map_err(|error| {
+        let file = file.display();
+        Failure::new(format!("ERR Rewriting config file: {file}: {error}; it is as it was"))
+    })?;
+    local.reply.simple("OK");
+    Ok(())
 }
 
 pub(crate) fn acl_whoami(local: &mut Local<'_, '_>) -> Outcome {
@@ -148,11 +151,20 @@ pub(crate) fn lastsave(local: &mut Local<'_, '_>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn save(local: &mut Local<'_, '_>) -> Outcome {
-    local.core.shared.tier.sync()?;
-    local.core.shared.last_save_seconds.store(local.request.now.0 / 1000, Ordering::Relaxed);
-    local.reply.simple("OK");
-    Ok(())
+pub(crate) fn save<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
+    Ok(Plan::Steps(|steps| {
+        Box::pin(async move {
+            let core = &steps.core;
+            let operation = core.operations.begin();
+            let waiting = core.operations.wait(operation);
+            let saver = Saver { worker: core.worker, operation };
+            if core.shared.savers.try_send(saver).is_err() {
+                return Err(Failure::fixed("BUSY too many syncs are being waited for"));
+            }
+            waiting.await?;
+            Ok(b"+OK\r\n".to_vec())
+        })
+    }))
 }
 
 pub(crate) fn bgsave(local: &mut Local<'_, '_>) -> Outcome {

@@ -473,7 +473,7 @@ pub(crate) static SPECS: &[Spec] = &[
     local("config|resetstat", 2, ADMIN | DANGEROUS, server::config_resetstat)
         .about(Server, "2.0.0", "Forgets what was measured."),
     local("config|rewrite", 2, ADMIN | DANGEROUS, server::config_rewrite)
-        .about(Server, "2.8.0", "Refused: the file belongs to those who wrote it."),
+        .about(Server, "2.8.0", "Writes what CONFIG SET changed to the configuration file."),
     local("config|help", 2, 0, introspection::help)
         .about(Server, "5.0.0", "The subcommands of CONFIG."),
     local("command", -1, CONTAINER, introspection::all)
@@ -506,7 +506,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.6.0", "The time of the server."),
     local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave)
         .about(Server, "1.0.0", "When a sync was last asked for."),
-    local("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
+    plan("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
     local("bgsave", -1, ADMIN | DANGEROUS, server::bgsave)
         .about(Server, "1.0.0", "Asks for a sync and does not wait."),
