@@ -9,12 +9,15 @@ use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::command::table::Spec;
+use crate::connection::SlotToken;
 use crate::users::User;
 
 /// A client, as the thread that serves it knows it.
 pub(crate) struct Client {
     /// What other threads may know.
     pub(crate) facts: Arc<Facts>,
+    /// Its connection, with slot number 0.
+    pub(crate) connection: SlotToken,
     /// The table that commands work on.
     pub(crate) space: Cell<SpaceId>,
     /// The version that replies are written in.
@@ -27,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) watched: RefCell<Vec<Watched>>,
     /// Which replies the client wants.
     pub(crate) silence: Cell<Silence>,
+    /// Whether the client watches every command.
+    pub(crate) is_monitor: Cell<bool>,
     /// Whether the connection ends once its replies are written.
     pub(crate) closing: Cell<bool>,
 }
@@ -67,15 +72,17 @@ pub(crate) struct Watched {
 
 impl Client {
     /// A client that just connected.
-    pub(crate) fn new(facts: Arc<Facts>, user: Option<Arc<User>>) -> Client {
+    pub(crate) fn new(facts: Arc<Facts>, user: Option<Arc<User>>, connection: SlotToken) -> Client {
         Client {
             facts,
+            connection,
             space: Cell::default(),
             protocol: Cell::default(),
             user: RefCell::new(user),
             transaction: RefCell::default(),
             watched: RefCell::default(),
             silence: Cell::default(),
+            is_monitor: Cell::new(false),
             closing: Cell::new(false),
         }
     }

@@ -20,6 +20,7 @@ mod figures;
 mod gate;
 mod listener;
 mod meter;
+mod monitors;
 mod operations;
 mod process;
 mod server;

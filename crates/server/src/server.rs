@@ -1,7 +1,8 @@
 //! A running server: its threads, from the first to the last.
 //!
 //! Threads: one for each worker; one that calls the store's `maintain`; one that compares
-//! passwords; one that syncs for those who wait for it; one for HTTP if asked for. All end when the server stops.
+//! passwords; one that syncs for those who wait for it; one for HTTP if asked for. All end when
+//! the server stops.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};

@@ -8,12 +8,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use entresol_tier::{Error, Tiered, Timestamp};
+use entresol_wire::resp::Arguments;
 use mio::Waker;
 
-use crate::client::{Clients, lock};
+use crate::client::{Client, Clients, lock};
+use crate::command::table::Spec;
 use crate::config::Config;
+use crate::connection::SlotToken;
 use crate::gate::{Gate, Wake};
 use crate::meter::{Measured, Meter};
+use crate::monitors::Monitors;
 use crate::operations::{OperationId, Verdict};
 use crate::stream::Stream;
 use crate::users::Users;
@@ -28,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     /// Who is connected.
     pub(crate) clients: Clients,
+    /// Who watches every command.
+    pub(crate) monitors: Monitors,
     /// The gate between shared and exclusive commands.
     pub(crate) gate: Gate,
     /// The measurements, one meter a worker.
@@ -99,6 +105,8 @@ pub(crate) enum Item {
     Verified(OperationId, Verdict),
     /// The end of a sync.
     Synced(OperationId, Result<(), Error>),
+    /// What a monitoring connection is told.
+    Told(SlotToken, Arc<[u8]>),
 }
 
 /// Who waits for a sync.
@@ -161,6 +169,7 @@ impl Shared {
             config: Mutex::new(parts.config),
             users: parts.users,
             clients: Clients::default(),
+            monitors: Monitors::default(),
             gate: Gate::new(workers),
             meters: (0..workers).map(|_| Meter::new()).collect(),
             slow: Mutex::default(),
@@ -207,6 +216,17 @@ impl Shared {
             Wake::Nobody => {}
             Wake::Worker(worker) => self.trays[worker].wake(),
             Wake::Everyone => self.trays.iter().for_each(Tray::wake),
+        }
+    }
+
+    /// Tells those who watch of a command that `client` gives.
+    pub(crate) fn tell_monitors(&self, client: &Client, spec: &Spec, arguments: Arguments<'_>) {
+        let Some((monitors, line)) = self.monitors.tell(client, spec, arguments) else {
+            return;
+        };
+        for monitor in monitors {
+            let item = Item::Told(monitor.connection, Arc::clone(&line));
+            self.trays[monitor.worker].put(item);
         }
     }
 

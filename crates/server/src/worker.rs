@@ -244,6 +244,7 @@ impl Worker {
                     let outcome = crate::operations::OwnedOutcome::Verified(verdict);
                     core.operations.complete(operation, Ok(outcome));
                 }
+                Item::Told(connection, line) => self.show(connection, &line),
                 Item::Synced(operation, synced) => {
                     let outcome = synced.map(|()| crate::operations::OwnedOutcome::Synced);
                     core.operations.complete(operation, outcome);
@@ -301,9 +302,10 @@ impl Worker {
         }
         let shared = &self.core.shared;
         let facts = shared.clients.enter(self.core.worker, stream.addresses().clone(), now().0);
-        let client = Rc::new(Client::new(facts, shared.users.initial()));
-        let limits = self.limits(&client);
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
+        let token = SlotToken::new(place, self.next_generation, 0);
+        let client = Rc::new(Client::new(facts, shared.users.initial(), token));
+        let limits = self.limits(&client);
         let connection = Connection::new(stream, client, self.next_generation, limits);
         if place == self.connections.len() {
             self.connections.push(None);
@@ -331,6 +333,7 @@ impl Worker {
         // The descriptor is closed next, which takes it out of the event queue in any case.
         let _ = connection.stream.deregister(self.poll.registry());
         shared.clients.leave(connection.client.facts.id);
+        shared.monitors.leave(&connection.client);
         shared.buffered_bytes.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);
         let token = SlotToken::new(place, connection.generation, 0);
         let asked = connection.asked;

@@ -343,3 +343,42 @@ fn an_acknowledged_write_outlives_a_clean_stop() {
     assert_eq!(client.call("HGET h f"), "$1\r\n1\r\n");
     assert_eq!(client.call("DBSIZE"), ":2\r\n");
 }
+
+#[test]
+fn a_monitor_sees_the_commands_of_all_clients_without_their_secrets() {
+    let server = TestServer::start(&[]);
+    let mut monitor = server.client();
+    assert_eq!(monitor.call("MONITOR"), "+OK\r\n");
+    // Clients are spread over the workers.
+    for number in 0..4 {
+        let mut client = server.client();
+        client.send(&[b"SET".as_slice(), b"a\n\"b", &[number, 0xff]]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+        let line = String::from_utf8(monitor.reply()).unwrap();
+        let shown = format!("\"SET\" \"a\\n\\\"b\" \"\\x0{number}\\xff\"\r\n");
+        assert!(line.starts_with('+') && line.ends_with(&shown), "{line}");
+        assert!(line.contains(" [0 unix:/"), "{line}");
+    }
+    let mut client = server.client();
+    client.call("MULTI");
+    client.call("INCR n");
+    client.call("EXEC");
+    client.call("AUTH default secret");
+    client.call("CONFIG GET port");
+    client.call("SELECT 3");
+    client.call("GET n");
+    for expected in [
+        "\"MULTI\"",
+        "\"EXEC\"",
+        "\"INCR\" \"n\"",
+        "\"AUTH\" \"(redacted)\"",
+        "\"SELECT\" \"3\"",
+        "[3 unix:",
+    ] {
+        let line = String::from_utf8(monitor.reply()).unwrap();
+        assert!(line.contains(expected) && !line.contains("secret"), "{expected}: {line}");
+    }
+    assert_eq!(monitor.call("RESET"), "+RESET\r\n");
+    client.call("PING");
+    assert_eq!(monitor.call("ECHO done"), "$4\r\ndone\r\n");
+}

@@ -50,6 +50,7 @@ pub(crate) fn quit(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn reset(local: &mut Local<'_, '_>) -> Outcome {
     let client = local.client;
     client.discard();
+    local.core.shared.monitors.leave(client);
     client.select(entresol_tier::SpaceId(0));
     client.speak(Protocol::Resp2);
     client.silence.set(Silence::Off);

@@ -15,7 +15,8 @@ pub fn reference() -> String {
          threads.\n\
          * `SCAN` looks at no more than 1000 entries a call.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
-         * `SAVE` and `BGSAVE` sync the store; `CONFIG REWRITE` writes only what `CONFIG SET` changed.\n\
+         * `SAVE` and `BGSAVE` sync the store.\n\
+         * `CONFIG REWRITE` writes only what `CONFIG SET` changed.\n\
          * An acknowledged write has the durability of the configuration key `durability`.\n",
     );
     let groups = [

@@ -167,6 +167,12 @@ pub(crate) fn save<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
     }))
 }
 
+pub(crate) fn monitor(local: &mut Local<'_, '_>) -> Outcome {
+    local.core.shared.monitors.enter(local.client);
+    local.reply.simple("OK");
+    Ok(())
+}
+
 pub(crate) fn bgsave(local: &mut Local<'_, '_>) -> Outcome {
     local.core.shared.wants_sync.store(true, Ordering::Release);
     local.reply.simple("Background saving started");

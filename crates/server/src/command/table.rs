@@ -508,6 +508,8 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "1.0.0", "When a sync was last asked for."),
     plan("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
+    local("monitor", 1, ADMIN | DANGEROUS | BARRIER, server::monitor)
+        .about(Server, "1.0.0", "Shows every command that clients give, until RESET."),
     local("bgsave", -1, ADMIN | DANGEROUS, server::bgsave)
         .about(Server, "1.0.0", "Asks for a sync and does not wait."),
     local("wait", 3, BARRIER, server::wait)

@@ -118,6 +118,7 @@ async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
             space: steps.client.space.get(),
             protocol,
         };
+        step.core.shared.tell_monitors(&step.client, spec, step.arguments.view());
         match carry_out(step, spec).await {
             Ok(reply) => out.extend_from_slice(&reply),
             Err(failure) => Reply::new(&mut out, protocol).error(failure.text()),

@@ -45,6 +45,7 @@ impl Worker {
             now: self.core.now(),
             protocol: client.protocol.get(),
         };
+        self.core.shared.tell_monitors(client, spec, arguments);
         let is_silent = !spec.has(LOUD) && client.take_silence();
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
@@ -158,6 +159,29 @@ impl Worker {
         if let Some(command) = command {
             self.count(command.spec.id(), answered);
         }
+    }
+
+    /// Sends a line that answers no command to the connection that `token` names.
+    pub(super) fn show(&mut self, token: SlotToken, line: &[u8]) {
+        let Some(Some(connection)) = self.connections.get_mut(token.place()) else {
+            return;
+        };
+        if connection.generation != token.generation() || !connection.client.is_monitor.get() {
+            return;
+        }
+        if connection.slots.is_empty() {
+            connection.output.extend_from_slice(line);
+        } else {
+            let mut slot = self.spare.pop().unwrap_or_default();
+            slot.reach = Reach::Nothing;
+            slot.is_ready = true;
+            slot.reply.extend_from_slice(line);
+            connection.push(slot);
+        }
+        if connection.waiting_bytes() > self.core.shared.output_bytes_max() {
+            connection.broken = true;
+        }
+        self.make_dirty(token.place());
     }
 
     /// Counts a command that was answered at once; how long it took is filled in later.
