@@ -243,7 +243,7 @@ impl RecordHeader {
         let u64_or =
             |place: Option<usize>, default| place.map_or(Some(default), |at| u64_at(bytes, at));
         let (sequence, value_bytes) = (sequence_at(bytes, 8)?, u32_at(bytes, 20)?);
-        Some(RecordHeader {
+        let header = RecordHeader {
             payload_crc: u32_at(bytes, 4)?,
             sequence,
             version: u64_or(version, sequence)?,
@@ -257,8 +257,10 @@ impl RecordHeader {
             partition: u16_at(bytes, 26)?,
             key_bytes: u32::from(u16_at(bytes, 28)?) + 1,
             flags: Flags::from_byte(*bytes.get(30)?)?,
-            label: u32_or(label, 0)? as u8,
-        })
+            label: u8::try_from(u32_or(label, 0)?).ok()?,
+        };
+        // What is left out is part of what a header says: its length follows from its contents.
+        (header.extras() == extras).then_some(header)
     }
 }
 
@@ -527,17 +529,17 @@ impl Superblock {
         let mut at = SUPERBLOCK_FIXED_BYTES;
         let mut floors = Vec::new();
         for _ in 0..u32_at(bytes, 72)? {
-            let partition = u32_at(bytes, at + 10)?;
+            let partition = u32_at(body, at + 10)?;
             floors.push(Floor {
-                below: u64_at(bytes, at)?,
-                space: SpaceId(u16_at(bytes, at + 8)?),
+                below: u64_at(body, at)?,
+                space: SpaceId(u16_at(body, at + 8)?),
                 partition: u16::try_from(partition).ok(),
             });
             at += 14;
         }
         let mut checkpoint = Vec::new();
         for _ in 0..u32_at(bytes, 76)? {
-            let count = u32_at(bytes, at)? as usize;
+            let count = u32_at(body, at)? as usize;
             at += 4;
             let list = body.get(at..at.checked_add(count.checked_mul(4)?)?)?;
             checkpoint.push(list.chunks_exact(4).filter_map(|c| u32_at(c, 0)).collect());

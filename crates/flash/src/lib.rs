@@ -12,6 +12,8 @@ mod checkpoint;
 mod error;
 mod format;
 #[doc(hidden)]
+pub mod fuzzing;
+#[doc(hidden)]
 pub mod index;
 mod large;
 mod log;

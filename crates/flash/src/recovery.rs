@@ -15,6 +15,8 @@ mod entries;
 mod remains;
 mod scan;
 
+pub(crate) use scan::{Scanner, parse, seal_image};
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,10 +51,6 @@ pub(crate) fn open(
     let made = found.is_none();
     let mut superblock = match found {
         Some(superblock) => superblock,
-        None if options.mode == OpenMode::ReadOnly => {
-            let detail = format!("{} holds no store to open for reading", device.name());
-            return Err(Error::new(ErrorKind::Incompatible, detail));
-        }
         None => new_superblock(&*device, &options, &payloads, now)?,
     };
     check_superblock(&superblock, &*device, &payloads)?;
@@ -175,17 +173,23 @@ fn recover_shards(
 
 /// The root of the store to open; `None` if one is to be made.
 fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Superblock>> {
-    let found = match options.mode {
-        OpenMode::Reformat => return Ok(None),
-        _ => read_superblock(device),
-    };
-    match (found, options.mode) {
-        (Err(error), OpenMode::OpenOrOverwrite) if error.kind() == ErrorKind::Corrupt => Ok(None),
-        (Ok(None), OpenMode::OpenOrCreate | OpenMode::ReadOnly) => {
-            remains::refuse(device, options.segment_bytes)?;
+    let mode = options.mode;
+    if mode == OpenMode::Reformat {
+        return Ok(None);
+    }
+    match read_superblock(device) {
+        Err(error) if error.kind() == ErrorKind::Corrupt && mode == OpenMode::OpenOrOverwrite => {
             Ok(None)
         }
-        (found, _) => found,
+        Ok(None) if mode != OpenMode::OpenOrOverwrite => {
+            remains::refuse(device, options.segment_bytes)?;
+            if mode == OpenMode::ReadOnly {
+                let detail = format!("{} holds no store to open for reading", device.name());
+                return Err(Error::new(ErrorKind::Incompatible, detail));
+            }
+            Ok(None)
+        }
+        found => found,
     }
 }
 

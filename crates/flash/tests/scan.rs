@@ -16,7 +16,7 @@ const SPACE: SpaceId = SpaceId(0);
 const OTHER: SpaceId = SpaceId(3);
 const CAPACITY_BYTES: usize = 8 << 20;
 const KEYS: usize = 500;
-/// A record's header, before its key.
+/// The shortest header of a record, before its key; records start at multiples of it.
 const HEADER_BYTES: usize = 32;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -42,7 +42,7 @@ fn open(device: &Arc<dyn Device>) -> (Store, Session) {
     (store, session)
 }
 
-/// What a closed store left, and where the record of each key starts.
+/// What a closed store left, and where each key stands.
 fn filled() -> (Vec<u8>, Vec<usize>) {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(CAPACITY_BYTES as u64).unwrap());
     let (store, mut session) = open(&device);
@@ -62,7 +62,7 @@ fn filled() -> (Vec<u8>, Vec<usize>) {
         let number = window.strip_prefix(b"<key ").and_then(|rest| rest.strip_suffix(b">"));
         let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse::<usize>().ok());
         if let Some(number) = number {
-            places[number] = at - HEADER_BYTES;
+            places[number] = at;
         }
     }
     assert!(places.iter().all(|place| *place > 0), "every key stands somewhere");
@@ -101,9 +101,15 @@ fn expected(lost: &[usize], space: SpaceId) -> Entries {
     (0..KEYS).filter(wanted).map(|n| (key_of(n), value_of(n))).collect()
 }
 
-/// Whether one of `sentences` names the record that starts at byte `place`.
+/// Where the record starts whose key stands at `place`.
+fn record_of(place: usize) -> usize {
+    (place - HEADER_BYTES) / HEADER_BYTES * HEADER_BYTES
+}
+
+/// Whether one of `sentences` names the record whose key stands at `place`.
 fn names(sentences: &[String], place: usize) -> bool {
-    sentences.iter().any(|sentence| sentence.contains(&format!("record at byte {place} ")))
+    let named = format!("record at byte {} ", record_of(place));
+    sentences.iter().any(|sentence| sentence.contains(&named))
 }
 
 #[test]
@@ -114,7 +120,7 @@ fn scans_visit_every_sound_entry_and_say_where_the_damaged_ones_are() {
         let mut image = image.clone();
         for (i, number) in lost.iter().enumerate() {
             // Behind the header, where the record's space is still known.
-            let at = HEADER_BYTES + (seed * 13 + i * 5) % (10 + 20);
+            let at = (seed * 13 + i * 5) % (10 + 20);
             image[places[*number] + at] ^= 1 << (i % 8);
         }
         let (store, mut session) = open(&device_of(&image));
@@ -152,7 +158,7 @@ fn scans_visit_every_sound_entry_and_say_where_the_damaged_ones_are() {
 #[test]
 fn a_record_whose_header_is_damaged_is_named_in_scans_of_every_space() {
     let (mut image, places) = filled();
-    image[places[42] + 30] ^= 4;
+    image[record_of(places[42]) + 30] ^= 4;
     let (_, mut session) = open(&device_of(&image));
     for space in [SPACE, OTHER] {
         let (entries, damaged) = scan(&mut session, space);

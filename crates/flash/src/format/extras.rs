@@ -7,23 +7,23 @@ pub(super) struct Extras(pub u8);
 
 impl Extras {
     /// Absent: the version is the sequence.
-    pub const VERSION: u8 = 1;
+    pub(super) const VERSION: u8 = 1;
     /// Absent: the value is stored as it is.
-    pub const RAW_BYTES: u8 = 2;
+    pub(super) const RAW_BYTES: u8 = 2;
     /// Absent: the record does not end.
-    pub const END: u8 = 4;
+    pub(super) const END: u8 = 4;
     /// Idle seconds and the time of last use; absent: it may idle for ever.
-    pub const IDLE: u8 = 8;
+    pub(super) const IDLE: u8 = 8;
     /// Absent: 0.
-    pub const LABEL: u8 = 16;
-    pub const KNOWN: u8 = 31;
+    pub(super) const LABEL: u8 = 16;
+    pub(super) const KNOWN: u8 = 31;
     const LENGTHS: [usize; 5] = [8, 4, 8, 8, 4];
 
-    pub fn has(self, bit: u8) -> bool {
+    pub(super) fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
 
-    pub fn bytes(self) -> usize {
+    pub(super) fn bytes(self) -> usize {
         let lengths = Extras::LENGTHS.into_iter().enumerate();
         lengths.filter(|(number, _)| self.has(1 << number)).map(|(_, bytes)| bytes).sum()
     }

@@ -44,6 +44,12 @@ const RUNGS: &[Rung] = &[
         tests_use: &[],
     },
     Rung { name: "xtask", uses: &[], tests_use: &[] },
+    // A workspace of its own: it needs a nightly compiler.
+    Rung {
+        name: "entresol-fuzz",
+        uses: &["entresol-device", "entresol-flash", "entresol-wire"],
+        tests_use: &[],
+    },
     // A workspace of its own: it holds the rivals.
     Rung {
         name: "entresol-compare",
@@ -83,6 +89,7 @@ fn is_allowed(rung: &Rung, dependency: &Dependency) -> bool {
 fn manifest_of(package: &Package) -> String {
     match package.name.as_str() {
         "entresol" => "crates/cli/Cargo.toml".to_string(),
+        "entresol-fuzz" => "fuzz/Cargo.toml".to_string(),
         "entresol-compare" => "benches-compare/Cargo.toml".to_string(),
         name => format!("crates/{}/Cargo.toml", name.trim_start_matches("entresol-")),
     }
