@@ -100,7 +100,7 @@ impl Table {
     pub fn prefetch(&self, word: usize) {
         if word < self.length {
             // SAFETY: the word is within the mapping.
-            prefetch_line(unsafe { self.first().add(word) });
+            prefetch_line(unsafe { self.first().add(word) }.cast());
         }
     }
 
@@ -145,24 +145,24 @@ fn bytes_of(words: usize) -> Result<usize> {
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn prefetch_line(word: *const u64) {
+pub(crate) fn prefetch_line(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: prefetching reads nothing as far as the program can tell; SSE is always there.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(word.cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
 #[cfg(target_arch = "aarch64")]
 #[inline]
-fn prefetch_line(word: *const u64) {
+pub(crate) fn prefetch_line(line: *const u8) {
     // SAFETY: the instruction is a hint without effect on memory or registers.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) word, options(nostack, readonly));
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) line, options(nostack, readonly));
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
-fn prefetch_line(_word: *const u64) {}
+pub(crate) fn prefetch_line(_line: *const u8) {}
 
 #[cfg(test)]
 mod tests {

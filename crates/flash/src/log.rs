@@ -156,6 +156,8 @@ impl std::fmt::Debug for Log {
 /// Free segments that only reclaim may take: one for each of its streams, and one to spare.
 const RECLAIM_SEGMENTS: u32 = 3;
 const SYNC_TOKEN: u64 = u64::MAX;
+/// Longest stretch of a buffer that is loaded ahead.
+const PREFETCH_BYTES_MAX: usize = 4096;
 /// Write requests of a shard in flight at once.
 const WRITE_DEPTH: usize = 64;
 
@@ -243,6 +245,9 @@ impl Log {
         };
         let address = self.shape.address(open.segment, open.used);
         open.push(&entry, aligned as u32, age);
+        // The next record of the stream goes there, and buffers are larger than caches.
+        let next = aligned.min(PREFETCH_BYTES_MAX);
+        self.buffers[open.buffer as usize].memory.prefetch(open.used as usize, next);
         let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
         segment.live_bytes += counted;
         segment.used_bytes += counted;
