@@ -106,6 +106,12 @@ impl MemoryCache {
         }
     }
 
+    /// Starts loading the entry that `hash` leads to, if there is one; true if so. The index is
+    /// looked at: `prefetch` should have been called before.
+    pub(crate) fn prefetch_entry(&self, hash: u128) -> bool {
+        self.shard(hash).try_lock().is_some_and(|mut shard| shard.prefetch_entry(hash))
+    }
+
     /// Puts `item` in, in place of an earlier version.
     pub(crate) fn insert(&self, hash: u128, item: Cached<'_>) {
         self.shard(hash).lock().put(hash, &item);

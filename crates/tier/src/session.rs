@@ -103,10 +103,18 @@ impl Session {
         self.flash.poll_fds()
     }
 
-    /// Starts loading what an operation on `key` touches first; worth it some 8 operations ahead.
-    pub fn prefetch(&self, key: Key<'_>) {
-        self.tiered.memory.prefetch(self.tiered.store.hash(key));
-        self.flash.prefetch(key);
+    /// Starts loading the memory that operations on `keys` will touch. Worth it for batches, some
+    /// 8 to 32 operations that follow: they wait for memory once and not one after the other.
+    pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
+        let tiered = &self.tiered;
+        for key in keys.clone() {
+            tiered.memory.prefetch(tiered.store.hash(key));
+        }
+        for key in keys {
+            if !tiered.memory.prefetch_entry(tiered.store.hash(key)) {
+                self.flash.prefetch(key);
+            }
+        }
     }
 
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and

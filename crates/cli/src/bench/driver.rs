@@ -8,6 +8,7 @@
 //! Latency runs from the *intended* start: the due time of an open schedule, the begin of the
 //! request in a closed one. Service time always runs from the begin.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,9 @@ use entresol_workload::{
 
 use super::target::{Answer, Connection, Request};
 use crate::failure::{Failure, Outcome};
+
+/// Operations chosen ahead of their begin.
+const AHEAD: usize = 16;
 
 /// What every thread does.
 #[derive(Debug, Clone)]
@@ -214,6 +218,8 @@ struct Thread<'a, C> {
     schedule: Schedule,
     due_ns: Option<u64>,
     left: Range<u64>,
+    /// Chosen, and not begun: what they will touch in memory is being loaded.
+    ahead: VecDeque<(Action, u64)>,
     value: Vec<u8>,
     threads: u64,
 }
@@ -284,6 +290,7 @@ impl<'a, C: Connection> Thread<'a, C> {
             schedule: Schedule::new(job.arrivals),
             due_ns: None,
             left,
+            ahead: VecDeque::with_capacity(AHEAD),
             value: vec![0; job.sizes.max() as usize],
             threads: threads as u64,
         }
@@ -297,7 +304,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let depth = self.state.slots.len();
         let mut counted = 0;
         loop {
-            let over = self.left.is_empty() || self.state.epoch.elapsed() >= deadline;
+            let over = self.is_over() || self.state.epoch.elapsed() >= deadline;
             if !over {
                 self.begin_some(depth)?;
             }
@@ -324,7 +331,7 @@ impl<'a, C: Connection> Thread<'a, C> {
     /// Begins up to `most` requests that are due.
     fn begin_some(&mut self, most: usize) -> Outcome<()> {
         for _ in 0..most {
-            if self.state.free.is_empty() || self.left.is_empty() {
+            if self.state.free.is_empty() || self.is_over() {
                 return Ok(());
             }
             let begun_ns = self.state.clock_ns();
@@ -342,6 +349,11 @@ impl<'a, C: Connection> Thread<'a, C> {
             self.begin_one(intended_ns, begun_ns)?;
         }
         Ok(())
+    }
+
+    /// Whether all was begun.
+    fn is_over(&self) -> bool {
+        self.left.is_empty() && self.ahead.is_empty()
     }
 
     /// Sleeps towards a moment `ns` from now if nothing is in flight that may finish before.
@@ -362,17 +374,10 @@ impl<'a, C: Connection> Thread<'a, C> {
 
     #[inline]
     fn begin_one(&mut self, intended_ns: u64, begun_ns: u64) -> Outcome<()> {
-        let step = self.left.start;
-        self.left.start += 1;
-        let action = self.job.mix.next(&mut self.random);
-        let id = match (&self.job.until, action) {
-            (Until::Keys(_), _) => step,
-            (_, Action::Insert) => self.shared.next_insert.fetch_add(1, Ordering::Relaxed),
-            _ => {
-                self.see_inserts();
-                self.job.first_key + self.chooser.next(&mut self.random)
-            }
-        };
+        if self.ahead.is_empty() {
+            self.look_ahead();
+        }
+        let Some((action, id)) = self.ahead.pop_front() else { return Ok(()) };
         let kind = match action {
             Action::Read => SlotKind::Read,
             Action::Update | Action::Insert => SlotKind::Write,
@@ -392,6 +397,32 @@ impl<'a, C: Connection> Thread<'a, C> {
             }
         }
         Ok(())
+    }
+
+    /// Chooses the next operations, as a server would know those of a pipeline.
+    fn look_ahead(&mut self) {
+        // What is not begun in the end must not count as inserted.
+        let most = if self.job.mix.inserts > 0 { 1 } else { AHEAD as u64 };
+        for _ in 0..most.min(self.left.end - self.left.start) {
+            let chosen = self.choose();
+            self.ahead.push_back(chosen);
+        }
+        self.connection.prefetch(&mut self.ahead.iter().map(|(_, id)| *id));
+    }
+
+    fn choose(&mut self) -> (Action, u64) {
+        let step = self.left.start;
+        self.left.start += 1;
+        let action = self.job.mix.next(&mut self.random);
+        let id = match (&self.job.until, action) {
+            (Until::Keys(_), _) => step,
+            (_, Action::Insert) => self.shared.next_insert.fetch_add(1, Ordering::Relaxed),
+            _ => {
+                self.see_inserts();
+                self.job.first_key + self.chooser.next(&mut self.random)
+            }
+        };
+        (action, id)
     }
 
     /// Lets the chooser choose keys whose insertion is surely over.

@@ -6,6 +6,8 @@ use entresol_tier::{
     Condition, Key, Operation, Outcome as EngineOutcome, PutOptions, Session, SpaceId, Timestamp,
 };
 
+use entresol_workload::key_bytes;
+
 use crate::client::{Client, Reply};
 use crate::engine::now;
 use crate::failure::{Failure, Outcome};
@@ -40,6 +42,9 @@ pub(crate) trait Connection {
     /// Begins a request; `visit` may be called before return.
     fn begin(&mut self, token: u64, request: Request<'_>, visit: Visit<'_>);
 
+    /// Says which keys the next requests are about.
+    fn prefetch(&self, _ids: &mut (dyn Iterator<Item = u64> + '_)) {}
+
     /// Hands over what was begun, without waiting.
     fn flush(&mut self) -> Outcome<()>;
 
@@ -65,6 +70,12 @@ impl Embedded {
 }
 
 impl Connection for Embedded {
+    fn prefetch(&self, ids: &mut (dyn Iterator<Item = u64> + '_)) {
+        let mut keys = [[0; 16]; 16];
+        let count = ids.zip(&mut keys).map(|(id, key)| *key = key_bytes(id)).count();
+        self.session.prefetch(keys[..count].iter().map(|key| Key::new(SpaceId(0), key)));
+    }
+
     #[inline]
     fn begin(&mut self, token: u64, request: Request<'_>, visit: Visit<'_>) {
         let operation = match request {
