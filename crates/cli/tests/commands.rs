@@ -161,6 +161,38 @@ fn damaged_records_are_named_and_all_others_are_verified_dumped_and_exported() {
     assert_eq!(report["damaged"].as_array().map(Vec::len), Some(2));
 }
 
+#[test]
+fn a_store_that_lost_its_superblocks_is_refused_by_every_command() {
+    let directory = Directory::new("rootless");
+    let file = directory.file("in.csv", "name,text\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let dir = ["--dir", store.as_str()];
+    let load = [
+        &["load", file.as_str(), "--key", "name", "--value", "text", "--capacity", "64MiB"],
+        &dir[..],
+    ]
+    .concat();
+    assert!(entresol(&load).status.success());
+    let data = Path::new(&store).join("entresol.data");
+    let mut bytes = std::fs::read(&data).expect("the store's file can be read");
+    bytes[..128 << 10].fill(0);
+    std::fs::write(&data, &bytes).expect("the store's file can be written");
+    let commands: [&[&str]; 4] =
+        [&["serve", "--port", "0"], &["export"], &["store", "verify"], &["load"]];
+    for command in commands {
+        let arguments = match command {
+            ["load"] => load.clone(),
+            _ => [command, &dir].concat(),
+        };
+        let output = entresol(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command:?}: {said}");
+        assert!(said.contains("holds a segment of store"), "{command:?}: {said}");
+        assert!(said.contains("force a new store"), "{command:?}: {said}");
+    }
+    assert!(std::fs::read(&data).expect("it is still there") == bytes, "nothing was changed");
+}
+
 fn sorted_export(directory: &str) -> Vec<String> {
     let output = entresol(&["export", "--dir", directory]);
     let mut lines: Vec<String> =
