@@ -20,6 +20,9 @@ impl Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
             .args(["serve", "--memory", "64MiB", "--port", "", "--unix"])
             .arg(&socket)
+            // With the directory go the write buffers of one that is killed.
+            .arg("--buffer-directory")
+            .arg(&directory.0)
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
