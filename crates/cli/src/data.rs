@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use entresol_device::Device;
+use entresol_flash::Opened;
 use entresol_server::{Config, ServeError};
 use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
 
@@ -59,10 +60,19 @@ impl DataArgs {
             cache_bytes: Some(0),
             admission: Admission::Always,
         };
-        match mode {
-            OpenMode::ReadOnly => Engine::open_unattended(device, options),
-            _ => Engine::open(device, options),
+        if mode != OpenMode::ReadOnly {
+            return Engine::open(device, options);
         }
+        let engine = Engine::open_unattended(device, options)?;
+        if engine.tiered.store().statistics().opened == Opened::Recovered {
+            eprintln!(
+                "note: {} was not stopped cleanly. Opened for reading only it shows what is on the \
+                 device; what only write buffers in memory hold is missing until `entresol serve` \
+                 has run on it once",
+                engine.device.name()
+            );
+        }
+        Ok(engine)
     }
 
     /// The server's configuration that names the same.
