@@ -38,6 +38,9 @@ use crate::types::{Durability, Timestamp};
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
+/// Bytes of a shard that the addresses of the index reach.
+const SHARD_BYTES_MAX: u64 = RECORD_ALIGNMENT as u64 * (1 << ADDRESS_BITS_MAX);
+const ADDRESS_BITS_MAX: u32 = 36;
 
 /// Opens or makes the store on `device`.
 pub(crate) fn open(
@@ -240,15 +243,12 @@ fn new_superblock(
     now: Timestamp,
 ) -> Result<Superblock> {
     let capacity = device.geometry().capacity_bytes;
-    let base = base_offset(options.segment_bytes);
-    let segments = capacity.saturating_sub(base) / u64::from(options.segment_bytes);
-    let per_shard = segments / u64::from(options.shards);
-    let per_shard = u32::try_from(per_shard).unwrap_or(u32::MAX);
+    let per_shard = segments_a_shard(&device.name(), capacity, options)?;
     let seed = xxhash_rust::xxh3::xxh3_128_with_seed(
         format!("{} {}", device.name(), capacity).as_bytes(),
         now.0 ^ options.seed,
     );
-    let superblock = Superblock {
+    Ok(Superblock {
         generation: 0,
         store: (seed >> 64) as u64,
         hash_seed: seed as u64,
@@ -262,21 +262,31 @@ fn new_superblock(
         record_sequence: 0,
         floors: Vec::new(),
         checkpoint: Vec::new(),
+    })
+}
+
+/// How many segments each shard of a new store gets.
+fn segments_a_shard(name: &str, capacity: u64, options: &StoreOptions) -> Result<u32> {
+    let (shards, bytes) = (u64::from(options.shards), u64::from(options.segment_bytes));
+    let base = base_offset(options.segment_bytes);
+    let segments = capacity.saturating_sub(base) / bytes / shards;
+    let detail = if segments < u64::from(SEGMENTS_MIN) {
+        let needed = base + u64::from(SEGMENTS_MIN) * shards * bytes;
+        format!(
+            "{name} has {capacity} bytes; {shards} shards with segments of {bytes} bytes need at \
+             least {needed}"
+        )
+    } else if segments * bytes > SHARD_BYTES_MAX {
+        format!(
+            "{name} has {capacity} bytes; {shards} shards address {} at most: make the store with \
+             {} shards or more",
+            shards * SHARD_BYTES_MAX,
+            capacity.div_ceil(SHARD_BYTES_MAX)
+        )
+    } else {
+        return Ok(segments as u32);
     };
-    if per_shard < SEGMENTS_MIN {
-        let needed = base
-            + u64::from(SEGMENTS_MIN)
-                * u64::from(options.shards)
-                * u64::from(options.segment_bytes);
-        let detail = format!(
-            "{} has {capacity} bytes; {} shards with segments of {} bytes need at least {needed}",
-            device.name(),
-            options.shards,
-            options.segment_bytes
-        );
-        return Err(Error::new(ErrorKind::InvalidInput, detail));
-    }
-    Ok(superblock)
+    Err(Error::new(ErrorKind::InvalidInput, detail))
 }
 
 /// Where segments start: behind both superblock copies.
@@ -371,7 +381,7 @@ fn shape_of(
 fn new_index(shape: &Shape, options: &StoreOptions) -> Result<Index> {
     let units =
         u64::from(shape.segments) * u64::from(shape.segment_bytes) / RECORD_ALIGNMENT as u64;
-    let address_bits = (64 - units.leading_zeros()).clamp(20, 36);
+    let address_bits = (64 - units.leading_zeros()).clamp(20, ADDRESS_BITS_MAX);
     Index::new(address_bits, index_buckets_max(shape, options))
 }
 
@@ -475,4 +485,23 @@ fn surviving_images(path: &Path, superblock: &Superblock) -> HashMap<(u16, u32),
         }
     }
     images
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_beyond_the_reach_of_its_shards_is_refused_with_the_number_needed() {
+        let options = StoreOptions { shards: 2, ..StoreOptions::default() };
+        let reach = 2 * SHARD_BYTES_MAX;
+        let most = segments_a_shard("d", reach, &options).map(u64::from);
+        let bytes = u64::from(options.segment_bytes);
+        assert!(
+            most.is_ok_and(|n| n * bytes <= SHARD_BYTES_MAX && n * bytes > reach / 2 - 2 * bytes)
+        );
+        let error = segments_a_shard("d", reach + (8 << 30), &options).err();
+        let detail = error.map(|e| e.to_string()).unwrap_or_default();
+        assert!(detail.contains("make the store with 3 shards or more"), "{detail}");
+    }
 }
