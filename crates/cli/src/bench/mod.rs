@@ -112,8 +112,8 @@ pub(crate) struct BenchArgs {
     /// How they arrive with --rate
     #[arg(long, value_enum, default_value_t = ArrivalName::Poisson)]
     arrivals: ArrivalName,
-    /// How keys are chosen: uniform, zipf, latest, hotspot; behind a colon, THETA or KEYS:CHOICES,
-    /// sequential
+    /// How keys are chosen: uniform, sequential, zipf or zipf:THETA, latest or latest:THETA,
+    /// hotspot or hotspot:KEYS:CHOICES
     #[arg(long)]
     distribution: Option<Distribution>,
     /// What an acknowledged put survives: memory, process, flushed, periodic:MS, synced
