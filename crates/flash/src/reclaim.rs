@@ -135,11 +135,17 @@ impl Inner {
             shard.log.begin_round(Goal::Synced)?;
         }
         let Some(victim) = self.begin_reclaim(&mut shard) else {
-            if shard.log.releasing_count() == 0 {
-                return Ok(false);
+            if shard.log.releasing_count() > 0 {
+                shard.log.wait_released()?;
+                return Ok(true);
             }
-            shard.log.wait_released()?;
-            return Ok(true);
+            let others = shard.reclaiming > 0;
+            drop(shard);
+            if others {
+                // Another thread has the last victim: what it frees is for whoever asks first.
+                drop(self.reclaims[number].write());
+            }
+            return Ok(others);
         };
         let segment = shard.log.segments[victim as usize];
         if segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX {
@@ -148,10 +154,13 @@ impl Inner {
             shard.log.release(victim);
             return Ok(true);
         }
+        // Before the shard's lock goes: who sees this reclaim must find that it is on.
+        let held = self.reclaims[number].try_read();
         drop(shard);
         let ended = self.reclaim_segment(number, victim, segment, now);
         let mut shard = self.shards[number].lock();
         shard.reclaiming -= 1;
+        drop(held);
         match ended {
             // A cache lets go of what it cannot read; what it evicted with it must not come back.
             Ok(kept) if kept || self.evicts() => {

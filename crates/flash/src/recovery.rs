@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
@@ -64,7 +64,10 @@ pub(crate) fn open(
         write_superblock(&*device, &mut superblock)?;
     }
     let buffer_path = buffer_path(&options, superblock.store);
-    let old_buffers = buffer_path.as_deref().filter(|_| !made);
+    // Whatever this run's durability: the former one's may have been another.
+    let former_path =
+        buffer_file(&options, superblock.store).filter(|_| options.mode != OpenMode::ReadOnly);
+    let old_buffers = former_path.as_deref().filter(|_| !made);
     let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
     let siblings = Siblings::new();
     let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
@@ -98,14 +101,13 @@ pub(crate) fn open(
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
         write_superblock(&*device, &mut superblock)?;
-        if let Some(path) = &buffer_path {
-            // Only now: until here the former process's buffers were the only copy of some records.
-            rename_buffers(path)?;
-        }
+        // Only now: until here the former process's buffers were the only copy of some records.
+        give_up_buffers(former_path.as_deref(), buffer_path.as_deref())?;
     }
     Ok(Inner {
         sector_bytes: u64::from(device.geometry().sector_bytes),
         device,
+        reclaims: shards.iter().map(|_| RwLock::new(())).collect(),
         shards: shards.into_iter().map(Mutex::new).collect(),
         payloads,
         hash_seed,
@@ -422,9 +424,13 @@ fn erase_segments(device: &dyn Device, superblock: &Superblock) -> Result<()> {
 fn buffer_path(options: &StoreOptions, store: u64) -> Option<PathBuf> {
     let survives = matches!(options.durability, Durability::Process | Durability::Periodic(_))
         || options.durability == Durability::Flushed;
-    let directory = options.buffer_directory.as_ref().filter(|_| survives)?;
-    (options.mode != OpenMode::ReadOnly)
-        .then(|| directory.join(format!("entresol-{store:016x}.buffers")))
+    buffer_file(options, store).filter(|_| survives && options.mode != OpenMode::ReadOnly)
+}
+
+/// Where a store's write buffers are if they outlive the process.
+fn buffer_file(options: &StoreOptions, store: u64) -> Option<PathBuf> {
+    let directory = options.buffer_directory.as_ref()?;
+    Some(directory.join(format!("entresol-{store:016x}.buffers")))
 }
 
 fn buffer_memory(options: &StoreOptions, path: Option<&Path>) -> Result<Vec<Vec<WriteBuffer>>> {
@@ -456,9 +462,14 @@ fn made_path(path: Option<&Path>) -> Option<PathBuf> {
     path.map(|path| path.with_extension("new"))
 }
 
-/// Gives the new buffers the place of the former process's.
-fn rename_buffers(path: &Path) -> Result<()> {
-    Ok(SharedMemory::rename(path.with_extension("new"), path)?)
+/// Gives the new buffers the place of the former process's; removes those if there are no new ones.
+fn give_up_buffers(former: Option<&Path>, new: Option<&Path>) -> Result<()> {
+    match (former, new) {
+        (_, Some(path)) => SharedMemory::rename(path.with_extension("new"), path)?,
+        (Some(path), None) => SharedMemory::remove(path)?,
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 /// Copies of the segments that stood in the former process's write buffers, by shard and segment.

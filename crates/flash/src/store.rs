@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use entresol_device::{Device, IoBuffer};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
@@ -54,6 +54,8 @@ pub(crate) struct Inner {
     pub last_sync_ms: AtomicU64,
     pub closed: std::sync::atomic::AtomicBool,
     pub segment_memory: Mutex<Vec<IoBuffer>>,
+    /// One a shard, shared while segments of it are reclaimed: who finds no other victim waits.
+    pub reclaims: Vec<RwLock<()>>,
     pub opened: crate::statistics::Opened,
 }
 

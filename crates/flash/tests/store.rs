@@ -401,3 +401,33 @@ fn forcing_neither_overwrites_a_sound_store_nor_spares_a_damaged_root() {
     let (_, mut session) = open(&device, forced());
     assert_eq!(get(&mut session, b"kept"), None);
 }
+
+#[test]
+fn what_outlived_a_kill_is_found_by_a_run_of_another_durability() {
+    let directory = std::env::temp_dir().join(format!("entresol-reopened-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let others = [Durability::Memory, Durability::Flushed, Durability::Synced];
+    for (number, other) in others.into_iter().enumerate() {
+        let device = device(8 << 20);
+        let options = |durability| StoreOptions {
+            durability,
+            buffer_directory: Some(directory.clone()),
+            seed: number as u64,
+            boot: 7,
+            ..small()
+        };
+        let (store, mut session) = open(&device, options(Durability::Process));
+        for n in 0..50 {
+            put(&mut session, format!("k{n}").as_bytes(), b"kept", PutOptions::default());
+        }
+        drop((session, store));
+        let (store, mut session) = open(&device, options(other));
+        for n in 0..50 {
+            let found = get(&mut session, format!("k{n}").as_bytes());
+            assert_eq!(found.as_deref(), Some(&b"kept"[..]), "k{n} under {other:?}");
+        }
+        drop(session);
+        store.close(NOW).unwrap();
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
