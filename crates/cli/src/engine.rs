@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use entresol_device::{Device, FileDevice, FileOptions, Preparation};
-use entresol_tier::{Budget, Tiered, TieredOptions, Timestamp};
+use entresol_server::on_all_processors;
+use entresol_tier::{Budget, StoreOptions, Tiered, TieredOptions, Timestamp};
 
 use crate::failure::{Failure, Outcome};
 
@@ -28,7 +29,7 @@ pub(crate) struct Engine {
 impl Engine {
     /// Opens or makes the store on `device` and starts its background work.
     pub(crate) fn open(device: Arc<dyn Device>, options: TieredOptions) -> Outcome<Engine> {
-        let tiered = Tiered::open(Arc::clone(&device), options, now())?;
+        let tiered = Tiered::open(Arc::clone(&device), hosted(options), now())?;
         let keeper = Keeper::start(Arc::clone(&tiered));
         Ok(Engine { device, tiered, keeper: Some(keeper) })
     }
@@ -38,7 +39,7 @@ impl Engine {
         device: Arc<dyn Device>,
         options: TieredOptions,
     ) -> Outcome<Engine> {
-        let tiered = Tiered::open(Arc::clone(&device), options, now())?;
+        let tiered = Tiered::open(Arc::clone(&device), hosted(options), now())?;
         Ok(Engine { device, tiered, keeper: None })
     }
 
@@ -47,6 +48,12 @@ impl Engine {
         drop(self.keeper);
         Ok(self.tiered.close(now())?)
     }
+}
+
+/// `options` with what this program lends the engine: its threads, and the identity of the boot.
+fn hosted(options: TieredOptions) -> TieredOptions {
+    let (boot, parallel) = (entresol_server::boot_identity(), on_all_processors);
+    TieredOptions { store: StoreOptions { boot, parallel, ..options.store }, ..options }
 }
 
 /// The wall clock, as the engine takes it.

@@ -8,12 +8,13 @@
 //!
 //! If there are not enough free segments, there is no checkpoint: the next open reads footers.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use entresol_device::IoBuffer;
+use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{SEQUENCE_END, u16_at, u32_at, u64_at};
+use crate::format::{SEQUENCE_END, copy_words, u16_at, u32_at, u64_at};
 use crate::index::{Bounds, Index, Layout, Place, Prefix, SizeCode, Spilled};
 use crate::large::Pieces;
 use crate::log::Shape;
@@ -137,10 +138,9 @@ impl Writer<'_> {
 
 /// Loads a shard from the checkpoint in `segments`, which become free again.
 pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
-    let mut reader = Reader { shard_shape: shard.log.shape, segments, at: 0, block: None, used: 0 };
-    let device = shard.log.device.clone();
+    let mut reader = Reader::new(shard, segments)?;
     let mut length = [0; 8];
-    reader.take(&*device, &mut length)?;
+    reader.take(&mut length)?;
     let length = u64::from_le_bytes(length);
     if segments.len() > shard.log.segments.len() {
         return Err(damaged("it names more segments than there are"));
@@ -150,7 +150,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
         return Err(damaged("its tables have an impossible length"));
     }
     let mut tables = vec![0; length as usize];
-    reader.take(&*device, &mut tables)?;
+    reader.take(&mut tables)?;
     let mut input = Input { bytes: &tables, at: 0 };
     let (layout, spilled) =
         decode_tables(shard, &mut input).ok_or_else(|| damaged("its tables do not decode"))?;
@@ -162,60 +162,100 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     }
     let buckets_max = shard.index.buckets_max();
     let bounds = Bounds { buckets_max, addresses_end: shard.log.shape.addresses_end() };
-    shard.index = Index::restore(layout, bounds, &spilled, &mut |words| {
-        let mut bytes = vec![0; 64 << 10];
-        for words in words.chunks_mut(8 << 10) {
-            let bytes = &mut bytes[..words.len() * 8];
-            reader.take(&*device, bytes).map_err(|e| Error::new(e.kind(), e.to_string()))?;
-            for (word, raw) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                *word = u64_at(raw, 0).unwrap_or_default();
-            }
-        }
-        Ok(())
-    })?;
+    let fill = &mut |words: &mut [u64]| reader.take_words(words);
+    shard.index = Index::restore(layout, bounds, &spilled, fill)?;
     Ok(())
 }
 
+/// Bytes of a checkpoint that are asked for ahead, at least two segments.
+const AHEAD_BYTES: usize = 4 << 20;
+
+/// The stream of a checkpoint, read ahead. Parts arrive in any order and are taken in theirs.
 struct Reader<'a> {
-    shard_shape: Shape,
+    shape: Shape,
     segments: &'a [u32],
+    queue: Box<dyn Queue>,
+    completions: Vec<Completion>,
+    /// Parts asked for.
+    asked: usize,
+    /// Parts that are there, not yet taken.
+    ready: HashMap<usize, IoBuffer>,
+    /// Parts taken.
     at: usize,
+    /// The part in use, where its payload ends, and how far it is used.
     block: Option<(IoBuffer, usize)>,
     used: usize,
 }
 
 impl Reader<'_> {
-    fn take(&mut self, device: &dyn entresol_device::Device, mut out: &mut [u8]) -> Result<()> {
+    fn new<'a>(shard: &Shard, segments: &'a [u32]) -> Result<Reader<'a>> {
+        let shape = shard.log.shape;
+        let buffer_bytes = shape.segment_bytes as usize;
+        let depth = (AHEAD_BYTES / buffer_bytes).clamp(2, 32);
+        Ok(Reader {
+            shape,
+            segments,
+            queue: shard.log.device.queue(QueueOptions { depth, buffer_bytes })?,
+            completions: Vec::new(),
+            asked: 0,
+            ready: HashMap::new(),
+            at: 0,
+            block: None,
+            used: 0,
+        })
+    }
+
+    fn take(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            if self.block.as_ref().is_none_or(|(_, filled)| self.used == *filled) {
-                self.next(device)?;
-            }
-            let Some((buffer, filled)) = &self.block else { break };
-            let room = (*filled - self.used).min(out.len());
-            let (head, rest) = out.split_at_mut(room);
-            head.copy_from_slice(&buffer[self.used..self.used + room]);
-            self.used += room;
-            out = rest;
+            let rest = self.rest()?;
+            let length = rest.len().min(out.len());
+            let (head, behind) = out.split_at_mut(length);
+            head.copy_from_slice(&rest[..length]);
+            self.used += length;
+            out = behind;
         }
         Ok(())
     }
 
-    fn next(&mut self, device: &dyn entresol_device::Device) -> Result<()> {
-        let shape = &self.shard_shape;
-        let segment = *self.segments.get(self.at).ok_or_else(|| damaged("it ends early"))?;
-        if segment >= shape.segments {
-            return Err(damaged("it names a segment that is not there"));
+    /// As `take`, for little-endian words.
+    fn take_words(&mut self, mut out: &mut [u64]) -> Result<()> {
+        while !out.is_empty() {
+            let rest = self.rest()?;
+            let count = (rest.len() / 8).min(out.len());
+            if count == 0 {
+                // A word that two segments share.
+                let mut raw = [0; 8];
+                self.take(&mut raw)?;
+                out[0] = u64::from_le_bytes(raw);
+                out = &mut out[1..];
+                continue;
+            }
+            let (head, behind) = out.split_at_mut(count);
+            copy_words(&rest[..count * 8], head);
+            self.used += count * 8;
+            out = behind;
         }
-        let mut buffer = match self.block.take() {
-            Some((buffer, _)) => buffer,
-            None => IoBuffer::aligned(shape.segment_bytes as usize),
-        };
-        device.read_at(shape.offset_of(segment), &mut buffer)?;
+        Ok(())
+    }
+
+    /// What is left of the part in use, or the next part; never empty.
+    fn rest(&mut self) -> Result<&[u8]> {
+        if self.block.as_ref().is_none_or(|(_, filled)| self.used == *filled) {
+            self.next()?;
+        }
+        let (buffer, filled) = self.block.as_ref().expect("`next` leaves a part or an error");
+        Ok(&buffer[self.used..*filled])
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.block = None;
+        let segment = *self.segments.get(self.at).ok_or_else(|| damaged("it ends early"))?;
+        let buffer = self.part()?;
         let length = u32_at(&buffer, 24).unwrap_or_default() as usize;
         let payload = buffer.get(HEADER_BYTES..HEADER_BYTES + length);
         let whole = u32_at(&buffer, 0) == Some(MAGIC)
-            && u64_at(&buffer, 8) == Some(shape.store)
-            && u32_at(&buffer, 16) == Some(u32::from(shape.shard))
+            && u64_at(&buffer, 8) == Some(self.shape.store)
+            && u32_at(&buffer, 16) == Some(u32::from(self.shape.shard))
             && u32_at(&buffer, 20) == Some(self.at as u32)
             && payload.is_some_and(|p| u32_at(&buffer, 4) == Some(crc32c::crc32c(p)))
             && length > 0;
@@ -226,6 +266,33 @@ impl Reader<'_> {
         self.used = HEADER_BYTES;
         self.block = Some((buffer, HEADER_BYTES + length));
         Ok(())
+    }
+
+    /// The bytes of part `at`, once they are there; more parts are asked for meanwhile.
+    fn part(&mut self) -> Result<IoBuffer> {
+        loop {
+            while self.asked < self.segments.len() && self.asked - self.at < self.queue.depth() {
+                let segment = self.segments[self.asked];
+                if segment >= self.shape.segments {
+                    return Err(damaged("it names a segment that is not there"));
+                }
+                let offset = self.shape.offset_of(segment);
+                let bytes = self.shape.segment_bytes as usize;
+                self.queue.read(self.asked as u64, offset, bytes)?;
+                self.asked += 1;
+            }
+            self.queue.submit()?;
+            if let Some(buffer) = self.ready.remove(&self.at) {
+                return Ok(buffer);
+            }
+            self.queue.reap(1, &mut self.completions)?;
+            for completion in self.completions.drain(..) {
+                completion.result?;
+                if let Some(buffer) = completion.buffer {
+                    self.ready.insert(completion.token as usize, buffer);
+                }
+            }
+        }
     }
 }
 

@@ -7,9 +7,11 @@
 //! 3. A structure that does not verify is `None`, never a default.
 
 mod extras;
+mod line;
 
 use crate::types::SpaceId;
 use extras::Extras;
+pub(crate) use line::{FooterLine, LINE_WORDS, copy_words};
 
 /// First bytes of a store.
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";
@@ -53,7 +55,7 @@ pub(crate) enum RecordKind {
 }
 
 impl RecordKind {
-    fn from_bits(bits: u8) -> Option<RecordKind> {
+    pub(crate) fn from_bits(bits: u8) -> Option<RecordKind> {
         Some(match bits {
             1 => RecordKind::Value,
             2 => RecordKind::Tombstone,

@@ -20,6 +20,7 @@ mod checkpoint;
 mod growth;
 mod known;
 mod mapping;
+mod ordered;
 mod size_code;
 mod slot;
 mod spill;

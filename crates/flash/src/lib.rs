@@ -31,7 +31,10 @@ mod types;
 
 pub use error::{Error, ErrorKind, Result};
 pub use format::MAGIC;
-pub use options::{Compression, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode};
+pub use options::{
+    Compression, EncryptionKey, Job, OpenMode, Parallel, Reclaim, StoreOptions, WriteMode,
+    one_after_another,
+};
 pub use session::{Session, SessionOptions, Visit, VisitEntry};
 pub use statistics::{Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};

@@ -88,12 +88,26 @@ pub struct StoreOptions {
     /// Identifies the boot of the machine; 0: unknown. Recovery trusts completed writes if the
     /// machine did not reboot since, and checks every record not proven durable if it did.
     pub boot: u128,
+    /// How the jobs of an open, one for each shard, are run.
+    pub parallel: Parallel,
     /// Mixed into the hash seed of a store that is made.
     pub seed: u64,
     /// Leading bits of a key's hash that the index gets to see; all 64, but for tests of
     /// collisions.
     #[doc(hidden)]
     pub index_hash_bits: u32,
+}
+
+/// A piece of work that may run on any thread.
+pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// Runs every job, in any order and on any threads, and returns when all have ended. The engine
+/// starts no threads: whoever has some lends them so.
+pub type Parallel = for<'a> fn(Vec<Job<'a>>);
+
+/// Runs the jobs on the calling thread.
+pub fn one_after_another(jobs: Vec<Job<'_>>) {
+    jobs.into_iter().for_each(|job| job());
 }
 
 /// When the caller of a write is answered.
@@ -123,6 +137,7 @@ impl Default for StoreOptions {
             slow_mark_percent: 90,
             full_mark_percent: 95,
             boot: 0,
+            parallel: one_after_another,
             seed: 0,
             index_hash_bits: 64,
         }

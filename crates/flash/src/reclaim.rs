@@ -375,6 +375,10 @@ impl Shard {
                     (entry.space, entry.partition),
                 );
             }
+            if !live && entry.flags.kind == RecordKind::Manifest {
+                // Superseded, or buried already; or a piece of it was lost, and it hides nothing.
+                return Fate::Dead;
+            }
             let older = entry.flags.follows && self.log.oldest_dead(victim).is_some();
             return if older { Fate::Entomb } else { Fate::Dead };
         }

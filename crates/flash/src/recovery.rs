@@ -3,21 +3,20 @@
 //!
 //! After a crash, per shard: 1. headers and footers of all segments; 2. segments without a whole
 //! footer are scanned record by record (from the write buffers that outlived the process, where
-//! they
-//! did) and sealed; 3. segments not proven durable before a power loss have every record checked;
+//! they did) and sealed; 3. segments not proven durable before a power loss have every record checked;
 //! 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
 //!
 //! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere
-//! and
-//! run again; memory beyond the index is bounded by `PASS_BYTES` a shard.
+//! and run again; memory beyond the index is bounded by twice `PASS_BYTES` a shard.
 
+mod claims;
 mod entries;
 mod remains;
 mod scan;
+mod survey;
 
 pub(crate) use scan::{Scanner, parse, seal_image};
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -29,12 +28,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
-use crate::options::{OpenMode, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
+use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
 use crate::types::{Durability, Timestamp};
+use survey::Images;
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
@@ -84,13 +84,14 @@ pub(crate) fn open(
         shard.ended_until = (now.0 / 1000).min(u64::from(u32::MAX - 1)) as u32;
         shards.push(shard);
     }
-    let mut opened = load_checkpoint(&mut shards, &superblock)?;
+    let mut opened = load_checkpoint(&mut shards, &superblock, options.parallel)?;
     if made {
         opened = Opened::Made;
     } else if opened != Opened::Checkpoint {
         let context =
             scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
-        recover_shards(&mut shards, &images, context)?;
+        let recover = |shard: &mut Shard| entries::recover(shard, &images, context);
+        each_shard(&mut shards, options.parallel, &recover).into_iter().collect::<Result<()>>()?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
     siblings
@@ -124,12 +125,20 @@ pub(crate) fn open(
 
 /// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
 /// segments, too, so a damaged one costs time only.
-fn load_checkpoint(shards: &mut [Shard], superblock: &Superblock) -> Result<Opened> {
+fn load_checkpoint(
+    shards: &mut [Shard],
+    superblock: &Superblock,
+    parallel: Parallel,
+) -> Result<Opened> {
     if superblock.checkpoint.len() != shards.len() {
         return Ok(Opened::Recovered);
     }
-    for number in 0..shards.len() {
-        match crate::checkpoint::load(&mut shards[number], &superblock.checkpoint[number]) {
+    let load = |shard: &mut Shard| {
+        let list = &superblock.checkpoint[usize::from(shard.log.shape.shard)];
+        crate::checkpoint::load(shard, list)
+    };
+    for loaded in each_shard(shards, parallel, &load) {
+        match loaded {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 shards.iter_mut().for_each(Shard::forget_all);
                 return Ok(Opened::DamagedCheckpoint);
@@ -138,6 +147,22 @@ fn load_checkpoint(shards: &mut [Shard], superblock: &Superblock) -> Result<Open
         }
     }
     Ok(Opened::Checkpoint)
+}
+
+/// Does `work` on every shard, at the same time where the caller's `parallel` does so.
+fn each_shard(
+    shards: &mut [Shard],
+    parallel: Parallel,
+    work: &(dyn Fn(&mut Shard) -> Result<()> + Sync),
+) -> Vec<Result<()>> {
+    let mut results: Vec<Option<Result<()>>> = shards.iter().map(|_| None).collect();
+    let jobs = shards.iter_mut().zip(&mut results).map(|(shard, result)| {
+        let job: Job<'_> = Box::new(move || *result = Some(work(shard)));
+        job
+    });
+    parallel(jobs.collect());
+    let ran = "whoever lends threads runs every job, or unwinds";
+    results.into_iter().map(|result| result.expect(ran)).collect()
 }
 
 /// Puts the sequences beyond all that may have been used, also in segments whose headers were lost,
@@ -163,18 +188,6 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
 /// Set apart from the sequences of records that a crash may have lost: they must not be used again,
 /// neither as versions nor in the nonces of encryption.
 const SEQUENCE_GAP: u64 = 1 << 32;
-
-/// Recovers every shard, at the same time where the caller's `parallel` allows.
-fn recover_shards(
-    shards: &mut [Shard],
-    images: &HashMap<(u16, u32), IoBuffer>,
-    context: scan::Context,
-) -> Result<()> {
-    for shard in shards {
-        entries::recover(shard, images, context)?;
-    }
-    Ok(())
-}
 
 /// The root of the store to open; `None` if one is to be made.
 fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Superblock>> {
@@ -472,27 +485,22 @@ fn give_up_buffers(former: Option<&Path>, new: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Copies of the segments that stood in the former process's write buffers, by shard and segment.
-fn surviving_images(path: &Path, superblock: &Superblock) -> HashMap<(u16, u32), IoBuffer> {
-    let mut images = HashMap::new();
+/// What stood in the former process's write buffers, by shard and segment.
+fn surviving_images(path: &Path, superblock: &Superblock) -> Images {
+    let header_of = |image: &WriteBuffer| crate::format::SegmentHeader::decode(image.bytes());
+    let mut images = Images::new();
     let Ok(memory) = SharedMemory::open(path) else { return images };
     let bytes = superblock.segment_bytes as usize;
     let count = memory.len().saturating_sub(BUFFER_FILE_HEADER) / bytes;
     let Ok((_, buffers)) = memory.buffers(BUFFER_FILE_HEADER, bytes, count) else { return images };
     for buffer in buffers {
-        let Some(header) = crate::format::SegmentHeader::decode(buffer.bytes()) else { continue };
-        if header.store != superblock.store {
+        let Some(header) = header_of(&buffer).filter(|h| h.store == superblock.store) else {
             continue;
-        }
+        };
         let key = (header.shard, header.segment);
-        let newer = images.get(&key).is_none_or(|present: &IoBuffer| {
-            crate::format::SegmentHeader::decode(present)
-                .is_none_or(|p| p.sequence < header.sequence)
-        });
-        if newer {
-            let mut image = IoBuffer::aligned(bytes);
-            image.copy_from_slice(buffer.bytes());
-            images.insert(key, image);
+        let present = images.get(&key).and_then(header_of);
+        if present.is_none_or(|present| present.sequence < header.sequence) {
+            images.insert(key, buffer);
         }
     }
     images

@@ -14,6 +14,7 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
+use crate::host::{boot_identity, on_all_processors};
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -83,6 +84,8 @@ fn open_on(
         },
         encryption,
         buffer_directory: config.buffer_directory(),
+        boot: boot_identity(),
+        parallel: on_all_processors,
         ..StoreOptions::default()
     };
     let admission = match config.write_budget() {

@@ -10,9 +10,9 @@ mod tiered;
 pub use admission::Admission;
 pub use entresol_flash as flash;
 pub use entresol_flash::{
-    Compression, Condition, Durability, EncryptionKey, Entry, Error, ErrorKind, Expiry, Key,
-    OpenMode, Operation, Outcome, Pinning, PutOptions, Reclaim, Result, SpaceId, StoreOptions,
-    Timestamp, Version, VisitEntry, WriteMode,
+    Compression, Condition, Durability, EncryptionKey, Entry, Error, ErrorKind, Expiry, Job, Key,
+    OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SpaceId,
+    StoreOptions, Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, Visit};
 pub use statistics::{Distribution, Statistics};

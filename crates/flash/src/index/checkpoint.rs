@@ -52,8 +52,9 @@ impl Index {
         self.spill.range(0, u64::MAX)
     }
 
-    /// Rebuilds an index from a checkpoint. `fill` copies the words into the table. What was loaded
-    /// is checked slot by slot; `Corrupt` if it is not what an index of this layout can hold.
+    /// Rebuilds an index from a checkpoint. `fill` copies the words into the table, some at a time,
+    /// from front to back. What was loaded is checked slot by slot; `Corrupt` if it is not what an
+    /// index of this layout can hold.
     pub fn restore(
         layout: Layout,
         bounds: Bounds,
@@ -68,7 +69,12 @@ impl Index {
         let format = SlotFormat::new(layout.address_bits);
         let buckets_max = bounds.buckets_max.clamp(layout.buckets, BUCKETS_MAX);
         let mut index = Index::with_buckets(format, buckets_max, layout.buckets)?;
-        fill(&mut index.table)?;
+        let mut check =
+            Check { format, layout, bounds, bucket: 0, fine_min: 0, full: true, count: 0 };
+        for words in index.table.chunks_mut(FILL_WORDS) {
+            fill(words)?;
+            check.take(words)?;
+        }
         for spilled in spilled {
             let fits = spilled.place.address < bounds.addresses_end
                 && spilled.place.address >> layout.address_bits == 0;
@@ -77,41 +83,57 @@ impl Index {
             }
             index.spill.insert(*spilled);
         }
-        index.entries = index.count_sound_slots(&layout, bounds)? + spilled.len() as u64;
+        index.entries = check.count + spilled.len() as u64;
         if index.entries != layout.entries {
             return Err(damaged(&layout, &format!("it holds {} entries", index.entries)));
         }
         Ok(index)
     }
+}
 
-    /// Counts the table's entries; `Corrupt` if a slot breaks an invariant.
-    fn count_sound_slots(&self, layout: &Layout, bounds: Bounds) -> Result<u64> {
-        let mut count = 0;
-        let mut fine_min = 0;
-        let mut full = true;
-        for (bucket, line) in self.table.as_chunks::<SLOTS>().0.iter().enumerate() {
-            let mut empty = false;
-            for slot in line.iter().copied() {
-                if slot == 0 {
-                    empty = true;
-                    continue;
-                }
-                let distance = distance(slot) as usize;
-                let home = bucket.wrapping_sub(distance);
-                let fine = SlotFormat::fine(home, slot);
-                let in_place = home <= bucket && home < self.current.buckets() && fine >= fine_min;
-                let reached = distance == 0 || full;
-                let sound = self.format.is_well_formed(slot)
-                    && self.format.address(slot) < bounds.addresses_end;
-                if !in_place || !reached || empty || !sound {
-                    return Err(damaged(layout, &format!("bucket {bucket} holds {slot:#x}")));
-                }
-                fine_min = fine;
-                count += 1;
+/// Words filled and then checked, while they are in the processor's cache; whole buckets.
+const FILL_WORDS: usize = 8 << 10;
+
+/// Counts entries, and checks that no slot breaks an invariant.
+struct Check {
+    format: SlotFormat,
+    layout: Layout,
+    bounds: Bounds,
+    bucket: usize,
+    /// The last slot's fine number.
+    fine_min: u64,
+    /// Whether the bucket before is full.
+    full: bool,
+    count: u64,
+}
+
+impl Check {
+    /// Checks the next buckets.
+    fn take(&mut self, words: &[u64]) -> Result<()> {
+        for line in words.as_chunks::<SLOTS>().0 {
+            let used = line.iter().take_while(|slot| **slot != 0).count();
+            let mut sound = line[used..].iter().all(|slot| *slot == 0);
+            for slot in &line[..used] {
+                let distance = distance(*slot) as usize;
+                let home = self.bucket.wrapping_sub(distance);
+                let fine = SlotFormat::fine(home, *slot);
+                sound &= distance <= self.bucket
+                    && (home as u64) < self.layout.buckets
+                    && fine >= self.fine_min
+                    && (distance == 0 || self.full)
+                    && self.format.is_well_formed(*slot)
+                    && self.format.address(*slot) < self.bounds.addresses_end;
+                self.fine_min = fine;
             }
-            full = !empty;
+            if !sound {
+                let detail = format!("bucket {} holds {line:#x?}", self.bucket);
+                return Err(damaged(&self.layout, &detail));
+            }
+            self.count += used as u64;
+            self.full = used == SLOTS;
+            self.bucket += 1;
         }
-        Ok(count)
+        Ok(())
     }
 }
 

@@ -238,11 +238,7 @@ fn more_growth_than_hash_bits_loses_no_entry() {
     early.iter().for_each(|(hash, address)| small.insert(*hash, place(*address)));
     let layout = small.settle();
     let words = small.words().to_vec();
-    let mut index = Index::restore(layout, bounds(1 << 19), &[], &mut |table| {
-        table.copy_from_slice(&words);
-        Ok(())
-    })
-    .unwrap();
+    let mut index = Index::restore(layout, bounds(1 << 19), &[], &mut filled_from(&words)).unwrap();
     for i in 0..1_200_000 {
         index.insert(random.next(), place(1000 + i));
     }
@@ -351,6 +347,17 @@ fn retain_keeps_exactly_what_is_wanted() {
     }
 }
 
+/// Hands `words` out, as much as is asked for.
+fn filled_from(words: &[u64]) -> impl FnMut(&mut [u64]) -> Result<()> + '_ {
+    let mut rest = words;
+    move |table| {
+        let (part, behind) = rest.split_at(table.len());
+        table.copy_from_slice(part);
+        rest = behind;
+        Ok(())
+    }
+}
+
 fn bounds(buckets_max: u64) -> Bounds {
     Bounds { buckets_max, addresses_end: 1 << 36 }
 }
@@ -366,10 +373,7 @@ fn a_checkpoint_restores_the_same_index() {
         let words = index.words().to_vec();
         let spilled: Vec<Spilled> = index.spilled_entries().copied().collect();
         let load = |words: &[u64], layout| {
-            Index::restore(layout, bounds(MAX), &spilled, &mut |table| {
-                table.copy_from_slice(words);
-                Ok(())
-            })
+            Index::restore(layout, bounds(MAX), &spilled, &mut filled_from(words))
         };
         let mut restored = load(&words, layout).unwrap();
         verify(&restored);
@@ -382,10 +386,7 @@ fn a_checkpoint_restores_the_same_index() {
         let fewer = Layout { entries: layout.entries - 1, ..layout };
         assert_eq!(load(&words, fewer).unwrap_err().kind(), ErrorKind::Corrupt);
         let few = Bounds { buckets_max: MAX, addresses_end: 29_999 };
-        let refused = Index::restore(layout, few, &spilled, &mut |table| {
-            table.copy_from_slice(&words);
-            Ok(())
-        });
+        let refused = Index::restore(layout, few, &spilled, &mut filled_from(&words));
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Corrupt);
         let absurd = Layout { address_bits: 63, ..layout };
         assert_eq!(load(&words, absurd).unwrap_err().kind(), ErrorKind::Corrupt);
@@ -423,4 +424,36 @@ fn room_for_what_is_expected_is_there_from_the_start() {
     (0..100_000).for_each(|i| index.insert(random.next(), place(i)));
     assert_eq!(index.bytes(), bytes);
     verify(&index);
+}
+
+#[test]
+fn an_index_filled_in_order_is_as_good_as_one_filled_at_random() {
+    for seed in SEEDS {
+        let mut random = Random(seed);
+        // Evenly spread, at the highest load; then crowded, so that entries spill.
+        for (count, room, shift) in [(50_000, 50_000, 0), (3_000, 100, 0), (5_000, 9_000, 54)] {
+            let mut hashes: Vec<u64> =
+                (0..count).map(|i| random.next() >> shift << (i % 2 * shift)).collect();
+            hashes.sort_unstable();
+            let mut index = Index::with_expected(30, 1 << 13, room).unwrap();
+            let mut end = 0;
+            let entries: Vec<_> = (1..).map(place).zip(&hashes).map(|(p, h)| (*h, p)).collect();
+            for part in entries.chunks(1 + entries.len() / 3) {
+                end = index.append_ordered(end, part.iter().copied());
+            }
+            verify(&index);
+            assert_eq!(index.len(), count, "seed {seed}");
+            let mut found = Candidates::default();
+            for (hash, place) in &entries {
+                index.candidates(*hash, &mut found);
+                assert!(found.iter().any(|p| p == *place), "seed {seed}");
+            }
+            for (hash, wanted) in entries.iter().take(500) {
+                assert!(index.remove(*hash, wanted.address), "seed {seed}");
+                index.insert(random.next(), *wanted);
+            }
+            index.finish_growth();
+            verify(&index);
+        }
+    }
 }

@@ -20,24 +20,6 @@ pub(crate) struct Context {
     pub now: Timestamp,
 }
 
-/// What a segment was found to hold.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub segment: u32,
-    pub header: SegmentHeader,
-    pub age: u64,
-    /// `None`: the footer was read but is not kept; read it again.
-    pub entries: Option<Vec<FooterEntry>>,
-    pub count: u32,
-}
-
-impl Found {
-    /// Bytes of its footer and trailer.
-    pub(super) fn footer_bytes(&self) -> usize {
-        self.count as usize * FOOTER_ENTRY_BYTES + TRAILER_BYTES
-    }
-}
-
 /// Everything a scan of a segment's records needs.
 pub(crate) struct Scanner<'a> {
     pub payloads: &'a Payloads,
@@ -45,7 +27,12 @@ pub(crate) struct Scanner<'a> {
     pub shard: u16,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    /// For the segments of `shard`, whose payloads are `payloads`.
+    pub(crate) fn of(shard: &Shard, payloads: &'a Payloads) -> Scanner<'a> {
+        Scanner { payloads, hash_seed: shard.hash_seed, shard: shard.log.shape.shard }
+    }
+
     /// The records of the segment in `bytes` that verify, from front to back, up to the first
     /// header
     /// that does not. After a power loss a gap may precede records that were never acknowledged.

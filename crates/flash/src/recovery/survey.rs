@@ -1,0 +1,482 @@
+//! Which segments are in use, and what each of them holds.
+//!
+//! Footers that are believed as they stand are kept as their words, one copy after they were read;
+//! those of segments that had to be read record by record are kept as entries.
+
+use std::collections::HashMap;
+
+use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuffer};
+
+use super::claims::PASS_BYTES;
+use super::entries::Intake;
+use super::scan::{Context, Scanner, parse, read_whole, seal_image};
+use crate::error::Result;
+use crate::format::{
+    FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer, copy_words,
+};
+use crate::reclaim::read_footer_of;
+use crate::shard::Shard;
+
+/// Most that is read from a segment's end in one request; the rest of a longer footer follows.
+const TAIL_BYTES_MAX: usize = 512 << 10;
+/// Read from a segment's start.
+const HEAD_BYTES: usize = 4096;
+/// Memory of reads in flight, bytes, and their number at least and at most.
+const FLIGHT_BYTES: usize = 8 << 20;
+const DEPTH_MIN: usize = 32;
+const DEPTH_MAX: usize = 256;
+/// Segments from which the others are guessed.
+const SAMPLE: u32 = 64;
+
+/// Copies of segments that stood in write buffers of a former process, by shard and segment.
+pub(crate) type Images = HashMap<(u16, u32), WriteBuffer>;
+
+/// What a segment was found to hold.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub segment: u32,
+    pub header: SegmentHeader,
+    pub age: u64,
+    pub count: u32,
+    lines: Lines,
+}
+
+/// Where a segment's footer is.
+#[derive(Debug)]
+enum Lines {
+    /// Taken in already, and not visited again.
+    Taken,
+    /// Among the words kept, from this line on.
+    Kept(usize),
+    Own(Vec<FooterEntry>),
+    /// On the device: there are too many to keep.
+    Unread,
+    /// On the device, and it does not verify.
+    Damaged,
+}
+
+/// What a shard's segments hold.
+pub(super) struct Survey {
+    pub found: Vec<Found>,
+    kept: Kept,
+}
+
+impl Survey {
+    /// Visits the lines of all footers not yet taken in, with the number of their segment.
+    pub(super) fn for_each_line(
+        &self,
+        shard: &Shard,
+        mut visit: impl FnMut(u32, FooterLine),
+    ) -> Result<()> {
+        let kept = self.kept.words.as_chunks::<LINE_WORDS>().0;
+        for segment in &self.found {
+            let number = segment.segment;
+            match &segment.lines {
+                Lines::Taken => {}
+                Lines::Kept(first) => {
+                    let lines = &kept[*first..*first + segment.count as usize];
+                    lines.iter().for_each(|words| visit(number, FooterLine(*words)));
+                }
+                Lines::Own(entries) => {
+                    entries.iter().for_each(|entry| visit(number, FooterLine::of(entry)));
+                }
+                Lines::Unread | Lines::Damaged => {
+                    let entries = read_entries(shard, segment)?;
+                    entries.iter().for_each(|entry| visit(number, FooterLine::of(entry)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The footer of a segment, read from the device; without one the records speak for themselves.
+fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
+    let shape = shard.log.shape;
+    let base = shape.offset_of(segment.segment);
+    let sequence = segment.header.sequence;
+    let footer = read_footer_of(&*shard.log.device, base, shape.segment_bytes, sequence)?;
+    if let Some(footer) = footer {
+        return Ok(footer);
+    }
+    let bytes = read_whole(shard, segment.segment)?;
+    Ok(Scanner::of(shard, &shard.payloads).scan(&bytes, &segment.header))
+}
+
+/// What a shard may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// About how many records there are.
+    pub records: u64,
+    /// The longest footer seen with its trailer, in whole blocks.
+    region_bytes: usize,
+}
+
+/// Guesses from the trailers of some segments, evenly spaced, what all of them hold.
+pub(super) fn sample(shard: &Shard) -> Result<Sample> {
+    let shape = shard.log.shape;
+    let count = SAMPLE.min(shape.segments);
+    let options = QueueOptions { depth: SAMPLE as usize, buffer_bytes: HEAD_BYTES };
+    let mut queue = shard.log.device.queue(options)?;
+    for number in 0..count {
+        let segment = u64::from(number) * u64::from(shape.segments) / u64::from(count);
+        let end = shape.offset_of(segment as u32) + u64::from(shape.segment_bytes);
+        queue.read(segment, end - HEAD_BYTES as u64, HEAD_BYTES)?;
+    }
+    let mut completions: Vec<Completion> = Vec::new();
+    queue.reap(count as usize, &mut completions)?;
+    let (mut entries, mut longest) = (0, 0);
+    for completion in completions {
+        completion.result?;
+        let trailer = completion.buffer.and_then(|tail| Trailer::decode_end(&tail));
+        let plausible = |t: &Trailer| t.region_bytes() <= shape.segment_bytes as usize;
+        if let Some(trailer) = trailer.filter(plausible) {
+            entries += u64::from(trailer.entries);
+            longest = longest.max(trailer.region_bytes());
+        }
+    }
+    let records = entries * u64::from(shape.segments) / u64::from(count.max(1));
+    Ok(Sample { records, region_bytes: longest.next_multiple_of(HEAD_BYTES) })
+}
+
+/// Looks at every segment: which are in use, and what those without a footer hold. What is believed
+/// as it stands goes into `taken`, where given.
+pub(super) fn survey(
+    shard: &Shard,
+    images: &Images,
+    (context, sample): (Context, Sample),
+    taken: Option<&mut Intake>,
+) -> Result<Survey> {
+    let mut ends = Ends::new(shard, images, sample, taken)?;
+    ends.read()?;
+    let Ends { mut found, unsealed, kept, .. } = ends;
+    let proven = found.iter().map(|f| f.header.proven_below);
+    let proven = proven.chain(unsealed.iter().map(|(_, h)| h.proven_below)).max().unwrap_or(0);
+    let payloads = shard.payloads.clone();
+    let scanner = Scanner::of(shard, &payloads);
+    for segment in &mut found {
+        let unproven = segment.header.sequence >= proven && !context.same_boot;
+        if unproven || matches!(segment.lines, Lines::Damaged) {
+            check_whole(shard, segment, (&scanner, context))?;
+        }
+    }
+    for (segment, header) in unsealed {
+        let image = images.get(&(shard.log.shape.shard, segment));
+        let image = image.and_then(|image| SegmentHeader::decode(image.bytes()));
+        if image.is_some_and(|image| image.sequence > header.sequence) {
+            continue;
+        }
+        let mut bytes = read_whole(shard, segment)?;
+        let entries = scanner.scan(&bytes, &header);
+        found.push(sealed(shard, segment, (header, entries), &mut bytes, context)?);
+    }
+    adopt_images(shard, images, &mut found, (&scanner, context))?;
+    found.retain(|f| f.count > 0);
+    Ok(Survey { found, kept })
+}
+
+/// Reads a sealed segment whole and keeps the entries that verify. A footer that says more is
+/// written anew: the next recovery would believe it.
+fn check_whole(
+    shard: &Shard,
+    segment: &mut Found,
+    (scanner, context): (&Scanner<'_>, Context),
+) -> Result<()> {
+    let shape = shard.log.shape;
+    let mut bytes = read_whole(shard, segment.segment)?;
+    let (entries, kept) = match parse(&bytes, shape.store, shape.shard) {
+        Some((_, Some((_, footer)))) => {
+            let before = footer.len();
+            let entries = scanner.checked(&bytes, &segment.header, footer);
+            let kept = entries.len() == before;
+            (entries, kept)
+        }
+        _ => (scanner.scan(&bytes, &segment.header), false),
+    };
+    segment.count = entries.len() as u32;
+    if kept {
+        segment.lines = Lines::Own(entries);
+        return Ok(());
+    }
+    let found = (segment.header, entries);
+    *segment = sealed(shard, segment.segment, found, &mut bytes, context)?;
+    Ok(())
+}
+
+/// Segments whose newest bytes stood in write buffers that outlived the process. The device may
+/// lack some of what the buffer has: a write that was under way when the process ended.
+fn adopt_images(
+    shard: &Shard,
+    images: &Images,
+    found: &mut Vec<Found>,
+    (scanner, context): (&Scanner<'_>, Context),
+) -> Result<()> {
+    let shape = shard.log.shape;
+    for ((_, segment), image) in images.iter().filter(|((s, _), _)| *s == shape.shard) {
+        let image = image.bytes();
+        let Some((header, footer)) = parse(image, shape.store, shape.shard) else { continue };
+        if *segment >= shape.segments {
+            continue;
+        }
+        let at = found.iter().position(|f| f.segment == *segment);
+        if let Some(present) = at.map(|at| &found[at]) {
+            let newer = present.header.sequence > header.sequence;
+            let same = present.header == header && footer.is_some();
+            if newer || same && *read_whole(shard, *segment)? == *image {
+                continue;
+            }
+        }
+        let entries = match footer {
+            Some((_, footer)) => scanner.checked(image, &header, footer),
+            None => scanner.scan(image, &header),
+        };
+        if let Some(at) = at {
+            let present = (found[at].header.sequence, found[at].count);
+            let is_checked = matches!(found[at].lines, Lines::Own(_));
+            let held = (header.sequence, entries.len() as u32);
+            if present > held || present == held && is_checked {
+                continue;
+            }
+            found.swap_remove(at);
+        }
+        let mut bytes = IoBuffer::aligned(image.len());
+        bytes.copy_from_slice(image);
+        found.push(sealed(shard, *segment, (header, entries), &mut bytes, context)?);
+    }
+    Ok(())
+}
+
+/// Writes a segment back with a footer for what it was found to hold. Units that are as they should
+/// be are not written again: power may fail, and they may hold what was acknowledged.
+fn sealed(
+    shard: &Shard,
+    segment: u32,
+    (header, entries): (SegmentHeader, Vec<FooterEntry>),
+    bytes: &mut IoBuffer,
+    context: Context,
+) -> Result<Found> {
+    let unit = shard.log.shape.sync_unit;
+    let age = seal_image(bytes, unit, &header, &entries);
+    if entries.is_empty() {
+        bytes.fill(0);
+    }
+    if !context.read_only {
+        let before = read_whole(shard, segment)?;
+        let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize));
+        let differs = |(is, should): (&[u8], &[u8])| is != should;
+        if let Some(first) = units().position(differs) {
+            let last = units().rposition(differs).unwrap_or(first);
+            let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
+            let at = shard.log.shape.offset_of(segment) + range.start as u64;
+            shard.log.device.write_at(at, &bytes[range])?;
+        }
+    }
+    Ok(Found { segment, header, age, count: entries.len() as u32, lines: Lines::Own(entries) })
+}
+
+/// Reads head and tail of every segment, many at a time, and keeps the footers.
+struct Ends<'a> {
+    shard: &'a Shard,
+    images: &'a Images,
+    queue: Box<dyn Queue>,
+    tail_bytes: usize,
+    waiting: HashMap<u32, Pair>,
+    found: Vec<Found>,
+    unsealed: Vec<(u32, SegmentHeader)>,
+    kept: Kept,
+    taken: Option<&'a mut Intake>,
+    /// The footer being taken in.
+    footer: Vec<u64>,
+}
+
+/// The reads of one segment that are done.
+#[derive(Default)]
+struct Pair {
+    head: Option<IoBuffer>,
+    tail: Option<IoBuffer>,
+    /// The part of a long footer that stands before the tail, and whose it is.
+    rest: Option<(SegmentHeader, Trailer)>,
+}
+
+/// Which of a segment's reads a token stands for.
+const HEAD: u64 = 0;
+const TAIL: u64 = 1;
+const REST: u64 = 2;
+
+impl<'a> Ends<'a> {
+    fn new(
+        shard: &'a Shard,
+        images: &'a Images,
+        sample: Sample,
+        taken: Option<&'a mut Intake>,
+    ) -> Result<Ends<'a>> {
+        let shape = shard.log.shape;
+        let most = u64::from(shape.segments) * u64::from(shape.segment_bytes);
+        let longest = TAIL_BYTES_MAX.min(shape.segment_bytes as usize);
+        let tail_bytes = sample.region_bytes.clamp(HEAD_BYTES, longest);
+        let depth = (FLIGHT_BYTES / tail_bytes).clamp(DEPTH_MIN, DEPTH_MAX);
+        Ok(Ends {
+            shard,
+            images,
+            queue: shard.log.device.queue(QueueOptions { depth, buffer_bytes: tail_bytes })?,
+            tail_bytes,
+            waiting: HashMap::new(),
+            found: Vec::new(),
+            unsealed: Vec::new(),
+            kept: Kept { words: scratch_table(most.min(PASS_BYTES))?, full: false },
+            taken,
+            footer: Vec::new(),
+        })
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let shape = self.shard.log.shape;
+        let mut completions: Vec<Completion> = Vec::new();
+        let mut next = 0;
+        while next < shape.segments || self.queue.in_flight() > 0 {
+            // Of each segment two reads are in flight at most.
+            while next < shape.segments && 2 * self.waiting.len() + 2 <= self.queue.depth() {
+                let start = shape.offset_of(next);
+                let end = start + u64::from(shape.segment_bytes);
+                let tail = self.tail_bytes;
+                self.queue.read(u64::from(next) * 4 + HEAD, start, HEAD_BYTES)?;
+                self.queue.read(u64::from(next) * 4 + TAIL, end - tail as u64, tail)?;
+                self.waiting.insert(next, Pair::default());
+                next += 1;
+            }
+            self.queue.reap(1, &mut completions)?;
+            for completion in completions.drain(..) {
+                completion.result?;
+                if let Some(buffer) = completion.buffer {
+                    self.take((completion.token / 4) as u32, completion.token % 4, buffer)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one read of a segment; with the last one, what the segment says.
+    fn take(&mut self, segment: u32, which: u64, buffer: IoBuffer) -> Result<()> {
+        let Some(mut pair) = self.waiting.remove(&segment) else { return Ok(()) };
+        match which {
+            HEAD => pair.head = Some(buffer),
+            TAIL => pair.tail = Some(buffer),
+            _ => {
+                let Some(((header, trailer), tail)) = pair.rest.zip(pair.tail) else {
+                    return Ok(());
+                };
+                self.keep((segment, header), &trailer, [&buffer, &tail]);
+                return Ok(());
+            }
+        }
+        let (Some(head), Some(tail)) = (&pair.head, &pair.tail) else {
+            self.waiting.insert(segment, pair);
+            return Ok(());
+        };
+        let shape = self.shard.log.shape;
+        let header = SegmentHeader::decode(head)
+            .filter(|h| h.segment == segment && h.store == shape.store && h.shard == shape.shard);
+        let Some(header) = header else { return Ok(()) };
+        let trailer = Trailer::decode_end(tail).filter(|t| {
+            t.sequence == header.sequence && t.region_bytes() <= shape.segment_bytes as usize
+        });
+        let Some(trailer) = trailer else {
+            self.unsealed.push((segment, header));
+            return Ok(());
+        };
+        let region = trailer.region_bytes();
+        if region <= tail.len() || self.kept.full {
+            self.keep((segment, header), &trailer, [&[], tail]);
+            return Ok(());
+        }
+        let rest = (region - tail.len()).next_multiple_of(HEAD_BYTES);
+        let end = shape.offset_of(segment) + u64::from(shape.segment_bytes) - tail.len() as u64;
+        self.queue.read(u64::from(segment) * 4 + REST, end - rest as u64, rest)?;
+        pair.rest = Some((header, trailer));
+        self.waiting.insert(segment, pair);
+        Ok(())
+    }
+
+    /// Notes a sealed segment, with its footer if that is at the end of `parts`.
+    fn keep(
+        &mut self,
+        (segment, header): (u32, SegmentHeader),
+        trailer: &Trailer,
+        parts: [&[u8]; 2],
+    ) {
+        // A write buffer may have to say more of the segment.
+        let doubtful = self.images.contains_key(&(self.shard.log.shape.shard, segment));
+        let lines = match &mut self.taken {
+            Some(intake) if !doubtful => {
+                self.footer.resize((trailer.region_bytes() - TRAILER_BYTES) / 8, 0);
+                let segment_bytes = self.shard.log.shape.segment_bytes;
+                let lines = read_footer(trailer, segment_bytes, parts, &mut self.footer);
+                if let Lines::Kept(_) = lines {
+                    let footer = self.footer.as_chunks::<LINE_WORDS>().0;
+                    footer.iter().for_each(|words| intake.take(segment, FooterLine(*words)));
+                    Lines::Taken
+                } else {
+                    lines
+                }
+            }
+            _ => self.kept.add(trailer, self.shard.log.shape.segment_bytes, parts),
+        };
+        let (age, count) = (trailer.age, trailer.entries);
+        self.found.push(Found { segment, header, age, count, lines });
+    }
+}
+
+/// The footers kept, as words.
+struct Kept {
+    words: Table,
+    full: bool,
+}
+
+impl Kept {
+    /// Adds the footer that ends where the trailer at the end of both parts together starts.
+    fn add(&mut self, trailer: &Trailer, segment_bytes: u32, parts: [&[u8]; 2]) -> Lines {
+        let before = self.words.len();
+        let after = before + (trailer.region_bytes() - TRAILER_BYTES) / 8;
+        self.full |= self.words.grow(after).is_err();
+        if self.full {
+            return Lines::Unread;
+        }
+        match read_footer(trailer, segment_bytes, parts, &mut self.words[before..]) {
+            Lines::Kept(_) => Lines::Kept(before / LINE_WORDS),
+            lines => lines,
+        }
+    }
+}
+
+/// Takes the footer that ends where the trailer at the end of both parts together starts apart into
+/// `words`, which it fills. What it says if it verifies is that it is kept from line 0 on.
+fn read_footer(
+    trailer: &Trailer,
+    segment_bytes: u32,
+    [rest, tail]: [&[u8]; 2],
+    words: &mut [u64],
+) -> Lines {
+    let records_end = u64::from(segment_bytes).saturating_sub(trailer.region_bytes() as u64);
+    let bytes = words.len() * 8;
+    let tail = &tail[..tail.len() - TRAILER_BYTES];
+    let from_tail = bytes.min(tail.len());
+    let rest = rest.len().checked_sub(bytes - from_tail).and_then(|at| rest.get(at..));
+    let Some(rest) = rest else { return Lines::Unread };
+    let tail = &tail[tail.len() - from_tail..];
+    if crc32c::crc32c_append(crc32c::crc32c(rest), tail) != trailer.footer_crc {
+        return Lines::Damaged;
+    }
+    copy_words(rest, words);
+    copy_words(tail, &mut words[rest.len() / 8..]);
+    let lines = words.as_chunks::<LINE_WORDS>().0;
+    let sound = lines.iter().all(|line| FooterLine(*line).is_sound(records_end));
+    if sound { Lines::Kept(0) } else { Lines::Damaged }
+}
+
+/// Memory for at most `bytes`, taken as it is used.
+pub(super) fn scratch_table(bytes: u64) -> Result<Table> {
+    /// Below this, memory taken in huge pages would mostly lie idle.
+    const HUGE_FROM: u64 = 8 << 20;
+    let words = (bytes / 8).max(LINE_WORDS as u64) as usize;
+    Ok(if bytes < HUGE_FROM { Table::reserve(words)? } else { Table::reserve_huge(words)? })
+}
