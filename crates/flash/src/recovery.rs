@@ -3,8 +3,8 @@
 //!
 //! After a crash, per shard: 1. headers and footers of all segments; 2. segments without a whole
 //! footer are scanned record by record (from the write buffers that outlived the process, where
-//! they did) and sealed; 3. segments not proven durable before a power loss have every record checked;
-//! 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
+//! they did) and sealed; 3. segments not proven durable before a power loss have every record
+//! checked; 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
 //!
 //! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere
 //! and run again; memory beyond the index is bounded by twice `PASS_BYTES` a shard.

@@ -1,8 +1,8 @@
 //! A line of a footer as the five words it is on the medium: what recovery walks through by the
 //! million, without taking each apart into a [`FooterEntry`].
 //!
-//! What a footer may say is checked when it is read ([`FooterLine::is_sound`]); the rest is plausible
-//! at best, as everything decoded.
+//! What a footer may say is checked when it is read ([`FooterLine::is_sound`]); the rest is
+//! plausible at best, as everything decoded.
 
 use super::{
     FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordKind,

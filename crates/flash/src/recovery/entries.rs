@@ -1,9 +1,9 @@
 //! From what the segments hold to the index: the newest record of each key.
 //!
-//! Every record is counted into its segment and claims its key; what wins goes into the index in the
-//! order of hashes. Where footers are believed as they stand and there is memory for all claims,
-//! that is done with each footer as it is read. Otherwise footers are kept, or read again, for one
-//! walk that counts and one for each pass of claims.
+//! Every record is counted into its segment and claims its key; what wins goes into the index in
+//! the order of hashes. Where footers are believed as they stand and there is memory for all
+//! claims, that is done with each footer as it is read. Otherwise footers are kept, or read again,
+//! for one walk that counts and takes the first claims, and one for each further pass.
 
 use std::collections::HashMap;
 
