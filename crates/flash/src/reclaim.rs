@@ -78,7 +78,7 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
         let log = &shard.log;
-        let low = log.free_count() < log.reserve() + 2;
+        let low = log.free_count() < log.reserve();
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
         let seconds = (now.0 / 1000) as u32;
         let expired = log

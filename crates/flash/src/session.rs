@@ -362,9 +362,14 @@ impl Session {
         }
         let mut completions = std::mem::take(&mut self.completions);
         let reaped = self.queue.reap(wait_for.min(self.queue.in_flight()), &mut completions);
-        for completion in completions.drain(..) {
+        let mut reads = completions.drain(..).peekable();
+        while let Some(completion) = reads.next() {
+            if let Some(next) = reads.peek().and_then(|next| next.buffer.as_ref()) {
+                next.prefetch();
+            }
             self.finish_read(completion, now, visit);
         }
+        drop(reads);
         self.completions = completions;
         while self.queue.in_flight() < self.queue.depth() {
             let Some(slot) = self.backlog.pop_front() else { break };

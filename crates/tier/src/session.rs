@@ -58,6 +58,12 @@ impl Session {
         operation: Operation<'_>,
         visit: Visit<'_>,
     ) {
+        if self.tiered.is_uncached() {
+            if matches!(operation, Operation::Get { .. }) {
+                self.tiered.counters.gets.fetch_add(1, Ordering::Relaxed);
+            }
+            return self.flash.submit(token, now, operation, visit);
+        }
         match operation {
             Operation::Get { key } => self.get(token, now, key, visit),
             Operation::Put { key, value, options } => {
@@ -86,6 +92,9 @@ impl Session {
     /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
     pub fn poll(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<usize> {
         let Session { tiered, flash, pending, unused } = self;
+        if tiered.is_uncached() {
+            return flash.poll(wait_for, now, visit);
+        }
         flash.poll(wait_for, now, &mut |slot, outcome| {
             let done = pending[slot as usize];
             unused.push(slot as u32);
@@ -107,6 +116,9 @@ impl Session {
     /// 8 to 32 operations that follow: they wait for memory once and not one after the other.
     pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
         let tiered = &self.tiered;
+        if tiered.is_uncached() {
+            return keys.for_each(|key| self.flash.prefetch(key));
+        }
         for key in keys.clone() {
             tiered.memory.prefetch(tiered.store.hash(key));
         }

@@ -42,7 +42,7 @@ pub struct TieredOptions {
     /// One cap for everything this library keeps in memory, bytes: index, buffers, cache.
     pub memory_bytes: u64,
     /// Bytes of the cache of entries; `None`: what `memory_bytes` leaves over, shrinking as the
-    /// index grows.
+    /// index grows; 0: there is none.
     pub cache_bytes: Option<u64>,
     /// Which entries may enter flash (caches only; stores admit all).
     pub admission: Admission,
@@ -197,6 +197,12 @@ impl Tiered {
     /// Bytes the cache may use now.
     pub fn cache_capacity(&self) -> u64 {
         self.cache_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is no memory cache and nothing to decide: every operation is flash's alone.
+    #[inline]
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.options.cache_bytes == Some(0) && self.options.admission == Admission::Always
     }
 
     pub(crate) fn gate(&self, hash: u128) -> &Gate {

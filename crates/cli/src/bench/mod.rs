@@ -240,9 +240,11 @@ impl Name {
                 durability: Durability::Process,
                 ..base
             },
+            // Room enough that no reclaim runs meanwhile: that is what `overwrite` measures.
             Name::Synced => Defaults {
                 keys: 400_000,
                 in_flight: 64,
+                fill: 20,
                 seconds: 6.0,
                 durability: Durability::Synced,
                 ..base
