@@ -115,7 +115,9 @@ pub(crate) fn choose_victim(
     for step in 0..window.min(count) {
         let number = (start + step) % count;
         let segment = &segments[number];
-        if segment.state != SegmentState::Sealed || !segment.has_dead() {
+        // Sealed before it was full, as by a recovery: it gives room without dead records.
+        let sparse = u64::from(segment.live_bytes) * 2 < u64::from(segment_bytes);
+        if segment.state != SegmentState::Sealed || !(segment.has_dead() || sparse) {
             continue;
         }
         let live = f64::from(segment.live_bytes) / f64::from(segment_bytes);
