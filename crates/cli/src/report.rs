@@ -70,6 +70,9 @@ impl Report {
         let mut lists = Vec::new();
         for (name, value) in &self.fields {
             match value {
+                Value::Array(rows) if rows.is_empty() => {
+                    table.add_row([name.as_str(), "none"]);
+                }
                 Value::Array(rows) if rows.iter().all(Value::is_object) => {
                     lists.push((name, rows));
                 }

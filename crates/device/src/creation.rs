@@ -28,6 +28,14 @@ pub(crate) fn create(
     preparation: Preparation,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Claim> {
+    if path.parent() == Some(Path::new("/dev")) {
+        let detail = format!(
+            "{}: there is no such device, and a file there would be one in memory; `lsblk` lists \
+             the devices, and a file is made anywhere else",
+            path.display()
+        );
+        return Err(Error::new(ErrorKind::NotFound, detail));
+    }
     let failed = |doing: &'static str| {
         move |source| Error::io(format!("{}: cannot {doing}", path.display()), source)
     };

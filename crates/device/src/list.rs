@@ -81,7 +81,8 @@ impl DeviceList {
             (None, None) => {
                 let paths = self.paths.iter().map(|path| path.display().to_string());
                 let detail = format!(
-                    "none of {} exists; name a capacity to make the first as a file",
+                    "none of {} exists: correct the names, or name a capacity to make the first \
+                     as a file",
                     paths.collect::<Vec<_>>().join(", ")
                 );
                 return Err(Error::new(ErrorKind::NotFound, detail));

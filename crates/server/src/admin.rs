@@ -100,7 +100,10 @@ fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let deadline = std::time::Instant::now() + CLIENT_TIMEOUT;
     let answer = loop {
         let mut piece = [0; 2048];
-        let length = stream.read(&mut piece)?;
+        let length = match stream.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read?,
+        };
         request.extend_from_slice(&piece[..length]);
         if let Some(answer) = answer(&request, shared) {
             break answer;

@@ -1,26 +1,12 @@
 //! Properties of the RESP decoder: chunking changes nothing, and no bytes make it panic or exceed
 //! its limits.
 
+mod random;
+
 use entresol_wire::resp::{Decoded, Decoder, Limits, ProtocolError};
+use random::Random;
 
 type Commands = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 /// Decodes `stream` in pieces whose sizes `piece` chooses, as a connection would.
 fn decode_chunked(stream: &[u8], mut piece: impl FnMut() -> usize) -> Commands {

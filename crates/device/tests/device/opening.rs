@@ -216,3 +216,12 @@ fn is_readable(descriptor: RawFd, timeout_ms: i32) -> bool {
         }
     }
 }
+
+#[test]
+fn no_file_is_made_among_the_devices() {
+    let path = std::path::Path::new("/dev/entresol-no-such-device");
+    let error = FileDevice::open(path, &options(Some(1 << 20))).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("there is no such device"), "{error}");
+    assert!(!path.exists());
+}

@@ -23,6 +23,18 @@ struct Present {
     pinning: crate::types::Pinning,
 }
 
+impl Present {
+    fn of(record: &Record<'_>, place: Place) -> Present {
+        Present {
+            place,
+            version: Version(record.header.version),
+            ended: false,
+            label: record.header.label,
+            pinning: record.pinning(),
+        }
+    }
+}
+
 /// Times an operation starts over because its key keeps moving, before it gives up as busy. It may
 /// do so on the stack.
 const RETRIES_MAX: u32 = 200;
@@ -254,13 +266,7 @@ impl Session {
             true
         };
         drop(shard);
-        let present = Present {
-            place,
-            version: Version(header.version),
-            ended: true,
-            label: header.label,
-            pinning: record.pinning(),
-        };
+        let present = Present { ended: true, ..Present::of(&record, place) };
         self.decide(slot, Some(present).filter(|_| !dropped), visit)
     }
 
@@ -273,13 +279,7 @@ impl Session {
     ) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         let now = pending.now;
-        let present = Present {
-            place,
-            version: Version(record.header.version),
-            ended: false,
-            label: record.header.label,
-            pinning: record.pinning(),
-        };
+        let present = Present::of(&record, place);
         match pending.kind {
             PendingKind::Get => {
                 if wants_touch(&record, now) {

@@ -120,12 +120,7 @@ impl Shard {
         if !self.index.contains(index_hash(hash), place.address) {
             return Ok(None);
         }
-        self.sequence += 1;
-        let header = RecordHeader {
-            version: self.log.next_sequence(),
-            ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
-        };
-        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        self.append_tombstone(key, hash)?;
         self.index.remove(index_hash(hash), place.address);
         self.forget(place);
         self.count(key.space, key.partition, -1);
@@ -145,12 +140,7 @@ impl Shard {
         if !self.index.contains(index_hash(hash), place.address) {
             return Ok(());
         }
-        self.sequence += 1;
-        let header = RecordHeader {
-            version: self.log.next_sequence(),
-            ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
-        };
-        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        self.append_tombstone(key, hash)?;
         self.expire(hash, (place, ends_seconds), (key.space, key.partition));
         Ok(())
     }
@@ -163,14 +153,17 @@ impl Shard {
         if self.limits.reclaim != Reclaim::Evict || !evicted {
             return Ok(());
         }
+        self.append_tombstone(key, hash)
+    }
+
+    fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
         self.sequence += 1;
         let header = RecordHeader {
             version: self.log.next_sequence(),
             ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
         };
-        let appended =
-            self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence));
-        appended.map(|_| ())
+        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        Ok(())
     }
 
     /// Appends one record; returns its place.

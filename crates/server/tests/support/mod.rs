@@ -2,7 +2,7 @@
 
 #![expect(dead_code, reason = "each test file uses its own part of this")]
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -180,7 +180,9 @@ impl<S: Read + Write> Client<S> {
                 self.buffer.extend_from_slice(&piece[..length]);
                 Some(())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            // A thread that submitted to an io_uring is interrupted by what completes there.
+            Err(error) if error.kind() == ErrorKind::Interrupted => Some(()),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
             Err(error) => panic!("no reply: {error}"),
         }
     }

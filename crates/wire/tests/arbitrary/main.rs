@@ -2,28 +2,14 @@
 //! and does not panic. `ENTRESOL_SEED` replaces the seeds.
 
 mod decode;
+#[path = "../random/mod.rs"]
+mod random;
 
 use decode::decode;
 use entresol_wire::resp::Limits;
+use random::Random;
 
 const STREAMS_PER_SEED: usize = 1000;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 fn seeds() -> Vec<u64> {
     match std::env::var("ENTRESOL_SEED") {
