@@ -310,7 +310,8 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     u64s(&mut out, &[u64::from(layout.address_bits), shard.log.segments.len() as u64]);
     for segment in &shard.log.segments {
         u64s(&mut out, &[segment.sequence, segment.age]);
-        for value in [segment.live_bytes, segment.used_bytes, segment.next_end] {
+        let bytes = [segment.live_bytes, segment.used_bytes, segment.tombstone_bytes];
+        for value in bytes.into_iter().chain([segment.next_end]) {
             out.extend_from_slice(&value.to_le_bytes());
         }
         out.push(segment.stream);
@@ -397,7 +398,9 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     }
     for number in 0..shard.log.segments.len() {
         let (sequence, age) = (input.sequence()?, input.u64()?);
-        let (live_bytes, used_bytes, next_end) = (input.u32()?, input.u32()?, input.u32()?);
+        let (live_bytes, used_bytes) = (input.u32()?, input.u32()?);
+        let tombstone_bytes = input.u32().filter(|bytes| *bytes <= live_bytes)?;
+        let next_end = input.u32()?;
         let stream = input.u8()?;
         let state = match input.u8()? {
             1 => SegmentState::Sealed,
@@ -410,6 +413,7 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             age,
             live_bytes,
             used_bytes,
+            tombstone_bytes,
             next_end,
             notes,
             stream,
@@ -417,6 +421,7 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             ..Segment::UNUSED
         };
         shard.log.live_bytes += u64::from(live_bytes);
+        shard.log.tombstone_bytes += u64::from(tombstone_bytes);
         shard.log.segments[number] = in_use;
     }
     for _ in 0..input.u64()? {

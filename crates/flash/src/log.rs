@@ -26,7 +26,7 @@ use entresol_device::{
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FooterEntry, RECORD_ALIGNMENT, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
+    FooterEntry, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
 };
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
@@ -119,6 +119,8 @@ pub(crate) struct Log {
     reserve: u32,
     /// Live bytes of all segments.
     pub(crate) live_bytes: u64,
+    /// Those of the live bytes that are tombstones.
+    pub(crate) tombstone_bytes: u64,
 }
 
 /// What the logs of one store share.
@@ -200,6 +202,7 @@ impl Log {
             unsynced_writes: 0,
             reserve,
             live_bytes: 0,
+            tombstone_bytes: 0,
         })
     }
 
@@ -252,6 +255,10 @@ impl Log {
         segment.live_bytes += counted;
         segment.used_bytes += counted;
         self.live_bytes += u64::from(counted);
+        if header.flags.kind == RecordKind::Tombstone {
+            segment.tombstone_bytes += counted;
+            self.tombstone_bytes += u64::from(counted);
+        }
         if ends_seconds != 0 {
             segment.next_end = segment.next_end.min(ends_seconds);
         }
@@ -283,6 +290,15 @@ impl Log {
         let before = i64::from(*live);
         *live = (before + bytes).clamp(0, i64::from(u32::MAX)) as u32;
         self.live_bytes = self.live_bytes.wrapping_add_signed(i64::from(*live) - before);
+    }
+
+    /// The tombstone at `address` is live elsewhere now.
+    pub(crate) fn move_tombstone(&mut self, address: u64, size: SizeCode) {
+        let (segment, _) = self.shape.split(address);
+        let row = &mut self.segments[segment as usize].tombstone_bytes;
+        let moved = (size.bytes() as u32).min(*row);
+        *row -= moved;
+        self.tombstone_bytes -= u64::from(moved);
     }
 
     /// Stamp of the last append: durable once `durable()` reaches it.
@@ -358,10 +374,10 @@ impl Log {
 
     /// The oldest use of any segment but `except` that may hold records no longer live, former uses
     /// whose end is not durable included. `None`: there is none.
-    pub(crate) fn oldest_dead(&self, except: u32) -> Option<u64> {
+    pub(crate) fn oldest_dead(&self, except: Option<u32>) -> Option<u64> {
         let segments = self.segments.iter().enumerate();
         segments
-            .filter(|(number, s)| *number as u32 != except && s.has_dead())
+            .filter(|(number, s)| Some(*number as u32) != except && s.has_dead())
             .map(|(_, s)| s.sequence)
             .chain(self.ghosts.iter().map(|(sequence, _)| *sequence))
             .min()
@@ -440,6 +456,7 @@ impl Log {
         let (_, segment) = self.erasing.swap_remove(at);
         let entry = &mut self.segments[segment as usize];
         self.live_bytes -= u64::from(entry.live_bytes);
+        self.tombstone_bytes -= u64::from(entry.tombstone_bytes);
         self.ghosts.push((entry.sequence, self.appended + 1));
         if entry.buffer != NO_BUFFER {
             let buffer = &mut self.buffers[entry.buffer as usize];

@@ -13,6 +13,8 @@
 //! 3. A tombstone is dropped only if no older segment holds records that are no longer live.
 //! 4. A live record that does not verify is not copied: its segment stays as it is.
 
+use std::cell::OnceCell;
+
 use entresol_device::IoBuffer;
 
 use crate::error::Result;
@@ -20,7 +22,7 @@ use crate::format::{
     Flags, FooterEntry, RecordHeader, RecordKind, SegmentHeader, Trailer, decode_footer,
 };
 use crate::index::{Place, SizeCode};
-use crate::log::{Append, Goal};
+use crate::log::{Append, Goal, Log};
 use crate::notes::index_hash;
 use crate::record::PIECE_SPACE;
 use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
@@ -30,6 +32,8 @@ use crate::types::{Key, Timestamp};
 
 /// Segments looked at for one victim.
 const VICTIM_WINDOW: usize = 1 << 15;
+/// Live eighths of a victim beyond which it is worth finding out which tombstones hide nothing.
+const CHEAP_EIGHTHS: u32 = 6;
 /// Records decided under one hold of the lock.
 const BATCH: usize = 32;
 /// Released segments that are worth a sync.
@@ -48,6 +52,20 @@ enum Fate {
     Copy,
     /// An expired record that may have an older one behind it.
     Entomb,
+}
+
+/// A segment whose records are decided, while the shard is locked.
+struct Victim<'a> {
+    number: u32,
+    segment: &'a Segment,
+    oldest_dead: OnceCell<Option<u64>>,
+}
+
+impl Victim<'_> {
+    /// The oldest other segment with records that are no longer live.
+    fn oldest_dead(&self, log: &Log) -> Option<u64> {
+        *self.oldest_dead.get_or_init(|| log.oldest_dead(Some(self.number)))
+    }
 }
 
 impl Inner {
@@ -190,7 +208,17 @@ impl Inner {
             let window = (start, VICTIM_WINDOW);
             let bytes = shard.log.shape.segment_bytes;
             shard.victim_cursor = (start + VICTIM_WINDOW) % shard.log.segments.len().max(1);
-            choose_victim(&shard.log.segments, bytes, shard.sequence, window)
+            let cheap = choose_victim(&shard.log.segments, bytes, (shard.sequence, 0), window);
+            let dear = |victim: u32| {
+                shard.log.segments[victim as usize].live_bytes > bytes / 8 * CHEAP_EIGHTHS
+            };
+            if shard.log.tombstone_bytes > 0 && cheap.is_none_or(dear) {
+                let hiding_from = shard.log.oldest_dead(None).unwrap_or(u64::MAX);
+                let at = (shard.sequence, hiding_from);
+                choose_victim(&shard.log.segments, bytes, at, window)
+            } else {
+                cheap
+            }
         }?;
         shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
         shard.reclaiming += 1;
@@ -218,10 +246,11 @@ impl Inner {
         let mut kept = true;
         for batch in footer.chunks(BATCH) {
             let mut shard = self.shards[number].lock();
+            let victim = Victim { number: victim, segment: &segment, oldest_dead: OnceCell::new() };
             for entry in batch {
                 let at = entry.offset as usize;
                 let record = bytes.get(at..at + entry.record_bytes as usize).unwrap_or_default();
-                kept &= shard.reclaim_record((victim, &segment), entry, record, now)?;
+                kept &= shard.reclaim_record(&victim, entry, record, now)?;
             }
         }
         self.segment_memory.lock().push(bytes);
@@ -326,17 +355,15 @@ impl Shard {
     /// Decides one record of a victim; false if it is live and damaged.
     fn reclaim_record(
         &mut self,
-        (victim, segment): (u32, &Segment),
+        victim: &Victim<'_>,
         entry: &FooterEntry,
         record: &[u8],
         now: Timestamp,
     ) -> Result<bool> {
-        self.settle(victim, entry);
-        let place = place_of(self, victim, entry);
+        self.settle(victim.number, entry);
+        let place = place_of(self, victim.number, entry);
         let fate = match entry.flags.kind {
-            RecordKind::Value | RecordKind::Manifest => {
-                self.entry_fate((victim, segment), entry, place, now)
-            }
+            RecordKind::Value | RecordKind::Manifest => self.entry_fate(victim, entry, place, now),
             RecordKind::Tombstone => self.tombstone_fate(victim, record),
             RecordKind::Piece => {
                 let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
@@ -347,20 +374,20 @@ impl Shard {
         };
         match fate {
             Fate::Dead => Ok(true),
-            Fate::Copy => self.copy_forward(segment, entry, place, record),
+            Fate::Copy => self.copy_forward(victim.segment, entry, place, record),
             Fate::Entomb => self.entomb(entry, record),
         }
     }
 
     fn entry_fate(
         &mut self,
-        (victim, segment): (u32, &Segment),
+        victim: &Victim<'_>,
         entry: &FooterEntry,
         place: Place,
         now: Timestamp,
     ) -> Fate {
         let live = self.index.contains(index_hash(entry.hash), place.address);
-        if segment.sequence < self.floor_of(entry.space, entry.partition) {
+        if victim.segment.sequence < self.floor_of(entry.space, entry.partition) {
             if live {
                 self.index.remove(index_hash(entry.hash), place.address);
                 self.forget(place);
@@ -379,7 +406,7 @@ impl Shard {
                 // Superseded, or buried already; or a piece of it was lost, and it hides nothing.
                 return Fate::Dead;
             }
-            let older = entry.flags.follows && self.log.oldest_dead(victim).is_some();
+            let older = entry.flags.follows && victim.oldest_dead(&self.log).is_some();
             return if older { Fate::Entomb } else { Fate::Dead };
         }
         if !live {
@@ -395,10 +422,10 @@ impl Shard {
         Fate::Copy
     }
 
-    fn tombstone_fate(&self, victim: u32, record: &[u8]) -> Fate {
+    fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {
         let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
         let birth = header.version;
-        let needed = self.log.oldest_dead(victim).is_some_and(|oldest| oldest < birth);
+        let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
         if needed && !cfg!(planted = "tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
     }
 
@@ -436,7 +463,8 @@ impl Shard {
                 self.index.replace(index_hash(entry.hash), place.address, copy);
                 self.large.move_manifest(place.address, address);
             }
-            RecordKind::Tombstone | RecordKind::Padding => {}
+            RecordKind::Tombstone => self.log.move_tombstone(place.address, place.size),
+            RecordKind::Padding => {}
         }
         self.log.change_live(place.address, -(place.size.bytes() as i64));
         Ok(true)

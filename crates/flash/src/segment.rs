@@ -41,6 +41,8 @@ pub(crate) struct Segment {
     pub live_bytes: u32,
     /// Record bytes appended.
     pub used_bytes: u32,
+    /// Those of the live bytes that are tombstones.
+    pub tombstone_bytes: u32,
     /// The earliest end of a record in it, seconds; `u32::MAX`: none ends.
     pub next_end: u32,
     /// Pending notes on records of this segment.
@@ -57,6 +59,7 @@ impl Segment {
         sealed_at: 0,
         live_bytes: 0,
         used_bytes: 0,
+        tombstone_bytes: 0,
         next_end: u32::MAX,
         notes: 0,
         buffer: NO_BUFFER,
@@ -102,12 +105,13 @@ impl Stream {
 /// Chooses the segment to reclaim: the ratio of benefit to cost of Rosenblum and Ousterhout's
 /// log-structured file system (SOSP 1991, section 3.6), with u the live share and age the time
 /// since the segment was sealed. What is dear here is what is written, so the cost is u and not
-/// 1 + u: (1 - u) · age / u. Looks at
-/// `window` segments from `start` on, wrapping. `None` if none has anything to gain.
+/// 1 + u: (1 - u) · age / u. Tombstones in segments before the sequence `hiding_from` hide nothing
+/// and count as dead. Looks at `window` segments from `start` on, wrapping. `None` if none has
+/// anything to gain.
 pub(crate) fn choose_victim(
     segments: &[Segment],
     segment_bytes: u32,
-    now: u64,
+    (now, hiding_from): (u64, u64),
     (start, window): (usize, usize),
 ) -> Option<u32> {
     let mut best: Option<(f64, u32)> = None;
@@ -115,14 +119,17 @@ pub(crate) fn choose_victim(
     for step in 0..window.min(count) {
         let number = (start + step) % count;
         let segment = &segments[number];
+        let idle = if segment.sequence < hiding_from { segment.tombstone_bytes } else { 0 };
+        let live_bytes = segment.live_bytes.saturating_sub(idle);
         // Sealed before it was full, as by a recovery: it gives room without dead records.
-        let sparse = u64::from(segment.live_bytes) * 2 < u64::from(segment_bytes);
-        if segment.state != SegmentState::Sealed || !(segment.has_dead() || sparse) {
+        let sparse = u64::from(live_bytes) * 2 < u64::from(segment_bytes);
+        let gains = live_bytes < segment.used_bytes || sparse;
+        if segment.state != SegmentState::Sealed || !gains {
             continue;
         }
-        let live = f64::from(segment.live_bytes) / f64::from(segment_bytes);
+        let live = f64::from(live_bytes) / f64::from(segment_bytes);
         let age = now.saturating_sub(segment.sealed_at) as f64 + 1.0;
-        let score = if segment.live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / live };
+        let score = if live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / live };
         if best.is_none_or(|(top, _)| score > top) {
             best = Some((score, number as u32));
         }

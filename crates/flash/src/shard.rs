@@ -130,6 +130,7 @@ impl Shard {
     pub(crate) fn forget_all(&mut self) {
         self.log.segments.fill(crate::segment::Segment::UNUSED);
         self.log.live_bytes = 0;
+        self.log.tombstone_bytes = 0;
         self.notes = Notes::default();
         self.large = LargeValues::default();
         self.counts.clear();

@@ -260,7 +260,7 @@ impl Inner {
             shard.log.seal_all()?;
         }
         let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
-        let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(u32::MAX)).min();
+        let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();
         let floor = Floor { space, partition, below };
         for shard in &mut shards {
             shard.drop_below(floor);

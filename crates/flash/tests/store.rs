@@ -273,6 +273,31 @@ fn a_full_store_refuses_puts_but_still_reads_and_removes() {
 }
 
 #[test]
+fn tombstones_that_hide_nothing_give_their_room_back() {
+    let device = device(8 << 20);
+    let (mut store, mut session) = open(&device, small());
+    for n in 0..1000u64 {
+        put(&mut session, &n.to_be_bytes(), &value_of(n, 1000), PutOptions::default()).unwrap();
+    }
+    // Some tombstone takes 64 bytes: as many as fill the device twice, each of another key.
+    for n in 1000..300_000u64 {
+        let stored = put(&mut session, &n.to_be_bytes(), b"short", PutOptions::default());
+        assert!(stored.is_some() && remove(&mut session, &n.to_be_bytes()), "{n}");
+        if n == 100_000 {
+            store.close(NOW).unwrap();
+        }
+        if n == 100_000 || n == 200_000 {
+            drop((session, store));
+            (store, session) = open(&device, small());
+        }
+    }
+    assert_eq!(store.count(SPACE), 1000);
+    for n in 0..1000u64 {
+        assert_eq!(get(&mut session, &n.to_be_bytes()), Some(value_of(n, 1000)));
+    }
+}
+
+#[test]
 fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
     let device = device(4 << 20);
     let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };

@@ -118,6 +118,7 @@ impl Intake {
         if line.is_kind(RecordKind::Tombstone) {
             // Live until reclaim decides it, also beneath a newer record: that one may end first.
             row.live_bytes += counted;
+            row.tombstone_bytes += counted;
         }
         if line.is_kind(RecordKind::Piece) {
             let version = line.hash_high() << 32 | line.hash_low() >> 32;
@@ -158,6 +159,7 @@ impl Places {
 struct Row {
     used_bytes: u64,
     live_bytes: u64,
+    tombstone_bytes: u64,
     /// The second before the earliest end. No end is 0 on the medium, so the last of all here.
     before_end: u32,
 }
@@ -167,7 +169,7 @@ impl Rows {
         let units = shape.segment_bytes / RECORD_ALIGNMENT as u32;
         let segment_bytes = u64::from(shape.segment_bytes);
         let places = Places { segment_bytes, unit_bits: units.trailing_zeros() };
-        let empty = Row { used_bytes: 0, live_bytes: 0, before_end: u32::MAX };
+        let empty = Row { used_bytes: 0, live_bytes: 0, tombstone_bytes: 0, before_end: u32::MAX };
         let rows = vec![empty; shape.segments as usize];
         Rows { rows, places }
     }
@@ -187,7 +189,9 @@ impl Rows {
             segment.used_bytes = segment.used_bytes.saturating_add(saturated(row.used_bytes));
             segment.live_bytes = saturated(row.live_bytes);
             segment.next_end = segment.next_end.min(row.before_end.saturating_add(1));
+            segment.tombstone_bytes = saturated(row.tombstone_bytes);
             shard.log.live_bytes += u64::from(segment.live_bytes);
+            shard.log.tombstone_bytes += u64::from(segment.tombstone_bytes);
         }
     }
 }

@@ -408,8 +408,10 @@ impl Shard {
         let usable = u64::from(shape.segments) * u64::from(shape.segment_bytes);
         let wanted = (request.value.len() + request.key.bytes.len()) as u64;
         let live = self.log.live_bytes + wanted;
+        // Tombstones go by reclaim; what is full of entries stays so.
+        let entries = live - self.log.tombstone_bytes;
         let store = self.limits.reclaim == Reclaim::Compact;
-        if store && live * 100 > usable * u64::from(self.limits.full_mark_percent) {
+        if store && entries * 100 > usable * u64::from(self.limits.full_mark_percent) {
             let detail = format!(
                 "shard {} is full: {} of {usable} bytes are live, {} percent is the mark; remove \
                  entries or give the store more capacity",

@@ -51,6 +51,8 @@ pub struct SegmentInfo {
     pub live_bytes: u32,
     /// Bytes of all records.
     pub used_bytes: u32,
+    /// Bytes of its tombstones, which count as live.
+    pub tombstone_bytes: u32,
 }
 
 /// Called with the store, the record's hash and place, the record, and whether it is live. What is
@@ -122,6 +124,7 @@ impl Store {
                 state: format!("{:?}", s.state).to_lowercase(),
                 live_bytes: s.live_bytes,
                 used_bytes: s.used_bytes,
+                tombstone_bytes: s.tombstone_bytes,
             }));
         }
         all
