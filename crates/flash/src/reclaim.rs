@@ -1,30 +1,26 @@
 //! Reclaim: making segments free. Live records are copied forward (store) or let go (cache).
 //!
 //! The victim is read whole without the lock; its records are then decided a few at a time under
-//! it.
-//! A record is live if the index says so: no scan of the index, no read besides the victim itself.
+//! it. A record is live if the index says so: no scan of the index, no read but of the victim.
 //!
 //! Invariants:
 //! 1. The index is changed to a copy only after the copy is appended, and only if it still points
-//!    to
-//!    the original.
+//!    to the original.
 //! 2. A victim is released after its last record was decided, and free only once all copies are
 //!    durable (`Log::release`).
 //! 3. A tombstone is dropped only if no older segment holds records that are no longer live.
 //! 4. A live record that does not verify is not copied: its segment stays as it is.
 
-use std::cell::OnceCell;
+mod fate;
+
+use fate::Victim;
 
 use entresol_device::IoBuffer;
 
 use crate::error::Result;
-use crate::format::{
-    Flags, FooterEntry, RecordHeader, RecordKind, SegmentHeader, Trailer, decode_footer,
-};
+use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
-use crate::log::{Append, Goal, Log};
-use crate::notes::index_hash;
-use crate::record::PIECE_SPACE;
+use crate::log::Goal;
 use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
@@ -46,28 +42,6 @@ const FOOTER_READ_BYTES: usize = 32 << 10;
 /// it is not as one where nothing ends. Beyond every real end.
 const ENDED: u32 = u32::MAX - 1;
 
-/// What becomes of a record of a victim.
-enum Fate {
-    Dead,
-    Copy,
-    /// An expired record that may have an older one behind it.
-    Entomb,
-}
-
-/// A segment whose records are decided, while the shard is locked.
-struct Victim<'a> {
-    number: u32,
-    segment: &'a Segment,
-    oldest_dead: OnceCell<Option<u64>>,
-}
-
-impl Victim<'_> {
-    /// The oldest other segment with records that are no longer live.
-    fn oldest_dead(&self, log: &Log) -> Option<u64> {
-        *self.oldest_dead.get_or_init(|| log.oldest_dead(Some(self.number)))
-    }
-}
-
 impl Inner {
     /// Background work within `budget`.
     pub(crate) fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Maintenance> {
@@ -79,11 +53,26 @@ impl Inner {
         for number in 0..self.shards.len() {
             for _ in 0..budget.segments {
                 if !self.maintain_shard(number, now, &mut done)? {
+                    self.settle_idle(number, now)?;
                     break;
                 }
             }
         }
         Ok(done)
+    }
+
+    /// Settles the notes on one segment if nothing was appended since the last call, so that
+    /// `count` becomes exact in time; no more than one, for the sake of reads.
+    fn settle_idle(&self, number: usize, now: Timestamp) -> Result<()> {
+        let mut shard = self.shards[number].lock();
+        let appended = shard.log.appended();
+        let idle = std::mem::replace(&mut shard.maintained_at, appended) == appended;
+        if !idle || shard.notes.len() == 0 {
+            return Ok(());
+        }
+        let noted = most_noted(&shard.log.segments);
+        drop(shard);
+        noted.map_or(Ok(()), |segment| self.sweep(number, segment, now))
     }
 
     /// One piece of work on one shard; false if there was none.
@@ -246,7 +235,7 @@ impl Inner {
         let mut kept = true;
         for batch in footer.chunks(BATCH) {
             let mut shard = self.shards[number].lock();
-            let victim = Victim { number: victim, segment: &segment, oldest_dead: OnceCell::new() };
+            let victim = Victim::new(victim, &segment);
             for entry in batch {
                 let at = entry.offset as usize;
                 let record = bytes.get(at..at + entry.record_bytes as usize).unwrap_or_default();
@@ -351,169 +340,6 @@ impl Inner {
     }
 }
 
-impl Shard {
-    /// Decides one record of a victim; false if it is live and damaged.
-    fn reclaim_record(
-        &mut self,
-        victim: &Victim<'_>,
-        entry: &FooterEntry,
-        record: &[u8],
-        now: Timestamp,
-    ) -> Result<bool> {
-        self.settle(victim.number, entry);
-        let place = place_of(self, victim.number, entry);
-        let fate = match entry.flags.kind {
-            RecordKind::Value | RecordKind::Manifest => self.entry_fate(victim, entry, place, now),
-            RecordKind::Tombstone => self.tombstone_fate(victim, record),
-            RecordKind::Piece => {
-                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
-                let live = self.large.holds(version, number, place.address);
-                if live { Fate::Copy } else { Fate::Dead }
-            }
-            RecordKind::Padding => Fate::Dead,
-        };
-        match fate {
-            Fate::Dead => Ok(true),
-            Fate::Copy => self.copy_forward(victim.segment, entry, place, record),
-            Fate::Entomb => self.entomb(entry, record),
-        }
-    }
-
-    fn entry_fate(
-        &mut self,
-        victim: &Victim<'_>,
-        entry: &FooterEntry,
-        place: Place,
-        now: Timestamp,
-    ) -> Fate {
-        let live = self.index.contains(index_hash(entry.hash), place.address);
-        if victim.segment.sequence < self.floor_of(entry.space, entry.partition) {
-            if live {
-                self.index.remove(index_hash(entry.hash), place.address);
-                self.forget(place);
-            }
-            return Fate::Dead;
-        }
-        if self.is_over(entry.ends_seconds, now) {
-            if live {
-                self.expire(
-                    entry.hash,
-                    (place, entry.ends_seconds),
-                    (entry.space, entry.partition),
-                );
-            }
-            if !live && entry.flags.kind == RecordKind::Manifest {
-                // Superseded, or buried already; or a piece of it was lost, and it hides nothing.
-                return Fate::Dead;
-            }
-            let older = entry.flags.follows && victim.oldest_dead(&self.log).is_some();
-            return if older { Fate::Entomb } else { Fate::Dead };
-        }
-        if !live {
-            return Fate::Dead;
-        }
-        if self.limits.reclaim == crate::options::Reclaim::Evict
-            && !entry.flags.pinned
-            && !self.index.take_referenced(index_hash(entry.hash), place.address)
-        {
-            self.evict(entry.hash, place, (entry.space, entry.partition));
-            return Fate::Dead;
-        }
-        Fate::Copy
-    }
-
-    fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {
-        let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
-        let birth = header.version;
-        let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
-        if needed && !cfg!(planted = "tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
-    }
-
-    fn copy_forward(
-        &mut self,
-        segment: &Segment,
-        entry: &FooterEntry,
-        place: Place,
-        record: &[u8],
-    ) -> Result<bool> {
-        let Some(header) = whole_header(entry, record) else {
-            if self.limits.reclaim == crate::options::Reclaim::Evict {
-                self.evict(entry.hash, place, (entry.space, entry.partition));
-            }
-            return Ok(false);
-        };
-        let age = self.sequence.saturating_sub(segment.age) as f64;
-        let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
-        let stream = match (self.limits.reclaim, young) {
-            (crate::options::Reclaim::Evict, _) => Stream::Cold,
-            (_, true) => Stream::ReclaimedYoung,
-            (_, false) => Stream::ReclaimedOld,
-        };
-        let payload = (&record[header.header_bytes()..], &[][..]);
-        let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
-        let address = self.log.append(append)?;
-        let copy = Place { address, size: place.size };
-        self.counters.moved_bytes += u64::from(entry.aligned_bytes());
-        match entry.flags.kind {
-            RecordKind::Piece => {
-                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
-                self.large.move_piece(version, number, address);
-            }
-            RecordKind::Value | RecordKind::Manifest => {
-                self.index.replace(index_hash(entry.hash), place.address, copy);
-                self.large.move_manifest(place.address, address);
-            }
-            RecordKind::Tombstone => self.log.move_tombstone(place.address, place.size),
-            RecordKind::Padding => {}
-        }
-        self.log.change_live(place.address, -(place.size.bytes() as i64));
-        Ok(true)
-    }
-
-    /// Leaves a tombstone in place of an expired record.
-    fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Result<bool> {
-        let Some(header) = whole_header(entry, record) else { return Ok(false) };
-        let payload = self.payloads.clone();
-        let mut scratch = Vec::new();
-        let wanted = (header.generation, None);
-        let Ok(found) = payload.open(self.log.shape.shard, record, wanted, &mut scratch) else {
-            return Ok(false);
-        };
-        let tombstone = RecordHeader {
-            version: self.log.next_sequence(),
-            expiry_ms: 0,
-            idle_seconds: 0,
-            raw_bytes: 0,
-            flags: Flags::of(RecordKind::Tombstone),
-            ..header
-        };
-        let stream = (Stream::ReclaimedYoung, self.sequence);
-        self.append_record(tombstone, (found.key, &[]), entry.hash, stream)?;
-        Ok(true)
-    }
-
-    /// Settles the note on a record, if there is one.
-    fn settle(&mut self, segment: u32, entry: &FooterEntry) {
-        if self.notes.len() == 0 || entry.space == PIECE_SPACE {
-            return;
-        }
-        let place = place_of(self, segment, entry);
-        let Some(note) = self.notes.take(entry.hash, place.address) else { return };
-        let notes = &mut self.log.segments[segment as usize].notes;
-        *notes = notes.saturating_sub(1);
-        self.counters.notes_settled += 1;
-        if note.by == entry.hash {
-            return;
-        }
-        self.counters.collisions_put += 1;
-        self.count_owner(&note);
-        if self.floor_of(entry.space, entry.partition) <= self.segment_sequence(place.address) {
-            self.index.insert(index_hash(entry.hash), place);
-            self.log.change_live(place.address, place.size.bytes() as i64);
-        }
-    }
-}
-
 /// The footer of a sealed segment on the device; `None` if it does not verify.
 pub(crate) fn read_footer(
     inner: &Inner,
@@ -551,16 +377,6 @@ pub(crate) fn read_footer_of(
 pub(crate) fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
     let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == sequence)?;
     decode_footer(&trailer, bytes, bytes.len() as u32)
-}
-
-/// The header of `record` if all of it verifies.
-fn whole_header(entry: &FooterEntry, record: &[u8]) -> Option<RecordHeader> {
-    let header = RecordHeader::decode(record)?;
-    let payload = record.get(header.header_bytes()..header.record_bytes())?;
-    let whole = header.sequence == entry.sequence
-        && header.record_bytes() == entry.record_bytes as usize
-        && crc32c::crc32c(payload) == header.payload_crc;
-    whole.then_some(header)
 }
 
 fn place_of(shard: &Shard, segment: u32, entry: &FooterEntry) -> Place {

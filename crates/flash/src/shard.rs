@@ -55,6 +55,8 @@ pub(crate) struct Shard {
     pub(crate) ended_until: u32,
     /// Segments under reclaim: what was evicted from them is still on the medium.
     pub(crate) reclaiming: u32,
+    /// What had been appended when the shard was maintained last.
+    pub(crate) maintained_at: u64,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
     found: Candidates,
@@ -119,6 +121,7 @@ impl Shard {
             lifespan: f64::INFINITY,
             ended_until: 0,
             reclaiming: 0,
+            maintained_at: 0,
             victim_cursor: 0,
             found: Candidates::default(),
             scratch: Vec::new(),

@@ -69,8 +69,9 @@ pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
         let statistics = subject.statistics();
         report.figure("write_amplification_after_sync", statistics.write_amplification());
         let count = store.engine.tiered.count(SpaceId(0));
-        report.set("entries", count);
         report.set("lost_keys", read_back(setup, &subject, &shared, count)?);
+        // Later: keys whose hashes look alike are counted once the store has been idle.
+        report.set("entries", store.engine.tiered.count(SpaceId(0)));
         describe_store(&mut report, &statistics);
     }
     Ok(report)

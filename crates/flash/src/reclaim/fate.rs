@@ -1,0 +1,213 @@
+//! What becomes of each record of a victim: left behind, copied forward, or replaced by a tombstone.
+
+use std::cell::OnceCell;
+
+use super::place_of;
+use crate::error::Result;
+use crate::format::{Flags, FooterEntry, RecordHeader, RecordKind};
+use crate::index::Place;
+use crate::log::{Append, Log};
+use crate::notes::index_hash;
+use crate::record::PIECE_SPACE;
+use crate::segment::{Segment, Stream};
+use crate::shard::Shard;
+use crate::types::Timestamp;
+
+/// A segment whose records are decided, while the shard is locked.
+pub(super) struct Victim<'a> {
+    number: u32,
+    segment: &'a Segment,
+    oldest_dead: OnceCell<Option<u64>>,
+}
+
+impl<'a> Victim<'a> {
+    pub(super) fn new(number: u32, segment: &'a Segment) -> Victim<'a> {
+        Victim { number, segment, oldest_dead: OnceCell::new() }
+    }
+
+    /// The oldest other segment with records that are no longer live.
+    fn oldest_dead(&self, log: &Log) -> Option<u64> {
+        *self.oldest_dead.get_or_init(|| log.oldest_dead(Some(self.number)))
+    }
+}
+
+/// What becomes of a record of a victim.
+enum Fate {
+    Dead,
+    Copy,
+    /// An expired record that may have an older one behind it.
+    Entomb,
+}
+
+impl Shard {
+    /// Decides one record of a victim; false if it is live and damaged.
+    pub(super) fn reclaim_record(
+        &mut self,
+        victim: &Victim<'_>,
+        entry: &FooterEntry,
+        record: &[u8],
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.settle(victim.number, entry);
+        let place = place_of(self, victim.number, entry);
+        let fate = match entry.flags.kind {
+            RecordKind::Value | RecordKind::Manifest => self.entry_fate(victim, entry, place, now),
+            RecordKind::Tombstone => self.tombstone_fate(victim, record),
+            RecordKind::Piece => {
+                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
+                let live = self.large.holds(version, number, place.address);
+                if live { Fate::Copy } else { Fate::Dead }
+            }
+            RecordKind::Padding => Fate::Dead,
+        };
+        match fate {
+            Fate::Dead => Ok(true),
+            Fate::Copy => self.copy_forward(victim.segment, entry, place, record),
+            Fate::Entomb => self.entomb(entry, record),
+        }
+    }
+
+    fn entry_fate(
+        &mut self,
+        victim: &Victim<'_>,
+        entry: &FooterEntry,
+        place: Place,
+        now: Timestamp,
+    ) -> Fate {
+        let live = self.index.contains(index_hash(entry.hash), place.address);
+        if victim.segment.sequence < self.floor_of(entry.space, entry.partition) {
+            if live {
+                self.index.remove(index_hash(entry.hash), place.address);
+                self.forget(place);
+            }
+            return Fate::Dead;
+        }
+        if self.is_over(entry.ends_seconds, now) {
+            if live {
+                self.expire(
+                    entry.hash,
+                    (place, entry.ends_seconds),
+                    (entry.space, entry.partition),
+                );
+            }
+            if !live && entry.flags.kind == RecordKind::Manifest {
+                // Superseded, or buried already; or a piece of it was lost, and it hides nothing.
+                return Fate::Dead;
+            }
+            let older = entry.flags.follows && victim.oldest_dead(&self.log).is_some();
+            return if older { Fate::Entomb } else { Fate::Dead };
+        }
+        if !live {
+            return Fate::Dead;
+        }
+        if self.limits.reclaim == crate::options::Reclaim::Evict
+            && !entry.flags.pinned
+            && !self.index.take_referenced(index_hash(entry.hash), place.address)
+        {
+            self.evict(entry.hash, place, (entry.space, entry.partition));
+            return Fate::Dead;
+        }
+        Fate::Copy
+    }
+
+    fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {
+        let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
+        let birth = header.version;
+        let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
+        if needed && !cfg!(planted = "tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
+    }
+
+    fn copy_forward(
+        &mut self,
+        segment: &Segment,
+        entry: &FooterEntry,
+        place: Place,
+        record: &[u8],
+    ) -> Result<bool> {
+        let Some(header) = whole_header(entry, record) else {
+            if self.limits.reclaim == crate::options::Reclaim::Evict {
+                self.evict(entry.hash, place, (entry.space, entry.partition));
+            }
+            return Ok(false);
+        };
+        let age = self.sequence.saturating_sub(segment.age) as f64;
+        let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
+        let stream = match (self.limits.reclaim, young) {
+            (crate::options::Reclaim::Evict, _) => Stream::Cold,
+            (_, true) => Stream::ReclaimedYoung,
+            (_, false) => Stream::ReclaimedOld,
+        };
+        let payload = (&record[header.header_bytes()..], &[][..]);
+        let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
+        let address = self.log.append(append)?;
+        let copy = Place { address, size: place.size };
+        self.counters.moved_bytes += u64::from(entry.aligned_bytes());
+        match entry.flags.kind {
+            RecordKind::Piece => {
+                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
+                self.large.move_piece(version, number, address);
+            }
+            RecordKind::Value | RecordKind::Manifest => {
+                self.index.replace(index_hash(entry.hash), place.address, copy);
+                self.large.move_manifest(place.address, address);
+            }
+            RecordKind::Tombstone => self.log.move_tombstone(place.address, place.size),
+            RecordKind::Padding => {}
+        }
+        self.log.change_live(place.address, -(place.size.bytes() as i64));
+        Ok(true)
+    }
+
+    /// Leaves a tombstone in place of an expired record.
+    fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Result<bool> {
+        let Some(header) = whole_header(entry, record) else { return Ok(false) };
+        let payload = self.payloads.clone();
+        let mut scratch = Vec::new();
+        let wanted = (header.generation, None);
+        let Ok(found) = payload.open(self.log.shape.shard, record, wanted, &mut scratch) else {
+            return Ok(false);
+        };
+        let tombstone = RecordHeader {
+            version: self.log.next_sequence(),
+            expiry_ms: 0,
+            idle_seconds: 0,
+            raw_bytes: 0,
+            flags: Flags::of(RecordKind::Tombstone),
+            ..header
+        };
+        let stream = (Stream::ReclaimedYoung, self.sequence);
+        self.append_record(tombstone, (found.key, &[]), entry.hash, stream)?;
+        Ok(true)
+    }
+
+    /// Settles the note on a record, if there is one.
+    pub(super) fn settle(&mut self, segment: u32, entry: &FooterEntry) {
+        if self.notes.len() == 0 || entry.space == PIECE_SPACE {
+            return;
+        }
+        let place = place_of(self, segment, entry);
+        let Some(note) = self.notes.take(entry.hash, place.address) else { return };
+        let notes = &mut self.log.segments[segment as usize].notes;
+        *notes = notes.saturating_sub(1);
+        self.counters.notes_settled += 1;
+        if note.by == entry.hash {
+            return;
+        }
+        self.counters.collisions_put += 1;
+        self.count_owner(&note);
+        if self.floor_of(entry.space, entry.partition) <= self.segment_sequence(place.address) {
+            self.index.insert(index_hash(entry.hash), place);
+            self.log.change_live(place.address, place.size.bytes() as i64);
+        }
+    }
+}
+
+/// The header of `record` if all of it verifies.
+fn whole_header(entry: &FooterEntry, record: &[u8]) -> Option<RecordHeader> {
+    let header = RecordHeader::decode(record)?;
+    let payload = record.get(header.header_bytes()..header.record_bytes())?;
+    let whole = header.sequence == entry.sequence
+        && header.record_bytes() == entry.record_bytes as usize
+        && crc32c::crc32c(payload) == header.payload_crc;
+    whole.then_some(header)
+}
