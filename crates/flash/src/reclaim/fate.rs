@@ -1,4 +1,4 @@
-//! What becomes of each record of a victim: left behind, copied forward, or replaced by a tombstone.
+//! What becomes of each record of a victim: left behind, copied, or replaced by a tombstone.
 
 use std::cell::OnceCell;
 
