@@ -91,6 +91,7 @@ struct Keeper {
 impl Keeper {
     fn start(tiered: Arc<Tiered>) -> Keeper {
         const IDLE: Duration = Duration::from_millis(2);
+        const DEVICE: Duration = Duration::from_micros(300);
         const BUDGET: Budget = Budget { segments: 4 };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -98,6 +99,7 @@ impl Keeper {
             while !stopped.load(Ordering::Relaxed) {
                 match tiered.maintain(now(), BUDGET) {
                     Ok(done) if done.more => {}
+                    Ok(done) if done.awaits_device => std::thread::park_timeout(DEVICE),
                     // A poisoned store says so to every writer; the keeper need not repeat it.
                     _ => std::thread::park_timeout(IDLE),
                 }

@@ -30,8 +30,8 @@ use crate::format::{
 };
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
-pub(crate) use commit::Goal;
 use commit::Round;
+pub(crate) use commit::{Goal, Patience, Progress};
 use open_segment::OpenSegment;
 
 /// Where the shard's segments are and how large.
@@ -157,6 +157,8 @@ impl std::fmt::Debug for Log {
 
 /// Free segments that only reclaim may take: one for each of its streams, and one to spare.
 const RECLAIM_SEGMENTS: u32 = 3;
+/// Segments beyond the reserve that are kept free in the smallest store.
+const AHEAD_SEGMENTS: u32 = 9;
 const SYNC_TOKEN: u64 = u64::MAX;
 /// Longest stretch of a buffer that is loaded ahead.
 const PREFETCH_BYTES_MAX: usize = 4096;
@@ -175,7 +177,7 @@ impl Log {
             .into_iter()
             .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })
             .collect();
-        let reserve = (STREAMS as u32 + 2 + shape.segments / 512).min(shape.segments / 3);
+        let reserve = (STREAMS as u32 + 1 + shape.segments / 1024).min(shape.segments / 3);
         Ok(Log {
             shape,
             segments: vec![Segment::UNUSED; shape.segments as usize],
@@ -320,6 +322,13 @@ impl Log {
 
     pub(crate) fn releasing_count(&self) -> u32 {
         (self.releasing.len() + self.erasing.len()) as u32
+    }
+
+    /// Segments that are kept free ahead of need, or about to be: those that become free together
+    /// are among them twice, once while the next ones are gathered.
+    pub(crate) fn free_target(&self) -> u32 {
+        let ahead = AHEAD_SEGMENTS + self.shape.segments / 1024;
+        (self.reserve + ahead).min(self.shape.segments / 3)
     }
 
     /// Segments that only reclaim and removes may take.

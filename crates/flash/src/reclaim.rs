@@ -20,7 +20,7 @@ use entresol_device::IoBuffer;
 use crate::error::Result;
 use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
-use crate::log::Goal;
+use crate::log::{Goal, Patience, Progress};
 use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
@@ -84,25 +84,27 @@ impl Inner {
     ) -> Result<bool> {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
-        let log = &shard.log;
-        let low = log.free_count() < log.reserve();
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
-        let seconds = (now.0 / 1000) as u32;
-        let expired = log
-            .segments
-            .iter()
-            .position(|s| s.state == SegmentState::Sealed && s.next_end <= seconds);
-        let noted = if settle { most_noted(&log.segments) } else { None };
+        let expired = shard.first_expired((now.0 / 1000) as u32);
+        let noted = if settle { most_noted(&shard.log.segments) } else { None };
+        let log = &mut shard.log;
+        let (free, releasing) = (log.free_count(), log.releasing_count());
+        let low = free + releasing < log.free_target();
+        if free < log.free_target() && !low {
+            log.begin_release()?;
+            done.awaits_device = true;
+        }
         drop(shard);
         if low {
-            let freed = self.reclaim_one(number, now)?;
-            done.segments_freed += u32::from(freed);
-            done.more |= freed;
-            if freed {
+            let progress = self.reclaim_one(number, now, Patience::Returns)?;
+            done.segments_freed += u32::from(progress == Progress::Made);
+            done.more |= progress == Progress::Made;
+            done.awaits_device |= progress == Progress::Awaited;
+            if progress == Progress::Made {
                 return Ok(true);
             }
         }
-        if let Some(segment) = noted.or(expired.map(|s| s as u32)) {
+        if let Some(segment) = noted.or(expired) {
             self.sweep(number, segment, now)?;
             done.more = true;
             return Ok(true);
@@ -126,9 +128,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Frees one segment of a shard, or waits for released ones to become free. False if there is
-    /// nothing to gain.
-    pub(crate) fn reclaim_one(&self, number: usize, now: Timestamp) -> Result<bool> {
+    /// Frees one segment of a shard, or sees to it that released ones become free.
+    pub(crate) fn reclaim_one(
+        &self,
+        number: usize,
+        now: Timestamp,
+        patience: Patience,
+    ) -> Result<Progress> {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
         let scarce = shard.log.free_count() <= shard.log.reserve() / 2;
@@ -136,30 +142,32 @@ impl Inner {
             || (scarce && shard.log.releasing_count() > 0)
         {
             if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
-                shard.log.wait_released()?;
-                return Ok(true);
+                return shard.log.release_more(patience);
             }
-            shard.log.begin_round(Goal::Synced)?;
+            shard.log.begin_release()?;
         }
         let Some(victim) = self.begin_reclaim(&mut shard) else {
             if shard.log.releasing_count() > 0 {
-                shard.log.wait_released()?;
-                return Ok(true);
+                return shard.log.release_more(patience);
             }
             let others = shard.reclaiming > 0;
             drop(shard);
-            if others {
-                // Another thread has the last victim: what it frees is for whoever asks first.
-                drop(self.reclaims[number].write());
-            }
-            return Ok(others);
+            return Ok(match (others, patience) {
+                (false, _) => Progress::None,
+                (true, Patience::Returns) => Progress::Awaited,
+                (true, Patience::Waits) => {
+                    // Another thread has the last victim: what it frees is for whoever asks first.
+                    drop(self.reclaims[number].write());
+                    Progress::Made
+                }
+            });
         };
         let segment = shard.log.segments[victim as usize];
         if segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX {
             shard.counters.segments_reclaimed += 1;
             shard.reclaiming -= 1;
             shard.log.release(victim);
-            return Ok(true);
+            return Ok(Progress::Made);
         }
         // Before the shard's lock goes: who sees this reclaim must find that it is on.
         let held = self.reclaims[number].try_read();
@@ -176,11 +184,11 @@ impl Inner {
                     learn_lifespan(&mut shard, &segment);
                 }
                 shard.log.release(victim);
-                Ok(true)
+                Ok(Progress::Made)
             }
             Ok(_) => {
                 shard.log.segments[victim as usize].state = SegmentState::Damaged;
-                Ok(true)
+                Ok(Progress::Made)
             }
             Err(error) => {
                 shard.log.segments[victim as usize].state = SegmentState::Sealed;

@@ -57,6 +57,8 @@ pub(crate) struct Shard {
     pub(crate) reclaiming: u32,
     /// What had been appended when the shard was maintained last.
     pub(crate) maintained_at: u64,
+    /// The second for which no segment was found in which something had ended.
+    none_ended_at: u32,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
     found: Candidates,
@@ -122,6 +124,7 @@ impl Shard {
             ended_until: 0,
             reclaiming: 0,
             maintained_at: 0,
+            none_ended_at: 0,
             victim_cursor: 0,
             found: Candidates::default(),
             scratch: Vec::new(),
@@ -306,6 +309,21 @@ impl Shard {
                 self.log.change_live(address, -(size.bytes() as i64));
             }
         }
+    }
+
+    /// A segment in which something ended by `seconds`; looked for once a second if there is none.
+    pub(crate) fn first_expired(&mut self, seconds: u32) -> Option<u32> {
+        if seconds == self.none_ended_at {
+            return None;
+        }
+        let ended = |s: &crate::segment::Segment| {
+            s.state == crate::segment::SegmentState::Sealed && s.next_end <= seconds
+        };
+        let found = self.log.segments.iter().position(ended);
+        if found.is_none() {
+            self.none_ended_at = seconds;
+        }
+        found.map(|segment| segment as u32)
     }
 
     pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
-use crate::log::Goal;
+use crate::log::{Goal, Patience, Progress};
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState;
@@ -82,6 +82,8 @@ pub struct Maintenance {
     pub segments_freed: u32,
     /// Whether calling again now would find work.
     pub more: bool,
+    /// Work goes on when the device has answered: call again within a millisecond.
+    pub awaits_device: bool,
 }
 
 impl Store {
@@ -230,7 +232,7 @@ impl Inner {
     }
 
     fn make_room(&self, number: usize, now: Timestamp) -> Result<()> {
-        if self.reclaim_one(number, now)? {
+        if self.reclaim_one(number, now, Patience::Waits)? == Progress::Made {
             return Ok(());
         }
         let shard = self.shards[number].lock();

@@ -30,6 +30,8 @@ const COMPARISONS_MAX: usize = 64;
 const SAVERS_MAX: usize = 10_000;
 /// Segments reclaimed before the store is asked again.
 const SEGMENTS_AT_ONCE: u32 = 4;
+/// How long background work gives the device to answer.
+const DEVICE_INTERVAL: Duration = Duration::from_micros(300);
 /// How often the store is asked whether there is background work.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -286,20 +288,24 @@ fn maintain(shared: &Shared) -> Result<(), ServeError> {
                 Err(error) => report(&format!("a sync failed: {error}")),
             }
         }
-        let more = match shared.tier.maintain(now(), budget) {
+        let pause = match shared.tier.maintain(now(), budget) {
             Ok(done) => {
                 failed = false;
-                done.more
+                match (done.more, done.awaits_device) {
+                    (true, _) => None,
+                    (false, true) => Some(DEVICE_INTERVAL),
+                    (false, false) => Some(MAINTENANCE_INTERVAL),
+                }
             }
             Err(error) => {
                 if !std::mem::replace(&mut failed, true) {
                     report(&format!("background work fails: {error}"));
                 }
-                false
+                Some(MAINTENANCE_INTERVAL)
             }
         };
-        if !more {
-            std::thread::park_timeout(MAINTENANCE_INTERVAL);
+        if let Some(pause) = pause {
+            std::thread::park_timeout(pause);
         }
     }
     Ok(())

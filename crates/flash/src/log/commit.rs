@@ -24,6 +24,25 @@ pub(crate) enum Goal {
     Synced,
 }
 
+/// What reclaim does where only the device can bring it further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Waits, with the shard locked: a write that has no room must.
+    Waits,
+    /// Returns: nobody is kept waiting by work ahead of need.
+    Returns,
+}
+
+/// How far reclaim came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Made,
+    /// The device has not answered yet.
+    Awaited,
+    /// There is nothing to gain.
+    None,
+}
+
 /// The round under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Round {
@@ -100,14 +119,28 @@ impl Log {
         Ok(())
     }
 
+    /// Sees to it that released segments become free, without waiting for the device.
+    pub(crate) fn begin_release(&mut self) -> Result<()> {
+        if !self.releasing.is_empty() {
+            self.begin_round(Goal::Synced)?;
+            self.free_released()?;
+        }
+        Ok(())
+    }
+
+    /// As `begin_release`; waits for it if told to.
+    pub(crate) fn release_more(&mut self, patience: Patience) -> Result<Progress> {
+        match patience {
+            Patience::Waits => self.wait_released().map(|()| Progress::Made),
+            Patience::Returns => self.begin_release().map(|()| Progress::Awaited),
+        }
+    }
+
     /// Blocks until released segments are free, those excepted that must not go before an older
     /// one.
     pub(crate) fn wait_released(&mut self) -> Result<()> {
         while self.releasing_count() > 0 {
-            if !self.releasing.is_empty() {
-                self.begin_round(Goal::Synced)?;
-                self.free_released()?;
-            }
+            self.begin_release()?;
             if self.queue.in_flight() == 0 && matches!(self.round, Round::Idle) {
                 // What is left waits for an older segment that another thread reclaims.
                 return Ok(());
