@@ -17,6 +17,7 @@ pub(crate) struct ShardCounters {
     pub user_bytes: u64,
     pub moved_bytes: u64,
     pub segments_reclaimed: u64,
+    pub reclaims_by_writers: u64,
     pub notes_settled: u64,
     pub key_sizes: Sizes,
     pub value_sizes: Sizes,
@@ -190,6 +191,8 @@ pub struct StoreStatistics {
     pub moved_bytes: u64,
     /// Segments reclaimed.
     pub segments_reclaimed: u64,
+    /// Times a write had to make room itself: `maintain` was not called, or not soon enough.
+    pub reclaims_by_writers: u64,
     /// Memory of the index.
     pub index_bytes: u64,
     /// Memory of write buffers.

@@ -232,6 +232,7 @@ impl Inner {
     }
 
     fn make_room(&self, number: usize, now: Timestamp) -> Result<()> {
+        self.shards[number].lock().counters.reclaims_by_writers += 1;
         if self.reclaim_one(number, now, Patience::Waits)? == Progress::Made {
             return Ok(());
         }
@@ -366,6 +367,7 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.user_bytes += counters.user_bytes;
     total.moved_bytes += counters.moved_bytes;
     total.segments_reclaimed += counters.segments_reclaimed;
+    total.reclaims_by_writers += counters.reclaims_by_writers;
     total.key_sizes.merge(&counters.key_sizes);
     total.value_sizes.merge(&counters.value_sizes);
     total.entries += shard.counts.values().sum::<i64>().max(0) as u64;

@@ -298,6 +298,24 @@ fn tombstones_that_hide_nothing_give_their_room_back() {
 }
 
 #[test]
+fn writers_never_reclaim_where_maintenance_keeps_up() {
+    let device = device(8 << 20);
+    let (store, mut session) = open(&device, small());
+    let mut random = 1u64;
+    for n in 0..40_000u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let name = (random >> 33) % 4000;
+        put(&mut session, &name.to_be_bytes(), &value_of(n, 1000), PutOptions::default()).unwrap();
+        if n % 16 == 0 {
+            while store.maintain(NOW, Budget { segments: 1 }).unwrap().more {}
+        }
+    }
+    let statistics = store.statistics();
+    assert!(statistics.segments_reclaimed > 100, "{}", statistics.segments_reclaimed);
+    assert_eq!(statistics.reclaims_by_writers, 0);
+}
+
+#[test]
 fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
     let device = device(4 << 20);
     let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };

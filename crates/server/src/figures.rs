@@ -33,6 +33,7 @@ pub(crate) fn of_store(figures: &Statistics) -> Vec<(&'static str, u64)> {
         ("device_syncs", figures.device_syncs),
         ("reclaim_moved_bytes", figures.reclaim_moved_bytes),
         ("reclaim_segments", figures.reclaim_segments),
+        ("reclaims_by_writers", figures.reclaims_by_writers),
         ("segments", figures.segments),
         ("segments_free", figures.segments_free),
         ("index_bytes", figures.index_bytes),

@@ -64,6 +64,8 @@ pub struct Statistics {
     pub reclaim_moved_bytes: u64,
     /// Segments that reclaim freed.
     pub reclaim_segments: u64,
+    /// Times a write had to make room itself.
+    pub reclaims_by_writers: u64,
     /// Segments, all.
     pub segments: u64,
     /// Segments free now.
@@ -116,6 +118,7 @@ impl Statistics {
             device_syncs: device.syncs.load(Ordering::Relaxed),
             reclaim_moved_bytes: store.moved_bytes,
             reclaim_segments: store.segments_reclaimed,
+            reclaims_by_writers: store.reclaims_by_writers,
             segments: store.segments,
             segments_free: store.segments_free,
             index_bytes: store.index_bytes,
