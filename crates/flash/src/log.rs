@@ -158,7 +158,7 @@ impl std::fmt::Debug for Log {
 /// Free segments that only reclaim may take: one for each of its streams, and one to spare.
 const RECLAIM_SEGMENTS: u32 = 3;
 /// Segments beyond the reserve that are kept free in the smallest store.
-const AHEAD_SEGMENTS: u32 = 9;
+const AHEAD_SEGMENTS: u32 = 6;
 const SYNC_TOKEN: u64 = u64::MAX;
 /// Longest stretch of a buffer that is loaded ahead.
 const PREFETCH_BYTES_MAX: usize = 4096;
