@@ -24,6 +24,9 @@ use crate::mapping::Mapping;
 /// Alignment of every buffer, bytes.
 pub const BUFFER_ALIGNMENT: usize = 4096;
 
+/// Buffers of at least so many bytes ask for huge pages.
+const HUGE_BYTES_MIN: usize = 1 << 20;
+
 /// Aligned memory of one read. Derefs to exactly the bytes that were asked for. `Send`.
 ///
 /// One that came from a queue goes back there when dropped, so hold it no longer than needed: a
@@ -186,10 +189,16 @@ pub(crate) struct WriteHold {
 unsafe impl Send for WriteHold {}
 
 impl WriteBuffer {
-    /// Zeroed private memory of `length` bytes, lost with the process.
+    /// Zeroed private memory of `length` bytes, lost with the process. Large ones ask for huge
+    /// pages: buffers made one after the other mostly lie side by side, and filling them and
+    /// handing them to a device then takes one page of 2 MiB instead of 512.
     pub fn anonymous(length: usize) -> Result<WriteBuffer> {
-        let memory = Arc::new(Mapping::anonymous(length)?);
-        Ok(WriteBuffer { memory, start: 0, length })
+        let memory = Mapping::anonymous(length)?;
+        if length >= HUGE_BYTES_MIN {
+            // A kernel without huge pages refuses; the buffer works all the same.
+            let _refused = memory.advise(0, length, libc::MADV_HUGEPAGE);
+        }
+        Ok(WriteBuffer { memory: Arc::new(memory), start: 0, length })
     }
 
     /// Cuts `memory` from `start` on into disjoint buffers of the given lengths.
