@@ -15,6 +15,7 @@
 mod write;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -40,7 +41,7 @@ pub(crate) struct Shard {
     /// Entries by space and partition. Below zero for a while where a key was removed that had
     /// hidden
     /// another one and was not counted itself.
-    pub(crate) counts: HashMap<(SpaceId, u16), i64>,
+    pub(crate) counts: Counts,
     pub(crate) floors: Vec<Floor>,
     pub(crate) sequence: u64,
     pub(crate) hash_seed: HashSeed,
@@ -64,6 +65,29 @@ pub(crate) struct Shard {
     found: Candidates,
     scratch: Vec<u8>,
     pieces_scratch: Vec<u8>,
+}
+
+/// Entries by space and partition.
+pub(crate) type Counts = HashMap<(SpaceId, u16), i64, BuildHasherDefault<OwnerHasher>>;
+
+/// Spaces and partitions are few and small numbers: multiplied together they spread enough.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerHasher(u64);
+
+impl Hasher for OwnerHasher {
+    /// The upper half of a product depends on all of both factors.
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u16(u16::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u16(&mut self, part: u16) {
+        self.0 = (self.0 << 16 | u64::from(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
 }
 
 /// What bounds a shard.
@@ -113,7 +137,7 @@ impl Shard {
             index,
             notes: Notes::default(),
             large: LargeValues::default(),
-            counts: HashMap::new(),
+            counts: Counts::default(),
             floors: Vec::new(),
             sequence: 1,
             hash_seed: HashSeed::new(0, 64),
@@ -326,6 +350,7 @@ impl Shard {
         found.map(|segment| segment as u32)
     }
 
+    #[inline]
     pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {
         *self.counts.entry((space, partition)).or_insert(0) += change;
     }
