@@ -137,7 +137,12 @@ impl Session {
     /// Starts loading what an operation on `key` will touch first in the index. Worth it for
     /// batches, some 8 operations ahead.
     pub fn prefetch(&self, key: Key<'_>) {
-        let hash = hash_key(self.inner.hash_seed, key);
+        self.prefetch_hash(hash_key(self.inner.hash_seed, key));
+    }
+
+    /// As `prefetch`, for the key whose hash by `Store::hash` this is.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u128) {
         // A racy look at a shard is not possible without its lock; an uncontended one is cheap.
         if let Some(shard) = self.inner.shards[self.inner.shard_of(hash)].try_lock() {
             shard.prefetch(hash);

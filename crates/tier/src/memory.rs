@@ -171,7 +171,10 @@ impl MemoryCache {
     }
 
     /// The index uses the upper half of the hash, the choice of shard the lower.
+    #[inline]
     fn shard(&self, hash: u128) -> &Mutex<Shard> {
-        &self.shards[hash as u64 as usize % self.shards.len()]
+        let (hash, shards) = (hash as u64 as usize, self.shards.len());
+        // A division of 64 bits is slow.
+        &self.shards[if shards.is_power_of_two() { hash & (shards - 1) } else { hash % shards }]
     }
 }

@@ -35,6 +35,9 @@ struct Pending {
     stamp: u64,
 }
 
+/// Keys whose memory is loaded together.
+const PREFETCH_KEYS: usize = 32;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Get,
@@ -114,17 +117,25 @@ impl Session {
 
     /// Starts loading the memory that operations on `keys` will touch. Worth it for batches, some
     /// 8 to 32 operations that follow: they wait for memory once and not one after the other.
-    pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
+    pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>>) {
         let tiered = &self.tiered;
         if tiered.is_uncached() {
             return keys.for_each(|key| self.flash.prefetch(key));
         }
-        for key in keys.clone() {
-            tiered.memory.prefetch(tiered.store.hash(key));
-        }
-        for key in keys {
-            if !tiered.memory.prefetch_entry(tiered.store.hash(key)) {
-                self.flash.prefetch(key);
+        let mut keys = keys.map(|key| tiered.store.hash(key));
+        let mut hashes = [0; PREFETCH_KEYS];
+        loop {
+            let count = hashes.iter_mut().zip(&mut keys).map(|(at, hash)| *at = hash).count();
+            for hash in &hashes[..count] {
+                tiered.memory.prefetch(*hash);
+            }
+            for hash in &hashes[..count] {
+                if !tiered.memory.prefetch_entry(*hash) {
+                    self.flash.prefetch_hash(*hash);
+                }
+            }
+            if count < PREFETCH_KEYS {
+                return;
             }
         }
     }

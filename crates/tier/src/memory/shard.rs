@@ -136,9 +136,9 @@ impl Shard {
     pub(super) fn prefetch_entry(&mut self, hash: u128) -> bool {
         self.index.candidates(index_hash(hash), &mut self.found);
         for place in self.found.iter() {
-            let at = place.address as usize * ALIGNMENT;
-            if let Some(memory) = &self.chunks[at / self.chunk_bytes].memory {
-                memory.prefetch(at % self.chunk_bytes, PREFETCH_BYTES);
+            let (chunk, at) = self.split(place.address as usize);
+            if let Some(memory) = &self.chunks[chunk].memory {
+                memory.prefetch(at, PREFETCH_BYTES);
             }
         }
         !self.found.is_empty()
@@ -243,18 +243,25 @@ impl Shard {
 
     #[inline]
     fn stored(&self, address: usize) -> Stored<'_> {
-        let at = address * ALIGNMENT;
-        Stored(&self.chunks[at / self.chunk_bytes].bytes()[at % self.chunk_bytes..])
+        let (chunk, at) = self.split(address);
+        Stored(&self.chunks[chunk].bytes()[at..])
     }
 
     #[inline]
     fn stored_mut(&mut self, address: usize) -> &mut [u8] {
-        let at = address * ALIGNMENT;
-        &mut self.chunks[at / self.chunk_bytes].bytes_mut()[at % self.chunk_bytes..]
+        let (chunk, at) = self.split(address);
+        &mut self.chunks[chunk].bytes_mut()[at..]
     }
 
     fn chunk_of(&self, address: usize) -> usize {
-        address * ALIGNMENT / self.chunk_bytes
+        self.split(address).0
+    }
+
+    /// The chunk of an address and the offset in it, bytes. Chunks are powers of two.
+    #[inline]
+    fn split(&self, address: usize) -> (usize, usize) {
+        let at = address * ALIGNMENT;
+        (at >> self.chunk_bytes.trailing_zeros(), at & (self.chunk_bytes - 1))
     }
 
     /// Takes a live entry out of the index and marks its bytes.
