@@ -60,9 +60,14 @@ impl Shape {
     }
 
     /// The segment of an address and the offset in it, bytes.
+    #[inline]
     pub(crate) fn split(&self, address: u64) -> (u32, u32) {
         let units = u64::from(self.segment_bytes) / RECORD_ALIGNMENT as u64;
-        ((address / units) as u32, (address % units) as u32 * RECORD_ALIGNMENT as u32)
+        let (segment, unit) = match units.is_power_of_two() {
+            true => (address >> units.trailing_zeros(), address & (units - 1)),
+            false => (address / units, address % units),
+        };
+        (segment as u32, unit as u32 * RECORD_ALIGNMENT as u32)
     }
 
     /// Addresses of the shard are below this.
@@ -160,8 +165,6 @@ const RECLAIM_SEGMENTS: u32 = 3;
 /// Segments beyond the reserve that are kept free in the smallest store.
 const AHEAD_SEGMENTS: u32 = 6;
 const SYNC_TOKEN: u64 = u64::MAX;
-/// Longest stretch of a buffer that is loaded ahead.
-const PREFETCH_BYTES_MAX: usize = 4096;
 /// Write requests of a shard in flight at once.
 const WRITE_DEPTH: usize = 64;
 
@@ -250,9 +253,6 @@ impl Log {
         };
         let address = self.shape.address(open.segment, open.used);
         open.push(&entry, aligned as u32, age);
-        // The next record of the stream goes there, and buffers are larger than caches.
-        let next = aligned.min(PREFETCH_BYTES_MAX);
-        self.buffers[open.buffer as usize].memory.prefetch(open.used as usize, next);
         let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
         segment.live_bytes += counted;
         segment.used_bytes += counted;
@@ -267,6 +267,16 @@ impl Log {
         self.appended += 1;
         self.latest = self.latest.max(header.sequence);
         Ok(address)
+    }
+
+    /// Starts loading what the next record of `stream` will be copied over, `length` bytes from
+    /// `start` in it: buffers are larger than caches.
+    #[inline]
+    pub(crate) fn prefetch(&self, stream: Stream, start: usize, length: usize) {
+        if let Some(open) = &self.streams[stream as usize] {
+            let memory = &self.buffers[open.buffer as usize].memory;
+            memory.prefetch(open.used as usize + start, length);
+        }
     }
 
     /// Where the next record of `stream` goes if it fits its open segment.
