@@ -7,6 +7,9 @@
 //!
 //! Latency runs from the *intended* start: the due time of an open schedule, the begin of the
 //! request in a closed one. Service time always runs from the begin.
+//!
+//! A clock reading may serve a few operations. It is then one from before the later begins and
+//! after the earlier ends, so that no latency is shown shorter than it was, and by few µs longer.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,6 +27,9 @@ use crate::failure::{Failure, Outcome};
 
 /// Operations chosen ahead of their begin.
 const AHEAD: usize = 16;
+
+/// Operations that one reading of the clock serves.
+const A_READING: usize = 4;
 
 /// What every thread does.
 #[derive(Debug, Clone)]
@@ -176,7 +182,7 @@ pub(crate) fn drive<C: Connection + Send>(
                 barrier.wait();
                 thread.state.epoch = Instant::now();
                 let ended = thread.run();
-                ended.map(|()| thread.state.tally)
+                ended.map(|()| thread.state.into_tally())
             }));
         }
         barrier.wait();
@@ -235,6 +241,13 @@ struct State<'a> {
     /// Slots whose read is done and whose write is to follow.
     to_write: Vec<u32>,
     puts: u64,
+    /// The last reading of the clock.
+    read_ns: u64,
+    /// Begins that it serves still.
+    serves: usize,
+    /// Answered while answers are waited for, and not yet recorded.
+    answered: Vec<u32>,
+    waits: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -284,6 +297,10 @@ impl<'a, C: Connection> Thread<'a, C> {
                 free: (0..depth as u32).rev().collect(),
                 to_write: Vec::new(),
                 puts: (number as u64 + 1) << 40,
+                read_ns: 0,
+                serves: 0,
+                answered: Vec::with_capacity(A_READING),
+                waits: false,
             },
             random: Random::new(seed),
             chooser: KeyChooser::new(job.mix.distribution, job.keys),
@@ -321,7 +338,10 @@ impl<'a, C: Connection> Thread<'a, C> {
                 _ => 0,
             };
             let state = &mut self.state;
+            state.waits = true;
             self.connection.wait(at_least, &mut |token, answer| state.finish(token, answer))?;
+            state.waits = false;
+            state.record_answered();
             let operations = self.state.tally.operations();
             self.shared.finished.fetch_add(operations - counted, Ordering::Relaxed);
             counted = operations;
@@ -330,11 +350,12 @@ impl<'a, C: Connection> Thread<'a, C> {
 
     /// Begins up to `most` requests that are due.
     fn begin_some(&mut self, most: usize) -> Outcome<()> {
+        self.state.serves = 0;
         for _ in 0..most {
             if self.state.free.is_empty() || self.is_over() {
                 return Ok(());
             }
-            let begun_ns = self.state.clock_ns();
+            let begun_ns = self.state.begin_ns();
             let intended_ns = match self.due() {
                 Some(due) if due > begun_ns => {
                     self.nap(due - begun_ns);
@@ -457,17 +478,60 @@ impl<'a, C: Connection> Thread<'a, C> {
         let limit = 1 + self.random.below(LENGTH_MAX) as usize;
         let draw = self.random.next();
         self.state.tally.scanned += self.connection.scan(draw, limit)?;
-        let now_ns = self.state.clock_ns();
-        self.state.tally.reads.record(now_ns - intended_ns.min(now_ns));
-        self.state.tally.service.record(now_ns - begun_ns);
+        self.state.read_clock();
+        self.state.record(SlotKind::Read, (intended_ns, begun_ns));
         Ok(())
     }
 }
 
 impl State<'_> {
     #[inline]
-    fn clock_ns(&self) -> u64 {
-        self.epoch.elapsed().as_nanos() as u64
+    fn read_clock(&mut self) {
+        self.read_ns = self.epoch.elapsed().as_nanos() as u64;
+        self.serves = A_READING;
+    }
+
+    /// The begin of a request. A schedule wants the time as it is, to know what is due.
+    #[inline]
+    fn begin_ns(&mut self) -> u64 {
+        if self.serves == 0 || self.job.arrivals != Arrivals::Closed {
+            self.read_clock();
+        }
+        self.serves -= 1;
+        self.read_ns
+    }
+
+    /// Records what was answered and is not recorded yet, all as if it had ended now.
+    fn record_answered(&mut self) {
+        if self.answered.is_empty() {
+            return;
+        }
+        self.read_clock();
+        while let Some(number) = self.answered.pop() {
+            let slot = self.slots[number as usize];
+            self.record(slot.kind, (slot.intended_ns, slot.begun_ns));
+            self.free.push(number);
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, kind: SlotKind, (intended_ns, begun_ns): (u64, u64)) {
+        let latency = self.read_ns.saturating_sub(intended_ns);
+        match kind {
+            SlotKind::Read => self.tally.reads.record(latency),
+            _ => self.tally.writes.record(latency),
+        }
+        if self.job.arrivals != Arrivals::Closed {
+            self.tally.service.record(self.read_ns.saturating_sub(begun_ns));
+        }
+    }
+
+    /// What happened, once all of it is over.
+    fn into_tally(mut self) -> Tally {
+        if self.job.arrivals == Arrivals::Closed {
+            self.tally.service = self.tally.latencies();
+        }
+        self.tally
     }
 
     fn finish(&mut self, token: u64, answer: Answer<'_>) {
@@ -497,14 +561,10 @@ impl State<'_> {
             self.to_write.push(number);
             return;
         }
-        let now_ns = self.clock_ns();
-        let latency = now_ns.saturating_sub(slot.intended_ns);
-        match slot.kind {
-            SlotKind::Read => self.tally.reads.record(latency),
-            _ => self.tally.writes.record(latency),
+        self.answered.push(number);
+        if !self.waits || self.answered.len() == A_READING {
+            self.record_answered();
         }
-        self.tally.service.record(now_ns.saturating_sub(slot.begun_ns));
-        self.free.push(number);
     }
 
     fn problem(&mut self, what: String) {
