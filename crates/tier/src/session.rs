@@ -11,7 +11,7 @@ use entresol_flash::{
 
 use crate::admission::Verdict;
 use crate::memory::Cached;
-use crate::tiered::Tiered;
+use crate::tiered::{TierCounters, Tiered};
 
 pub use entresol_flash::{SessionOptions, Visit};
 
@@ -22,6 +22,8 @@ pub struct Session {
     flash: entresol_flash::Session,
     pending: Vec<Pending>,
     unused: Vec<u32>,
+    /// Which of the tier's counters it adds to.
+    counters: usize,
 }
 
 /// An operation that flash has not answered yet.
@@ -49,7 +51,8 @@ enum Kind {
 impl Session {
     pub(crate) fn new(tiered: Arc<Tiered>, options: SessionOptions) -> Result<Session> {
         let flash = tiered.store.session(options)?;
-        Ok(Session { tiered, flash, pending: Vec::new(), unused: Vec::new() })
+        let counters = tiered.sessions.fetch_add(1, Ordering::Relaxed) % tiered.counters.len();
+        Ok(Session { tiered, flash, pending: Vec::new(), unused: Vec::new(), counters })
     }
 
     /// Begins `operation`. `visit` is called before return where the answer is at hand, else from a
@@ -63,7 +66,7 @@ impl Session {
     ) {
         if self.tiered.is_uncached() {
             if matches!(operation, Operation::Get { .. }) {
-                self.tiered.counters.gets.fetch_add(1, Ordering::Relaxed);
+                self.counters().gets.fetch_add(1, Ordering::Relaxed);
             }
             return self.flash.submit(token, now, operation, visit);
         }
@@ -94,7 +97,7 @@ impl Session {
 
     /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
     pub fn poll(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<usize> {
-        let Session { tiered, flash, pending, unused } = self;
+        let Session { tiered, flash, pending, unused, .. } = self;
         if tiered.is_uncached() {
             return flash.poll(wait_for, now, visit);
         }
@@ -177,8 +180,8 @@ impl Session {
     }
 
     fn get(&mut self, token: u64, now: Timestamp, key: Key<'_>, visit: Visit<'_>) {
-        let tiered = Arc::clone(&self.tiered);
-        tiered.counters.gets.fetch_add(1, Ordering::Relaxed);
+        let (tiered, counters) = (&*self.tiered, self.counters());
+        counters.gets.fetch_add(1, Ordering::Relaxed);
         let hash = tiered.store.hash(key);
         let gate = tiered.gate(hash);
         let stamp = gate.stamp.load(Ordering::Acquire);
@@ -192,7 +195,7 @@ impl Session {
                 }
             });
             if hit && !ended {
-                tiered.counters.memory_hits.fetch_add(1, Ordering::Relaxed);
+                counters.memory_hits.fetch_add(1, Ordering::Relaxed);
                 return;
             }
             if ended {
@@ -210,7 +213,7 @@ impl Session {
         (key, value, options): (Key<'_>, &[u8], PutOptions),
         visit: Visit<'_>,
     ) {
-        let tiered = Arc::clone(&self.tiered);
+        let tiered = &*self.tiered;
         let hash = tiered.store.hash(key);
         let gate = tiered.gate(hash);
         gate.begin();
@@ -233,7 +236,7 @@ impl Session {
             return;
         }
         let slot = self.take(pending);
-        let Session { flash, pending, unused, .. } = self;
+        let Session { tiered, flash, pending, unused, .. } = self;
         let operation = Operation::Put { key, value, options };
         flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
             let done = pending[slot as usize];
@@ -265,6 +268,11 @@ impl Session {
         }
     }
 
+    #[inline]
+    fn counters(&self) -> &TierCounters {
+        &self.tiered.counters[self.counters]
+    }
+
     fn take(&mut self, pending: Pending) -> u32 {
         match self.unused.pop() {
             Some(slot) => {
@@ -286,7 +294,7 @@ impl Session {
         visit: Visit<'_>,
     ) {
         let slot = self.take(pending);
-        let Session { tiered, flash, pending, unused } = self;
+        let Session { tiered, flash, pending, unused, .. } = self;
         flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
             let done = pending[slot as usize];
             unused.push(slot as u32);

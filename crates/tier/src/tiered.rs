@@ -8,7 +8,7 @@
 //! Lock order: a shard of the cache is a leaf; nothing is called under it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use entresol_device::Device;
 use entresol_flash::{Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, Timestamp};
@@ -26,7 +26,10 @@ pub struct Tiered {
     pub(crate) store: Store,
     pub(crate) memory: MemoryCache,
     pub(crate) gates: Vec<Gate>,
-    pub(crate) counters: TierCounters,
+    /// Sessions take turns with them: processors that add to the same one wait for each other.
+    pub(crate) counters: Vec<TierCounters>,
+    /// Sessions made.
+    pub(crate) sessions: AtomicUsize,
     pub(crate) admission: AdmissionPolicy,
     options: TieredOptions,
     cache_bytes: AtomicU64,
@@ -61,6 +64,7 @@ pub(crate) struct Gate {
 
 /// What the tier counts without a lock.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct TierCounters {
     pub gets: AtomicU64,
     pub memory_hits: AtomicU64,
@@ -68,6 +72,7 @@ pub(crate) struct TierCounters {
 
 /// Groups of hashes; a power of two.
 const GATES: usize = 4096;
+const COUNTERS: usize = 16;
 /// Memory not accounted for in detail: sessions, queues, the program itself.
 const SLACK_BYTES: u64 = 8 << 20;
 /// The least the cache gets.
@@ -110,7 +115,8 @@ impl Tiered {
             memory: MemoryCache::new(CACHE_BYTES_MIN, usize::from(options.store.shards))?,
             store,
             gates: (0..GATES).map(|_| Gate::default()).collect(),
-            counters: TierCounters::default(),
+            counters: (0..COUNTERS).map(|_| TierCounters::default()).collect(),
+            sessions: AtomicUsize::new(0),
             admission: AdmissionPolicy::new(admission, now),
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
@@ -176,8 +182,10 @@ impl Tiered {
         let store = self.store.statistics();
         let memory = self.memory.statistics();
         let mut all = Statistics::of(&store, self.store.device().counters());
-        all.gets = self.counters.gets.load(Ordering::Relaxed);
-        all.memory_hits = self.counters.memory_hits.load(Ordering::Relaxed);
+        for counters in &self.counters {
+            all.gets += counters.gets.load(Ordering::Relaxed);
+            all.memory_hits += counters.memory_hits.load(Ordering::Relaxed);
+        }
         all.evicted_small = memory.evicted_small;
         all.evicted_main = memory.evicted_main;
         all.cache_bytes = self.memory.bytes();
