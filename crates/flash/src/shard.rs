@@ -352,7 +352,10 @@ impl Shard {
 
     #[inline]
     pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {
-        *self.counts.entry((space, partition)).or_insert(0) += change;
+        match self.counts.get_mut(&(space, partition)) {
+            Some(count) => *count += change,
+            None => drop(self.counts.insert((space, partition), change)),
+        }
     }
 
     /// Entries of `space`.
