@@ -269,16 +269,6 @@ impl Log {
         Ok(address)
     }
 
-    /// Starts loading what the next record of `stream` will be copied over, `length` bytes from
-    /// `start` in it: buffers are larger than caches.
-    #[inline]
-    pub(crate) fn prefetch(&self, stream: Stream, start: usize, length: usize) {
-        if let Some(open) = &self.streams[stream as usize] {
-            let memory = &self.buffers[open.buffer as usize].memory;
-            memory.prefetch(open.used as usize + start, length);
-        }
-    }
-
     /// Where the next record of `stream` goes if it fits its open segment.
     pub(crate) fn next_address(&self, stream: Stream) -> u64 {
         let open = self.streams[stream as usize].as_ref();

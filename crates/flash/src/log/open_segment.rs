@@ -1,9 +1,11 @@
 //! A segment that is being filled: how far, and the footer it will get.
 
+use super::Log;
 use crate::format::RECORD_ALIGNMENT;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, SEGMENT_HEADER_BYTES, TRAILER_BYTES, Trailer,
 };
+use crate::segment::Stream;
 
 /// A segment that is being filled.
 #[derive(Debug)]
@@ -65,5 +67,17 @@ impl OpenSegment {
         bytes[self.used as usize..footer_at].fill(0);
         bytes[footer_at..trailer_at].copy_from_slice(&self.footer);
         trailer.encode(&mut bytes[trailer_at..]);
+    }
+}
+
+impl Log {
+    /// Starts loading what the next record of `stream` will be copied over, `length` bytes from
+    /// `start` in it: buffers are larger than caches.
+    #[inline]
+    pub(crate) fn prefetch(&self, stream: Stream, start: usize, length: usize) {
+        if let Some(open) = &self.streams[stream as usize] {
+            let memory = &self.buffers[open.buffer as usize].memory;
+            memory.prefetch(open.used as usize + start, length);
+        }
     }
 }
