@@ -41,8 +41,8 @@ pub struct IoBuffer {
 enum Home {
     /// Allocated with this layout.
     Allocator(Layout),
-    /// Slot of a pool.
-    Pool(Arc<BufferPool>, u32),
+    /// The run of a pool that begins with this page.
+    Pool(Arc<BufferPool>, usize),
 }
 
 // SAFETY: an `IoBuffer` owns its bytes alone; moving it moves that ownership.
@@ -62,10 +62,10 @@ impl IoBuffer {
         IoBuffer { start, length, home: Home::Allocator(layout) }
     }
 
-    /// The index among the buffers registered with the kernel, if it is one of them.
+    /// The number of the registered memory that it is a part of, if it came from a pool.
     pub(crate) fn registered(&self) -> Option<u16> {
         match &self.home {
-            Home::Pool(_, slot) => u16::try_from(*slot).ok(),
+            Home::Pool(_, page) => u16::try_from(page * BUFFER_ALIGNMENT / REGION_BYTES).ok(),
             Home::Allocator(_) => None,
         }
     }
@@ -107,7 +107,7 @@ impl Drop for IoBuffer {
         match &self.home {
             // SAFETY: allocated in `aligned` with this layout and dropped once.
             Home::Allocator(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
-            Home::Pool(pool, slot) => pool.free.lock().push(*slot),
+            Home::Pool(pool, page) => pool.give_back(*page, pages_of(self.length)),
         }
     }
 }
@@ -118,15 +118,22 @@ impl fmt::Debug for IoBuffer {
     }
 }
 
-/// Equal read buffers of one queue. Taking and giving back allocate nothing.
+/// Memory for the reads of one queue: runs of pages, as many as a read needs. Taking and giving back
+/// allocate nothing.
 pub(crate) struct BufferPool {
     memory: Mapping,
-    buffer_bytes: usize,
-    free: Mutex<Vec<u32>>,
+    /// A bit for each page, the lowest first; set while it is free. A run lies within one word.
+    free: Mutex<Vec<u64>>,
 }
 
+/// Pages of a run, at most.
+const RUN_PAGES_MAX: usize = u64::BITS as usize;
+/// Bytes that the kernel takes as one registered buffer: its limit, a multiple of the longest run.
+const REGION_BYTES: usize = 1 << 30;
+
 impl BufferPool {
-    /// `count` buffers of `buffer_bytes` (rounded up to the alignment).
+    /// Memory for `count` reads of `buffer_bytes` each (rounded up to the alignment), or for more
+    /// shorter ones or fewer longer ones.
     pub(crate) fn new(count: usize, buffer_bytes: usize) -> Result<Arc<BufferPool>> {
         let buffer_bytes = buffer_bytes.max(1).next_multiple_of(BUFFER_ALIGNMENT);
         let total = buffer_bytes.checked_mul(count).filter(|_| u32::try_from(count).is_ok());
@@ -135,38 +142,72 @@ impl BufferPool {
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         };
         let memory = Mapping::anonymous(total)?;
-        // Lowest slots on top: a queue that is seldom deep touches few pages.
-        let free = Mutex::new((0..count as u32).rev().collect());
-        Ok(Arc::new(BufferPool { memory, buffer_bytes, free }))
-    }
-
-    /// A buffer of `length` bytes: a pooled one if it fits and one is free. Pooled ones hold what
-    /// the last read left in them.
-    pub(crate) fn take(self: &Arc<Self>, length: usize) -> IoBuffer {
-        if length > self.buffer_bytes {
-            return IoBuffer::aligned(length);
+        let pages = total / BUFFER_ALIGNMENT;
+        let mut free = vec![u64::MAX; pages.div_ceil(RUN_PAGES_MAX)];
+        if let Some(last) = free.last_mut().filter(|_| !pages.is_multiple_of(RUN_PAGES_MAX)) {
+            *last = run_of(pages % RUN_PAGES_MAX);
         }
-        let Some(slot) = self.free.lock().pop() else { return IoBuffer::aligned(length) };
-        let start = self.slot(slot as usize);
-        IoBuffer { start, length, home: Home::Pool(Arc::clone(self), slot) }
+        Ok(Arc::new(BufferPool { memory, free: Mutex::new(free) }))
     }
 
-    /// The buffers as the kernel wants to hear of them at registration.
+    /// A buffer of `length` bytes: a pooled one if there is a free run of pages for it. Pooled ones
+    /// hold what earlier reads left in them.
+    pub(crate) fn take(self: &Arc<Self>, length: usize) -> IoBuffer {
+        let Some(page) = self.take_run(pages_of(length)) else { return IoBuffer::aligned(length) };
+        let start = page * BUFFER_ALIGNMENT;
+        assert!(start + length <= self.memory.len(), "a run past the pool");
+        // SAFETY: the run lies within the mapping.
+        let start = unsafe { self.memory.start().add(start) };
+        IoBuffer { start, length, home: Home::Pool(Arc::clone(self), page) }
+    }
+
+    /// The memory as the kernel wants to hear of it at registration.
     pub(crate) fn vectors(&self) -> Vec<libc::iovec> {
-        let count = self.memory.len() / self.buffer_bytes;
-        let vector = |slot| libc::iovec {
-            iov_base: self.slot(slot).as_ptr().cast(),
-            iov_len: self.buffer_bytes,
+        let vector = |start: usize| libc::iovec {
+            // SAFETY: `start` lies within the mapping.
+            iov_base: unsafe { self.memory.start().add(start) }.as_ptr().cast(),
+            iov_len: (self.memory.len() - start).min(REGION_BYTES),
         };
-        (0..count).map(vector).collect()
+        (0..self.memory.len()).step_by(REGION_BYTES).map(vector).collect()
     }
 
-    fn slot(&self, slot: usize) -> NonNull<u8> {
-        let offset = slot * self.buffer_bytes;
-        assert!(offset + self.buffer_bytes <= self.memory.len(), "slot past the pool");
-        // SAFETY: the slot lies within the mapping.
-        unsafe { self.memory.start().add(offset) }
+    /// Takes the lowest free run of `pages`, so that a queue that is seldom deep touches few pages;
+    /// the number of its first page.
+    fn take_run(&self, pages: usize) -> Option<usize> {
+        if pages > RUN_PAGES_MAX {
+            return None;
+        }
+        let mut free = self.free.lock();
+        let (number, word) = free.iter_mut().enumerate().find(|(_, w)| runs(**w, pages) != 0)?;
+        let first = runs(*word, pages).trailing_zeros() as usize;
+        *word &= !(run_of(pages) << first);
+        Some(number * RUN_PAGES_MAX + first)
     }
+
+    fn give_back(&self, page: usize, pages: usize) {
+        self.free.lock()[page / RUN_PAGES_MAX] |= run_of(pages) << (page % RUN_PAGES_MAX);
+    }
+}
+
+/// Pages that a buffer of `length` bytes takes.
+fn pages_of(length: usize) -> usize {
+    length.max(1).div_ceil(BUFFER_ALIGNMENT)
+}
+
+/// The lowest `pages` bits.
+fn run_of(pages: usize) -> u64 {
+    u64::MAX >> (RUN_PAGES_MAX - pages)
+}
+
+/// Where in `free` at least `pages` set bits in a row begin.
+fn runs(free: u64, pages: usize) -> u64 {
+    let (mut starts, mut length) = (free, 1);
+    while length < pages {
+        let more = length.min(pages - length);
+        starts &= starts >> more;
+        length += more;
+    }
+    starts
 }
 
 /// Memory to write from: filled by its owner, read by the device. `Send` and `Sync`; not `Clone`.
@@ -307,11 +348,43 @@ mod tests {
         let pool = BufferPool::new(2, 4096).unwrap();
         let first = pool.take(512);
         let second = pool.take(4096);
-        assert_eq!((first.registered(), second.registered()), (Some(0), Some(1)));
+        assert_eq!((first.registered(), second.registered()), (Some(0), Some(0)));
+        assert_ne!(first.as_ptr(), second.as_ptr());
         assert_eq!(pool.take(512).registered(), None, "empty pool: memory of its own");
+        let start = first.as_ptr();
         drop(first);
-        assert_eq!(pool.take(100).registered(), Some(0));
-        assert_eq!(pool.take(4097).registered(), None, "too long: memory of its own");
+        assert_eq!(pool.take(100).as_ptr(), start);
+        assert_eq!(pool.take(4097).registered(), None, "no run so long: memory of its own");
+    }
+
+    #[test]
+    fn reads_longer_than_planned_are_pooled_while_pages_in_a_row_are_free() {
+        let pool = BufferPool::new(65, 8192).unwrap();
+        let pages = |buffer: &IoBuffer| {
+            let first = buffer.as_ptr() as usize;
+            first..first + buffer.len().max(1).next_multiple_of(BUFFER_ALIGNMENT)
+        };
+        let mut held: Vec<IoBuffer> = Vec::new();
+        let mut pooled = 0;
+        for step in 0..2000usize {
+            let fresh = pool.take(step * 2654435761 % (80 << 12));
+            pooled += usize::from(fresh.registered().is_some());
+            for other in &held {
+                let (a, b) = (pages(&fresh), pages(other));
+                assert!(a.end <= b.start || b.end <= a.start, "step {step}: {a:?} {b:?}");
+            }
+            held.push(fresh);
+            if held.len() > 5 {
+                held.swap_remove(step * 40503 % 5);
+            }
+        }
+        assert!(pooled > 500, "{pooled} of 2000");
+        drop(held);
+        assert_eq!(*pool.free.lock(), [u64::MAX, u64::MAX, 3]);
+        let whole = [64, 64, 2].map(|pages| pool.take(pages * BUFFER_ALIGNMENT));
+        assert!(whole.iter().all(|buffer| buffer.registered() == Some(0)));
+        assert_eq!(pool.take(0).registered(), None);
+        assert_eq!(pool.take(65 * BUFFER_ALIGNMENT).registered(), None, "longer than any run");
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub trait Device: Send + Sync {
 /// Requests are gathered until [`Queue::submit`] (or [`Queue::reap`], which submits first), so that
 /// one doorbell serves a batch. Dropping a queue waits for what is in flight.
 pub trait Queue: Send {
-    /// Gathers a read of `length` bytes at `offset` into a buffer of the queue's own (a registered
-    /// one where `length` fits `QueueOptions::buffer_bytes` and one is free). The completion hands
-    /// the buffer over; dropping it gives it back to the queue.
+    /// Gathers a read of `length` bytes at `offset` into a buffer of the queue's own (in
+    /// registered memory where enough of it is free). The completion hands the buffer over;
+    /// dropping it gives it back to the queue.
     fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()>;
 
     /// Gathers a write of `range` of `buffer` at `offset`. The bytes in `range` must not change
@@ -116,7 +116,8 @@ pub struct Completion {
 pub struct QueueOptions {
     /// Most requests in flight, 1 to 4096.
     pub depth: usize,
-    /// Size of each registered read buffer, bytes; larger reads get memory of their own.
+    /// Registered memory for reads, bytes for each of `depth`; reads that find too little of it
+    /// get memory of their own.
     pub buffer_bytes: usize,
 }
 
