@@ -9,6 +9,7 @@
 //!    the worker parks at the gate only when there are none.
 //! 2. Nothing waits inside a turn: a command that cannot go on leaves its bytes in the input.
 
+mod ahead;
 mod carry;
 mod input;
 mod settle;
@@ -60,6 +61,7 @@ pub(crate) struct Worker {
     spare: Vec<Slot>,
     change: Change,
     read_buffer: Vec<u8>,
+    ahead: ahead::LookAhead,
     batch: Batch,
     in_flight: usize,
     gate: turnstile::Turnstile,
@@ -122,6 +124,7 @@ impl Worker {
             spare: Vec::new(),
             change: Change::default(),
             read_buffer: vec![0; READ_BYTES],
+            ahead: ahead::LookAhead::default(),
             batch: Batch::default(),
             in_flight: 0,
             gate: turnstile::Turnstile::default(),

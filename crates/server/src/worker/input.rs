@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
+use super::ahead::Ahead;
 use super::{Pause, READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::shown;
@@ -131,6 +132,7 @@ impl Worker {
         let started_ns = self.elapsed_ns();
         let recorded = self.batch.calls.len();
         let mut at = 0;
+        let mut ahead = Ahead::default();
         let limits = self.core.shared.limits();
         while let Some(connection) = self.connections[place].as_mut() {
             if connection.client.closing.get() || connection.broken {
@@ -143,6 +145,8 @@ impl Worker {
                 connection.stalled = true;
                 break;
             }
+            let space = connection.client.space.get();
+            ahead.step(at, |from| self.ahead.load(&self.core, &input[from..], space));
             let rest = &input[at..];
             match decoder.decode(rest) {
                 Ok(Decoded::Incomplete { .. }) => break,
