@@ -118,8 +118,8 @@ impl fmt::Debug for IoBuffer {
     }
 }
 
-/// Memory for the reads of one queue: runs of pages, as many as a read needs. Taking and giving back
-/// allocate nothing.
+/// Memory for the reads of one queue: runs of pages, as many as a read needs. Taking and giving
+/// back allocate nothing.
 pub(crate) struct BufferPool {
     memory: Mapping,
     /// A bit for each page, the lowest first; set while it is free. A run lies within one word.
