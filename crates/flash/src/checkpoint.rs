@@ -448,7 +448,8 @@ fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<(
         let by = u128::from(low) | u128::from(high) << 64;
         let shared_bits = input.u8()?;
         let size = SizeCode::covering(input.u64()?);
-        shard.notes.add(Note { address, by, owner, size, shared_bits });
+        let note = Note { address, by, owner, size, shared_bits };
+        shard.notes.add(shape.split(address).0, note);
     }
     for _ in 0..input.u64()? {
         let (manifest, version) = (input.address(&shape)?, input.sequence()?);

@@ -15,6 +15,9 @@
 //!    a note brings back is never out of date.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use smallvec::SmallVec;
 
 use crate::index::SizeCode;
 use crate::record::PIECE_SPACE;
@@ -40,8 +43,11 @@ pub(crate) struct Note {
 /// The pending notes of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// By the leading bits of the index hash.
-    by_prefix: HashMap<u32, Vec<Note>, std::hash::BuildHasherDefault<PrefixHasher>>,
+    /// By the leading bits of the index hash; hardly ever more than one.
+    by_prefix: HashMap<u32, SmallVec<[Note; 1]>, BuildHasherDefault<PrefixHasher>>,
+    /// Addresses of the hidden records of each segment, so that most records of a segment are seen
+    /// to have no note without a look among all notes.
+    by_segment: HashMap<u32, Vec<u64>, BuildHasherDefault<PrefixHasher>>,
     count: usize,
 }
 
@@ -53,8 +59,10 @@ impl Notes {
         self.count
     }
 
-    pub(crate) fn add(&mut self, note: Note) {
+    /// Adds a note on a record in `segment`.
+    pub(crate) fn add(&mut self, segment: u32, note: Note) {
         self.by_prefix.entry(prefix(index_hash(note.by))).or_default().push(note);
+        self.by_segment.entry(segment).or_default().push(note.address);
         self.count += 1;
     }
 
@@ -69,15 +77,18 @@ impl Notes {
         })
     }
 
-    /// Removes and returns the note on the record at `address` whose own whole hash is `hash`, or
-    /// the one that was put over it: both share the prefix.
-    pub(crate) fn take(&mut self, hash: u128, address: u64) -> Option<Note> {
-        if self.count == 0 {
-            return None;
-        }
+    /// Removes and returns the note on the record at `address` in `segment` whose own whole hash is
+    /// `hash`, or the one that was put over it: both share the prefix.
+    pub(crate) fn take(&mut self, hash: u128, (segment, address): (u32, u64)) -> Option<Note> {
+        let noted = self.by_segment.get_mut(&segment)?;
+        let seen = noted.iter().position(|noted| *noted == address)?;
         let key = prefix(index_hash(hash));
         let list = self.by_prefix.get_mut(&key)?;
         let at = list.iter().position(|note| note.address == address)?;
+        noted.swap_remove(seen);
+        if noted.is_empty() {
+            self.by_segment.remove(&segment);
+        }
         let note = list.swap_remove(at);
         if list.is_empty() {
             self.by_prefix.remove(&key);
@@ -118,7 +129,10 @@ impl Notes {
 
     /// Memory used, bytes, about.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.by_prefix.capacity() * 40 + self.count * std::mem::size_of::<Note>()) as u64
+        let bucket = std::mem::size_of::<(u32, SmallVec<[Note; 1]>)>() + 1;
+        let segment = std::mem::size_of::<(u32, Vec<u64>)>() + 1;
+        let tables = self.by_prefix.capacity() * bucket + self.by_segment.capacity() * segment;
+        (tables * 8 / 7 + self.count * 2 * std::mem::size_of::<u64>()) as u64
     }
 }
 

@@ -271,8 +271,8 @@ impl Shard {
 
     /// A record found hidden behind another key's slot gets a slot of its own back.
     pub(crate) fn unhide(&mut self, hash: u128, place: Place) {
-        if let Some(note) = self.notes.take(hash, place.address) {
-            let (segment, _) = self.log.shape.split(place.address);
+        let (segment, _) = self.log.shape.split(place.address);
+        if let Some(note) = self.notes.take(hash, (segment, place.address)) {
             let notes = &mut self.log.segments[segment as usize].notes;
             *notes = notes.saturating_sub(1);
             self.counters.collisions_put += 1;

@@ -186,7 +186,7 @@ impl Shard {
             return;
         }
         let place = place_of(self, segment, entry);
-        let Some(note) = self.notes.take(entry.hash, place.address) else { return };
+        let Some(note) = self.notes.take(entry.hash, (segment, place.address)) else { return };
         let notes = &mut self.log.segments[segment as usize].notes;
         *notes = notes.saturating_sub(1);
         self.counters.notes_settled += 1;

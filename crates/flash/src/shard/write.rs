@@ -281,7 +281,7 @@ impl Shard {
         *notes = notes.saturating_add(1);
         let owner = (request.key.space, request.key.partition);
         let (address, size) = (old.address, old.size);
-        self.notes.add(Note { address, by: request.hash, owner, size, shared_bits });
+        self.notes.add(segment, Note { address, by: request.hash, owner, size, shared_bits });
     }
 
     /// The stream for a put over the record at `old`: hot if that one did not live long.
