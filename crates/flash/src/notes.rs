@@ -97,6 +97,13 @@ impl Notes {
         Some(note)
     }
 
+    /// Addresses of the hidden records in `segment`, in order.
+    pub(crate) fn in_segment(&self, segment: u32) -> Vec<u64> {
+        let mut noted = self.by_segment.get(&segment).cloned().unwrap_or_default();
+        noted.sort_unstable();
+        noted
+    }
+
     /// What was put into a space, or into one partition of it, was dropped and counts no more.
     pub(crate) fn disown(&mut self, space: SpaceId, partition: Option<u16>) {
         for note in self.by_prefix.values_mut().flatten() {

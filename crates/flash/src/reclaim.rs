@@ -292,8 +292,11 @@ impl Inner {
         let mut next_end = u32::MAX;
         let mut ended = false;
         let mut large = Vec::new();
+        let noted = shard.notes.in_segment(segment);
         for entry in &footer {
-            shard.settle(segment, entry);
+            if noted.binary_search(&shape.address(segment, entry.offset)).is_ok() {
+                shard.settle(segment, entry);
+            }
             if entry.ends_seconds == 0 {
                 continue;
             }
