@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
+use crate::absences::Absence;
 use crate::command::table::Spec;
 use crate::connection::SlotToken;
 use crate::users::User;
@@ -67,7 +68,29 @@ pub(crate) struct Watched {
     /// Its key.
     pub(crate) key: Vec<u8>,
     /// Its state.
-    pub(crate) state: Option<(Version, Expiry)>,
+    pub(crate) state: WatchedState,
+}
+
+/// The state of an entry under `WATCH`.
+#[derive(Debug)]
+pub(crate) enum WatchedState {
+    /// It was there.
+    Present(Version, Expiry),
+    /// It was not.
+    Absent(Absence),
+}
+
+impl WatchedState {
+    /// Whether nothing has changed, now that the entry is as `present` says.
+    pub(crate) fn holds(&self, present: Option<(Version, Expiry)>) -> bool {
+        match (self, present) {
+            (WatchedState::Present(version, expiry), present) => {
+                present == Some((*version, *expiry))
+            }
+            (WatchedState::Absent(absence), None) => !absence.has_ended(),
+            (WatchedState::Absent(_), Some(_)) => false,
+        }
+    }
 }
 
 impl Client {

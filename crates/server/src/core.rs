@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 
-use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp};
+use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp, Visit};
 
 use crate::command::plan::{Change, Request, Update};
 use crate::failure::Failure;
@@ -75,11 +75,24 @@ impl Core {
         mixed ^ (mixed >> 31)
     }
 
+    /// Begins `operation`. `visit` is called before return where an outcome is at hand.
+    pub(crate) fn submit(
+        &self,
+        token: u64,
+        now: Timestamp,
+        operation: Operation<'_>,
+        visit: Visit<'_>,
+    ) {
+        self.session.borrow_mut().submit(token, now, operation, visit);
+        // Afterwards: a watch that begins between the two sees the entry itself.
+        self.shared.absences.see(&operation);
+    }
+
     /// Begins `operation`; its outcome is awaited by the returned number.
     pub(crate) fn begin(&self, operation: Operation<'_>) -> OperationId {
         let id = self.operations.begin();
         let token = TASK_TOKEN | id as u64;
-        self.session.borrow_mut().submit(token, self.now(), operation, &mut |token, outcome| {
+        self.submit(token, self.now(), operation, &mut |token, outcome| {
             self.arrive(token, outcome);
         });
         id

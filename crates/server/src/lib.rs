@@ -7,6 +7,7 @@
 //! `config` has the keys, `users` who may do what, `worker` the event loop, `command` the commands,
 //! `admin` the HTTP interface.
 
+mod absences;
 mod admin;
 mod client;
 mod command;

@@ -11,6 +11,7 @@ use entresol_tier::{Error, Tiered, Timestamp};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
+use crate::absences::Absences;
 use crate::client::{Client, Clients, lock};
 use crate::command::table::Spec;
 use crate::config::Config;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     /// Who watches every command.
     pub(crate) monitors: Monitors,
+    /// Absent keys that clients have under `WATCH`.
+    pub(crate) absences: Arc<Absences>,
     /// The gate between shared and exclusive commands.
     pub(crate) gate: Gate,
     /// The measurements, one meter a worker.
@@ -170,6 +173,7 @@ impl Shared {
             users: parts.users,
             clients: Clients::default(),
             monitors: Monitors::default(),
+            absences: Arc::default(),
             gate: Gate::new(workers),
             meters: (0..workers).map(|_| Meter::new()).collect(),
             slow: Mutex::default(),

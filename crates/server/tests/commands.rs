@@ -121,6 +121,30 @@ fn only_one_of_two_watchers_succeeds() {
 }
 
 #[test]
+fn a_watched_absence_ends_though_the_entry_is_gone_again() {
+    let server = TestServer::start(&[]);
+    let (mut watcher, mut other) = (server.client(), server.client());
+    let run = |watcher: &mut Client<UnixStream>| {
+        assert_eq!(watcher.call("MULTI"), "+OK\r\n");
+        assert_eq!(watcher.call("PING"), "+QUEUED\r\n");
+        watcher.call("EXEC")
+    };
+    for set in ["SET k v", "SETNX k v", "INCR k", "HSET k f v", "MSET a b k v"] {
+        for key in ["k", "other"] {
+            assert_eq!(watcher.call(&format!("WATCH {key}")), "+OK\r\n");
+            other.call(set);
+            assert_eq!(other.call("DEL k"), ":1\r\n");
+            let wanted = if key == "k" { "*-1\r\n" } else { "*1\r\n+PONG\r\n" };
+            assert_eq!(run(&mut watcher), wanted, "{set}, {key} watched");
+            assert_eq!(run(&mut watcher), "*1\r\n+PONG\r\n", "nothing is watched after EXEC");
+        }
+    }
+    watcher.call("WATCH k");
+    other.call("SET k v XX");
+    assert_eq!(run(&mut watcher), "*1\r\n+PONG\r\n", "an absent key is not set with XX");
+}
+
+#[test]
 fn a_scan_visits_every_key_that_stays() {
     let server = TestServer::start(&[]);
     let mut client = server.client();

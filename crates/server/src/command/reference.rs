@@ -15,7 +15,6 @@ pub fn reference() -> String {
          threads.\n\
          * `SCAN` looks at no more than 1000 entries a call.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
-         * `WATCH` of an absent key does not notice that it came and went before `EXEC`.\n\
          * There is no `SWAPDB`: a space is part of every record's key.\n\
          * `SAVE` and `BGSAVE` sync the store.\n\
          * `CONFIG REWRITE` writes only what `CONFIG SET` changed.\n\

@@ -7,7 +7,7 @@ use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
 use super::table::{Execution, Local, Spec};
-use crate::client::{Client, NOT_QUEUING, Transaction, Watched};
+use crate::client::{Client, NOT_QUEUING, Transaction, Watched, WatchedState};
 use crate::core::Core;
 use crate::failure::Failure;
 
@@ -80,8 +80,12 @@ async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
         if steps.client.watched.borrow().len() >= WATCHED_MAX {
             return Err(Failure::fixed("ERR too many watched keys"));
         }
+        let absence = steps.core.shared.absences.watch(request.space, bytes);
         let entry = steps.core.get(key_in(request.space, bytes)?).await?;
-        let state = entry.map(|entry| (entry.version, entry.expiry));
+        let state = match entry {
+            Some(entry) => WatchedState::Present(entry.version, entry.expiry),
+            None => WatchedState::Absent(absence),
+        };
         let watched = Watched { space: request.space, key: bytes.to_vec(), state };
         steps.client.watched.borrow_mut().push(watched);
     }
@@ -103,7 +107,7 @@ async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     for Watched { space, key, state } in &watched {
         let entry = steps.core.get(key_in(*space, key)?).await?;
-        if entry.map(|entry| (entry.version, entry.expiry)) != *state {
+        if !state.holds(entry.map(|entry| (entry.version, entry.expiry))) {
             Reply::new(&mut out, steps.protocol).null_array();
             return Ok(out);
         }

@@ -232,7 +232,7 @@ impl Worker {
         let mark = out.len();
         let mut answered = None;
         let core: &Core = &self.core;
-        core.session().submit(token.0, command.request.now, operation, &mut |found, outcome| {
+        core.submit(token.0, command.request.now, operation, &mut |found, outcome| {
             if found == token.0 && answered.is_none() {
                 answered = Some(finish(outcome, out));
             } else {
@@ -411,7 +411,7 @@ fn submit_once(
     visit: &mut dyn FnMut(Result<Outcome<'_>, Error>),
 ) {
     let token = TASK_TOKEN | id as u64;
-    core.session().submit(token, core.now(), operation, &mut |found, outcome| {
+    core.submit(token, core.now(), operation, &mut |found, outcome| {
         if found == token { visit(outcome) } else { core.arrive(found, outcome) }
     });
 }
