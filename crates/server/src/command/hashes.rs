@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use entresol_tier::Entry;
 use entresol_wire::resp::{Protocol, Reply};
+use rustc_apfloat::Float;
 
 use super::arguments::{HASH, HasType, cursor, expiry_of, integer, is, scan_options};
 use super::decimal;
