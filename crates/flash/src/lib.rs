@@ -35,7 +35,9 @@ pub use options::{
     Compression, EncryptionKey, Job, OpenMode, Parallel, Reclaim, StoreOptions, WriteMode,
     one_after_another,
 };
-pub use session::{Session, SessionOptions, Visit, VisitEntry};
+pub use session::{
+    AheadEntry, AheadSegment, ReadAhead, SegmentUse, Session, SessionOptions, Visit, VisitEntry,
+};
 pub use statistics::{Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};
 pub use types::{

@@ -8,6 +8,7 @@
 //! 2. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 
+mod ahead;
 mod pending;
 mod resolve;
 mod scan;
@@ -29,6 +30,8 @@ use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
 };
+use ahead::Ahead;
+pub use ahead::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 use pending::{Pending, PendingKind};
 pub(crate) use resolve::{decode_manifest, with_piece_key};
 pub use scan::VisitEntry;
@@ -64,6 +67,7 @@ pub struct Session {
     scratch: Vec<u8>,
     in_flight: usize,
     scan_queue: Option<Box<dyn Queue>>,
+    ahead: Ahead,
 }
 
 impl std::fmt::Debug for Session {
@@ -116,6 +120,7 @@ impl Session {
             scratch: Vec::new(),
             in_flight: 0,
             scan_queue: None,
+            ahead: Ahead::default(),
         })
     }
 
@@ -372,7 +377,11 @@ impl Session {
             if let Some(next) = reads.peek().and_then(|next| next.buffer.as_ref()) {
                 next.prefetch();
             }
-            self.finish_read(completion, now, visit);
+            if Session::is_ahead(&completion) {
+                self.finish_ahead(completion);
+            } else {
+                self.finish_read(completion, now, visit);
+            }
         }
         drop(reads);
         self.completions = completions;

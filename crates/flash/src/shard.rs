@@ -12,11 +12,15 @@
 //! It does no reads of its own: what is not in memory is answered with a [`Plan`], and the session
 //! reads it without the lock.
 
+mod ahead;
 mod write;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+
+pub use ahead::SegmentUse;
+use ahead::Trail;
 
 use crate::error::Result;
 use crate::format::Floor;
@@ -62,6 +66,7 @@ pub(crate) struct Shard {
     none_ended_at: u32,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
+    trail: Trail,
     found: Candidates,
     scratch: Vec<u8>,
     pieces_scratch: Vec<u8>,
@@ -150,6 +155,7 @@ impl Shard {
             maintained_at: 0,
             none_ended_at: 0,
             victim_cursor: 0,
+            trail: Trail::default(),
             found: Candidates::default(),
             scratch: Vec::new(),
             pieces_scratch: Vec::new(),

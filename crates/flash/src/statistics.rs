@@ -153,6 +153,8 @@ pub struct StoreStatistics {
     pub gets_flash: u64,
     /// Gets of keys that have no entry.
     pub gets_missed: u64,
+    /// Segments read ahead of gets that follow the log.
+    pub segments_ahead: u64,
     /// Puts, touches included.
     pub puts: u64,
     /// Removes that found an entry.

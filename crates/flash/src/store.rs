@@ -65,6 +65,7 @@ pub(crate) struct SessionCounters {
     pub gets_flash: AtomicU64,
     pub gets_missed: AtomicU64,
     pub collisions_get: AtomicU64,
+    pub segments_ahead: AtomicU64,
     pub damaged: AtomicU64,
 }
 
@@ -310,6 +311,7 @@ impl Inner {
         total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
         total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
         total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
+        total.segments_ahead += counters.segments_ahead.load(Ordering::Relaxed);
         total.damaged += counters.damaged.load(Ordering::Relaxed);
         total
     }

@@ -10,6 +10,7 @@ pub(crate) fn of_store(figures: &Statistics) -> Vec<(&'static str, u64)> {
         ("buffer_hits", figures.buffer_hits),
         ("flash_hits", figures.flash_hits),
         ("misses", figures.misses),
+        ("segments_ahead", figures.segments_ahead),
         ("puts", figures.puts),
         ("removes", figures.removes),
         ("touches", figures.touches),

@@ -2,6 +2,7 @@
 //! they can be, from flash with one device read where not.
 
 mod admission;
+mod ahead;
 mod memory;
 mod session;
 mod statistics;

@@ -117,6 +117,11 @@ impl MemoryCache {
         self.shard(hash).lock().put(hash, &item);
     }
 
+    /// Whether an entry of the key is here.
+    pub(crate) fn holds(&self, hash: u128, space: u16, key: &[u8]) -> bool {
+        self.shard(hash).lock().holds(hash, (space, key))
+    }
+
     /// Puts `item` in if an entry of its key is here; whether there was.
     pub(crate) fn update_if_present(&self, hash: u128, item: Cached<'_>) -> bool {
         let mut shard = self.shard(hash).lock();

@@ -50,7 +50,10 @@ enum Kind {
 
 impl Session {
     pub(crate) fn new(tiered: Arc<Tiered>, options: SessionOptions) -> Result<Session> {
-        let flash = tiered.store.session(options)?;
+        let mut flash = tiered.store.session(options)?;
+        if !tiered.is_uncached() {
+            flash.set_read_ahead(tiered.read_ahead());
+        }
         let counters = tiered.sessions.fetch_add(1, Ordering::Relaxed) % tiered.counters.len();
         Ok(Session { tiered, flash, pending: Vec::new(), unused: Vec::new(), counters })
     }
@@ -101,11 +104,13 @@ impl Session {
         if tiered.is_uncached() {
             return flash.poll(wait_for, now, visit);
         }
-        flash.poll(wait_for, now, &mut |slot, outcome| {
+        let done = flash.poll(wait_for, now, &mut |slot, outcome| {
             let done = pending[slot as usize];
             unused.push(slot as u32);
             finish(tiered, done, outcome, visit);
-        })
+        })?;
+        self.absorb_ahead(now);
+        Ok(done)
     }
 
     /// Operations begun and not yet visited.
@@ -196,6 +201,10 @@ impl Session {
             });
             if hit && !ended {
                 counters.memory_hits.fetch_add(1, Ordering::Relaxed);
+                if let Some(used) = tiered.marks.find(hash) {
+                    // Reading ahead is a favour: if it fails, gets will say so.
+                    let _read = self.flash.read_after(used);
+                }
                 return;
             }
             if ended {
@@ -273,6 +282,14 @@ impl Session {
         &self.tiered.counters[self.counters]
     }
 
+    /// Puts what was read ahead into the cache.
+    fn absorb_ahead(&mut self, now: Timestamp) {
+        self.flash.set_read_ahead(self.tiered.read_ahead());
+        while let Some(segment) = self.flash.next_ahead() {
+            self.tiered.absorb(segment, now);
+        }
+    }
+
     fn take(&mut self, pending: Pending) -> u32 {
         match self.unused.pop() {
             Some(slot) => {
@@ -347,7 +364,7 @@ fn cached<'a>(key: Key<'a>, value: &'a [u8], options: &PutOptions, version: Vers
     }
 }
 
-fn cached_entry<'a>(space: SpaceId, entry: &Entry<'a>) -> Cached<'a> {
+pub(crate) fn cached_entry<'a>(space: SpaceId, entry: &Entry<'a>) -> Cached<'a> {
     Cached {
         space: space.0,
         key: entry.key,

@@ -18,6 +18,8 @@ pub struct Statistics {
     pub flash_hits: u64,
     /// Gets of absent keys.
     pub misses: u64,
+    /// Segments read ahead of gets in the order of the log.
+    pub segments_ahead: u64,
     /// Puts.
     pub puts: u64,
     /// Removes that found an entry.
@@ -95,6 +97,7 @@ impl Statistics {
             buffer_hits: store.gets_memory,
             flash_hits: store.gets_flash,
             misses: store.gets_missed,
+            segments_ahead: store.segments_ahead,
             puts: store.puts,
             removes: store.removes,
             touches: store.touches,

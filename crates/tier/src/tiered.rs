@@ -14,6 +14,7 @@ use entresol_device::Device;
 use entresol_flash::{Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, Timestamp};
 
 use crate::admission::{Admission, AdmissionPolicy};
+use crate::ahead::Marks;
 use crate::memory::MemoryCache;
 use crate::session::{Session, SessionOptions};
 use crate::statistics::Statistics;
@@ -31,6 +32,7 @@ pub struct Tiered {
     /// Sessions made.
     pub(crate) sessions: AtomicUsize,
     pub(crate) admission: AdmissionPolicy,
+    pub(crate) marks: Marks,
     options: TieredOptions,
     cache_bytes: AtomicU64,
     /// About what the cache holds, bytes: exact at each `maintain`, too high between.
@@ -118,6 +120,7 @@ impl Tiered {
             counters: (0..COUNTERS).map(|_| TierCounters::default()).collect(),
             sessions: AtomicUsize::new(0),
             admission: AdmissionPolicy::new(admission, now),
+            marks: Marks::new(),
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
             cache_used: AtomicU64::new(0),

@@ -3,7 +3,7 @@
 use entresol_device::{Completion, IoBuffer};
 
 use super::pending::PendingKind;
-use super::{Ack, Session, Visit};
+use super::{Ack, ReadAhead, Session, Visit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, RecordKind, u32_at, u64_at};
 use crate::index::{Place, SizeCode};
@@ -67,7 +67,12 @@ impl Session {
             Located::Memory(..) => None,
             Located::Read(plan) => Some(plan),
         };
+        let follows = self.ahead.mode != ReadAhead::Never;
+        let followed = plan.filter(|_| follows).and_then(|plan| shard.follow(plan.place.address));
         drop(shard);
+        if let Some(followed) = followed {
+            self.read_followed(followed)?;
+        }
         let slot = self.take_pending(token, now, key, PendingKind::Get);
         match plan {
             None => self.resolve(slot, visit),

@@ -1,0 +1,187 @@
+//! Reading whole segments ahead of gets that follow the log: one large read in place of many small
+//! ones. The session only reads; what it read is for a cache in front of the store.
+
+use std::sync::Arc;
+
+use entresol_device::{Completion, IoBuffer};
+
+use super::Session;
+use crate::error::Result;
+use crate::format::{FooterEntry, RecordKind, SegmentHeader, Trailer, decode_footer};
+use crate::notes::index_hash;
+use crate::record::Record;
+use crate::shard::Shard;
+use crate::store::Inner;
+use crate::types::{Entry, SpaceId, Timestamp, Version};
+
+pub use crate::shard::SegmentUse;
+
+/// Set in the tokens of reads ahead.
+const AHEAD_TOKEN: u64 = 1 << 63;
+/// Reads ahead of a session in flight or not taken yet, at most.
+const AHEAD_MAX: usize = 2;
+/// Of the segments that seem to be followed, one in so many is read where it hardly ever helps.
+const SELDOM: u32 = 64;
+
+/// How readily a session reads ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadAhead {
+    /// Not at all.
+    #[default]
+    Never,
+    /// Now and then, to find out whether it helps.
+    Seldom,
+    /// Whenever gets follow the log.
+    Always,
+}
+
+/// What a session reads ahead.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    pub mode: ReadAhead,
+    refused: u32,
+    in_flight: [Option<SegmentUse>; AHEAD_MAX],
+    done: Vec<(SegmentUse, IoBuffer)>,
+}
+
+/// A segment that was read ahead.
+#[derive(Debug)]
+pub struct AheadSegment {
+    inner: Arc<Inner>,
+    used: SegmentUse,
+    bytes: IoBuffer,
+    entries: Vec<FooterEntry>,
+    scratch: Vec<u8>,
+}
+
+/// One entry of a segment that was read ahead.
+#[derive(Debug, Clone, Copy)]
+pub struct AheadEntry {
+    hash: u128,
+    at: usize,
+}
+
+impl Session {
+    /// How readily it reads ahead from now on.
+    pub fn set_read_ahead(&mut self, mode: ReadAhead) {
+        self.ahead.mode = mode;
+    }
+
+    /// A segment whose read ahead is done. Its entries may have been replaced or removed since.
+    pub fn next_ahead(&mut self) -> Option<AheadSegment> {
+        while let Some((used, bytes)) = self.ahead.done.pop() {
+            let segment_bytes = bytes.len() as u32;
+            let sequence = used.sequence;
+            let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
+            let footer = Trailer::decode_end(&bytes)
+                .filter(|trailer| whole && trailer.sequence == sequence)
+                .and_then(|trailer| decode_footer(&trailer, &bytes, segment_bytes));
+            // What does not verify is the business of whoever asks for it.
+            let Some(mut entries) = footer else { continue };
+            entries.retain(|entry| entry.flags.kind == RecordKind::Value);
+            let inner = Arc::clone(&self.inner);
+            return Some(AheadSegment { inner, used, bytes, entries, scratch: Vec::new() });
+        }
+        None
+    }
+
+    /// Reads the segment written after `used` ahead, if it is known and was not read lately.
+    pub fn read_after(&mut self, used: SegmentUse) -> Result<()> {
+        if self.ahead.mode == ReadAhead::Never {
+            return Ok(());
+        }
+        let Some(shard) = self.inner.shards.get(usize::from(used.shard)) else { return Ok(()) };
+        let next = shard.lock().segment_after(used);
+        next.map_or(Ok(()), |next| self.read_ahead(next))
+    }
+
+    /// Reads a segment that gets seem to follow.
+    pub(super) fn read_followed(&mut self, used: SegmentUse) -> Result<()> {
+        if self.ahead.mode == ReadAhead::Seldom {
+            self.ahead.refused = (self.ahead.refused + 1) % SELDOM;
+            if self.ahead.refused != 0 {
+                return Ok(());
+            }
+        }
+        self.read_ahead(used)
+    }
+
+    pub(super) fn is_ahead(completion: &Completion) -> bool {
+        completion.token & AHEAD_TOKEN != 0
+    }
+
+    pub(super) fn finish_ahead(&mut self, completion: Completion) {
+        let slot = (completion.token & !AHEAD_TOKEN) as usize;
+        let used = self.ahead.in_flight[slot].take();
+        // A failed one is nobody's loss: whoever wants an entry of it reads that.
+        if let (Some(used), Ok(()), Some(bytes)) = (used, completion.result, completion.buffer) {
+            self.ahead.done.push((used, bytes));
+        }
+    }
+
+    fn read_ahead(&mut self, used: SegmentUse) -> Result<()> {
+        let free = self.ahead.in_flight.iter().position(Option::is_none);
+        let Some(slot) = free.filter(|_| self.ahead.done.len() < AHEAD_MAX) else { return Ok(()) };
+        if self.queue.in_flight() >= self.queue.depth() {
+            return Ok(());
+        }
+        let shape = self.inner.shards[usize::from(used.shard)].lock().log.shape;
+        let offset = shape.offset_of(used.segment);
+        self.queue.read(AHEAD_TOKEN | slot as u64, offset, shape.segment_bytes as usize)?;
+        self.ahead.in_flight[slot] = Some(used);
+        self.count(|c| &c.segments_ahead);
+        Ok(())
+    }
+}
+
+impl AheadSegment {
+    /// What was read.
+    pub fn segment_use(&self) -> SegmentUse {
+        self.used
+    }
+
+    /// Its entries, in the order they were written.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = AheadEntry> + use<> {
+        let hashes: Vec<u128> = self.entries.iter().map(|entry| entry.hash).collect();
+        hashes.into_iter().enumerate().map(|(at, hash)| AheadEntry { hash, at })
+    }
+
+    /// Whether the store would answer a get of the entry's key with the entry now. Locks its shard.
+    pub fn is_current(&self, entry: AheadEntry) -> bool {
+        let Some(found) = self.entries.get(entry.at) else { return false };
+        let shard = self.inner.shards[usize::from(self.used.shard)].lock();
+        let place = shard.log.shape.address(self.used.segment, found.offset);
+        let below = shard.floor_of(found.space, found.partition) > self.used.sequence;
+        let same = shard.segment_sequence(place) == self.used.sequence;
+        same && !below && shard.index.contains(index_hash(found.hash), place)
+    }
+
+    /// The space of an entry and the entry itself; `None` if it does not verify or has ended.
+    pub fn open(&mut self, entry: AheadEntry, now: Timestamp) -> Option<(SpaceId, Entry<'_>)> {
+        let found = self.entries.get(entry.at)?;
+        let at = found.offset as usize;
+        let bytes = self.bytes.get(at..at + found.record_bytes as usize)?;
+        let wanted = (self.used.sequence as u32, None);
+        let opened = self.inner.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
+        let record: Record<'_> = opened.ok().filter(|record| !Shard::has_ended(record, now))?;
+        let header = &record.header;
+        Some((
+            header.space,
+            Entry {
+                key: record.key,
+                value: record.value,
+                version: Version(header.version),
+                label: header.label,
+                expiry: record.expiry(),
+                pinning: record.pinning(),
+            },
+        ))
+    }
+}
+
+impl AheadEntry {
+    /// The hash of its space and key, as [`crate::Store::hash`] has it.
+    pub fn hash(&self) -> u128 {
+        self.hash
+    }
+}
