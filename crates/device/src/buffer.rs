@@ -43,6 +43,8 @@ enum Home {
     Allocator(Layout),
     /// The run of a pool that begins with this page.
     Pool(Arc<BufferPool>, usize),
+    /// Allocated with this layout; a pool keeps it for the next long read.
+    Long(Arc<BufferPool>, Layout),
 }
 
 // SAFETY: an `IoBuffer` owns its bytes alone; moving it moves that ownership.
@@ -66,7 +68,7 @@ impl IoBuffer {
     pub(crate) fn registered(&self) -> Option<u16> {
         match &self.home {
             Home::Pool(_, page) => u16::try_from(page * BUFFER_ALIGNMENT / REGION_BYTES).ok(),
-            Home::Allocator(_) => None,
+            Home::Allocator(_) | Home::Long(..) => None,
         }
     }
 
@@ -108,6 +110,11 @@ impl Drop for IoBuffer {
             // SAFETY: allocated in `aligned` with this layout and dropped once.
             Home::Allocator(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
             Home::Pool(pool, page) => pool.give_back(*page, pages_of(self.length)),
+            Home::Long(pool, layout) => pool.keep(IoBuffer {
+                start: self.start,
+                length: self.length,
+                home: Home::Allocator(*layout),
+            }),
         }
     }
 }
@@ -124,10 +131,15 @@ pub(crate) struct BufferPool {
     memory: Mapping,
     /// A bit for each page, the lowest first; set while it is free. A run lies within one word.
     free: Mutex<Vec<u64>>,
+    /// Memory of long reads that are over: new memory would be cleared, page by page.
+    long: Mutex<Vec<IoBuffer>>,
 }
 
 /// Pages of a run, at most.
 const RUN_PAGES_MAX: usize = u64::BITS as usize;
+/// Buffers of long reads that are kept, and the longest one kept.
+const LONG_MAX: usize = 4;
+const LONG_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the kernel takes as one registered buffer: its limit, a multiple of the longest run.
 const REGION_BYTES: usize = 1 << 30;
 
@@ -147,18 +159,41 @@ impl BufferPool {
         if let Some(last) = free.last_mut().filter(|_| !pages.is_multiple_of(RUN_PAGES_MAX)) {
             *last = run_of(pages % RUN_PAGES_MAX);
         }
-        Ok(Arc::new(BufferPool { memory, free: Mutex::new(free) }))
+        Ok(Arc::new(BufferPool { memory, free: Mutex::new(free), long: Mutex::default() }))
     }
 
     /// A buffer of `length` bytes: a pooled one if there is a free run of pages for it. Pooled ones
     /// hold what earlier reads left in them.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> IoBuffer {
+        if pages_of(length) > RUN_PAGES_MAX {
+            return self.take_long(length);
+        }
         let Some(page) = self.take_run(pages_of(length)) else { return IoBuffer::aligned(length) };
         let start = page * BUFFER_ALIGNMENT;
         assert!(start + length <= self.memory.len(), "a run past the pool");
         // SAFETY: the run lies within the mapping.
         let start = unsafe { self.memory.start().add(start) };
         IoBuffer { start, length, home: Home::Pool(Arc::clone(self), page) }
+    }
+
+    fn take_long(self: &Arc<Self>, length: usize) -> IoBuffer {
+        let mut long = self.long.lock();
+        let kept = long.iter().position(|kept| pages_of(kept.length) == pages_of(length));
+        let buffer = kept.map(|at| long.swap_remove(at));
+        drop(long);
+        let mut buffer = buffer.unwrap_or_else(|| IoBuffer::aligned(length));
+        buffer.length = length;
+        if let (Home::Allocator(layout), true) = (&buffer.home, length <= LONG_BYTES_MAX) {
+            buffer.home = Home::Long(Arc::clone(self), *layout);
+        }
+        buffer
+    }
+
+    fn keep(&self, buffer: IoBuffer) {
+        let mut long = self.long.lock();
+        if long.len() < LONG_MAX {
+            long.push(buffer);
+        }
     }
 
     /// The memory as the kernel wants to hear of it at registration.
@@ -174,9 +209,6 @@ impl BufferPool {
     /// Takes the lowest free run of `pages`, so that a queue that is seldom deep touches few pages;
     /// the number of its first page.
     fn take_run(&self, pages: usize) -> Option<usize> {
-        if pages > RUN_PAGES_MAX {
-            return None;
-        }
         let mut free = self.free.lock();
         let (number, word) = free.iter_mut().enumerate().find(|(_, w)| runs(**w, pages) != 0)?;
         let first = runs(*word, pages).trailing_zeros() as usize;
@@ -385,6 +417,26 @@ mod tests {
         assert!(whole.iter().all(|buffer| buffer.registered() == Some(0)));
         assert_eq!(pool.take(0).registered(), None);
         assert_eq!(pool.take(65 * BUFFER_ALIGNMENT).registered(), None, "longer than any run");
+    }
+
+    #[test]
+    fn memory_of_long_reads_is_used_again_by_reads_as_long() {
+        let pool = BufferPool::new(1, 4096).unwrap();
+        let mut first = pool.take(1 << 20);
+        first.fill(7);
+        let start = first.as_ptr();
+        drop(first);
+        assert_ne!(pool.take(2 << 20).as_ptr(), start, "another length");
+        let again = pool.take((1 << 20) - 1);
+        assert_eq!((again.as_ptr(), again.len()), (start, (1 << 20) - 1));
+        let others: Vec<IoBuffer> = (0..6).map(|_| pool.take(1 << 20)).collect();
+        assert!(others.iter().all(|other| other.as_ptr() != start));
+        drop(others);
+        assert_eq!(pool.long.lock().len(), LONG_MAX);
+        drop(pool.take(LONG_BYTES_MAX + 1));
+        assert!(pool.long.lock().iter().all(|kept| kept.len() <= LONG_BYTES_MAX));
+        drop(pool);
+        assert_eq!(again.len(), (1 << 20) - 1, "it outlives the pool's other holds");
     }
 
     #[test]

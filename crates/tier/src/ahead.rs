@@ -105,10 +105,10 @@ impl Tiered {
             return;
         }
         let Some((space, found)) = segment.open(entry, now) else { return };
-        if found.expiry.idle_seconds.is_some() || self.memory.holds(hash, space.0, found.key) {
+        if found.expiry.idle_seconds.is_some() {
             return;
         }
-        self.memory.insert(hash, cached_entry(space, &found));
+        self.memory.insert_ahead(hash, cached_entry(space, &found));
         if gate.stamp.load(Ordering::Acquire) != stamp {
             self.memory.invalidate(hash, space.0, found.key);
         }

@@ -117,9 +117,12 @@ impl MemoryCache {
         self.shard(hash).lock().put(hash, &item);
     }
 
-    /// Whether an entry of the key is here.
-    pub(crate) fn holds(&self, hash: u128, space: u16, key: &[u8]) -> bool {
-        self.shard(hash).lock().holds(hash, (space, key))
+    /// Puts `item` in, which nobody has asked for yet, unless an entry of its key is here.
+    pub(crate) fn insert_ahead(&self, hash: u128, item: Cached<'_>) {
+        let mut shard = self.shard(hash).lock();
+        if !shard.holds(hash, (item.space, item.key)) {
+            shard.put_ahead(hash, &item);
+        }
     }
 
     /// Puts `item` in if an entry of its key is here; whether there was.

@@ -22,6 +22,9 @@ const FREQUENCY: usize = 49;
 
 /// Most hits that are remembered.
 const FREQUENCY_MAX: u8 = 3;
+/// In place of a frequency: read ahead, and not asked for yet. The first hit makes it 0, for many
+/// such entries are asked for once.
+pub(super) const UNASKED: u8 = u8::MAX;
 
 /// Bytes an entry takes in a chunk.
 pub(super) fn stored_bytes(item: &Cached<'_>) -> usize {
@@ -80,8 +83,12 @@ impl<'a> Stored<'a> {
         self.0[DEAD] == 0
     }
 
+    /// Hits that are remembered.
     pub(super) fn frequency(&self) -> u8 {
-        self.0[FREQUENCY]
+        match self.0[FREQUENCY] {
+            UNASKED => 0,
+            frequency => frequency,
+        }
     }
 
     #[inline]
@@ -122,7 +129,7 @@ impl<'a> Stored<'a> {
 /// Notes a hit.
 #[inline]
 pub(super) fn hit(bytes: &mut [u8]) {
-    bytes[FREQUENCY] = (bytes[FREQUENCY] + 1).min(FREQUENCY_MAX);
+    bytes[FREQUENCY] = bytes[FREQUENCY].wrapping_add(1).min(FREQUENCY_MAX);
 }
 
 /// Sets how many hits are remembered.

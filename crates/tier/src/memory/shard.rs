@@ -150,8 +150,18 @@ impl Shard {
 
     /// Puts `item` in place of what is there, unless that is of a later version.
     pub(super) fn put(&mut self, hash: u128, item: &Cached<'_>) {
+        self.put_into(hash, item, None);
+    }
+
+    /// Puts an entry in that nobody has asked for yet. It may have to wait longer for its first get
+    /// than the small queue keeps entries.
+    pub(super) fn put_ahead(&mut self, hash: u128, item: &Cached<'_>) {
+        self.put_into(hash, item, Some(QueueName::Main));
+    }
+
+    fn put_into(&mut self, hash: u128, item: &Cached<'_>, new: Option<QueueName>) {
         let bytes = entry::stored_bytes(item);
-        let (mut queue, mut frequency) = (None, 0);
+        let (mut queue, mut frequency) = (None, if new.is_some() { entry::UNASKED } else { 0 });
         if let Some(address) = self.locate(hash, (item.space, item.key)) {
             let old = self.stored(address);
             if old.version() > item.version {
@@ -169,7 +179,7 @@ impl Shard {
         if bytes > self.entry_bytes_max() {
             return;
         }
-        let queue = queue.unwrap_or_else(|| {
+        let queue = queue.or(new).unwrap_or_else(|| {
             let recalled = self.ghosts.recall(hash, self.main.entries);
             self.statistics.ghost_hits += u64::from(recalled);
             if recalled { QueueName::Main } else { QueueName::Small }
