@@ -1,5 +1,7 @@
 //! Reading ahead of gets that follow the log.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
