@@ -7,6 +7,7 @@
 mod arrivals;
 mod keys;
 mod mix;
+pub mod oltp;
 mod plan;
 mod random;
 mod sizes;
