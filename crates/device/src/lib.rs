@@ -27,6 +27,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod uring;
+mod wait;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use device::{
@@ -39,3 +40,4 @@ pub use memory::MemoryDevice;
 pub use shared::SharedMemory;
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use table::Table;
+pub use wait::wait_for_any;
