@@ -10,6 +10,7 @@ mod demo;
 mod engine;
 mod failure;
 mod meter;
+mod pblio;
 mod place;
 mod progress;
 mod records;
@@ -24,7 +25,7 @@ mod user;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use bench::BenchArgs;
 
@@ -59,6 +60,8 @@ enum Command {
     User(user::UserCommand),
     /// Run a workload and report rates, latencies and costs
     Bench(BenchArgs),
+    /// Run an SPC-1-like OLTP workload on files or devices, or simulate it
+    Pblio(Box<pblio::PblioArgs>),
     /// Serve a data set ten times the memory cap, kill the server, lose nothing
     Demo(demo::DemoArgs),
     /// Fill a store for `bench recovery` until killed
@@ -67,7 +70,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let arguments = pblio::respelled(std::env::args_os().collect(), &options_of("pblio"));
+    let cli = Cli::parse_from(arguments);
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Load(args) => transfer::load(args),
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
         Command::Store(command) => store::run(command),
         Command::User(command) => user::run(command),
         Command::Bench(args) => bench::run(args),
+        Command::Pblio(args) => pblio::run(args),
         Command::Demo(args) => demo::run(args),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),
     };
@@ -85,4 +90,13 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// The long options of a subcommand, as they are spelled after the dashes.
+fn options_of(subcommand: &str) -> Vec<String> {
+    let command = Cli::command();
+    let found = command.find_subcommand(subcommand).into_iter();
+    let arguments = found.flat_map(|command| command.get_arguments());
+    let longs = arguments.flat_map(|argument| argument.get_long_and_visible_aliases());
+    longs.flatten().map(str::to_owned).chain(["help".to_owned()]).collect()
 }

@@ -20,6 +20,7 @@ fn every_command_has_help_with_examples() {
         &["store", "dump"],
         &["demo"],
         &["serve"],
+        &["pblio"],
     ];
     for command in commands {
         let output = entresol(&[command, &["--help"]].concat());

@@ -1,0 +1,77 @@
+//! `entresol pblio`: an SPC-1-like OLTP workload on three units, in a virtual clock or on files and
+//! block devices, with the options and the report of the benchmark of that name.
+
+mod ledger;
+mod live;
+mod options;
+mod report;
+mod search;
+mod simulate;
+mod source;
+mod units;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use options::{PblioArgs, respelled};
+
+use live::Setting;
+use report::{Ended, Printer};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use source::Source;
+use units::Units;
+
+use crate::failure::{Failure, Outcome};
+
+/// Runs the workload.
+pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
+    if args.version {
+        println!("pblio (dev), entresol {}", env!("CARGO_PKG_VERSION"));
+        return Ok(());
+    }
+    args.check()?;
+    if args.simulate {
+        return simulate::run(args);
+    }
+    let units = Units::open(args)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The second signal ends the process if the first one does not end the run.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+            .map_err(|e| Failure::doing("cannot watch for signals", e))?;
+    }
+    let setting = Setting { args, units: &units, interrupted: &interrupted };
+    if args.search { search::run(setting) } else { once(setting) }
+}
+
+fn once(setting: Setting<'_>) -> Outcome<()> {
+    let args = setting.args;
+    let configuration = args.configuration(setting.units.volumes(), args.bsu)?;
+    let source = Source::new(args, &configuration)?;
+    source::export(args, &configuration)?;
+    let mut printer = Printer::new(args)?;
+    printer.begin(&configuration, None, args.runlen);
+    let finished = live::run(setting, &configuration, source, Some(&mut printer))?;
+    printer.end(args, &configuration, &finished.ended);
+    if setting.interrupted.load(Ordering::Relaxed) {
+        eprintln!("entresol: interrupted after {:.1} s", finished.ended.seconds);
+    }
+    if finished.fell_behind {
+        eprintln!("entresol: the units fell behind; requests of the end were not made");
+    }
+    if let Some(findings) = &finished.ended.findings {
+        eprintln!("entresol: verified: {findings}");
+    }
+    demand_sound(&finished.ended)
+}
+
+/// Fails a run that read what it should not have found.
+fn demand_sound(ended: &Ended) -> Outcome<()> {
+    let Some(findings) = ended.findings.as_ref().filter(|found| found.wrong > 0) else {
+        return Ok(());
+    };
+    let examples = findings.sentences.join("\n  ");
+    let sentence = format!("{} blocks were read wrong:\n  {examples}", findings.wrong);
+    Err(Failure::Failed(sentence))
+}

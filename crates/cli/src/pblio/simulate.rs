@@ -1,0 +1,79 @@
+//! `--simulate`: the run in a virtual clock.
+
+use entresol_workload::oltp::{
+    BLOCK_BYTES, CacheModel, SEGMENT_BYTES, Simulation, TICKS_PER_SECOND, Volumes,
+};
+
+use super::options::{CacheModelName, PblioArgs, size_of};
+use super::report::{CacheName, Ended, Printer};
+use super::source::{self, Source};
+use crate::failure::{Failure, Outcome};
+
+/// Counts what a run would count, at once.
+pub(super) fn run(args: &PblioArgs) -> Outcome<()> {
+    let volumes = sizes(args)?;
+    let configuration = args.configuration(volumes, args.bsu)?;
+    let (cache, name) = match &args.cache {
+        None => (None, None),
+        Some(text) => {
+            let cache = cache_of(args, text)?;
+            let capacity_bytes = cache.capacity_bytes();
+            (Some(cache), Some(CacheName { name: text.clone(), capacity_bytes }))
+        }
+    };
+    let source = Source::new(args, &configuration)?;
+    source::export(args, &configuration)?;
+    let mut printer = Printer::new(args)?;
+    printer.begin(&configuration, name.as_ref(), args.runlen);
+    let ended = serve(args, cache, source, &mut printer)?;
+    printer.end(args, &configuration, &ended);
+    Ok(())
+}
+
+fn serve(
+    args: &PblioArgs,
+    cache: Option<CacheModel>,
+    mut source: Source,
+    printer: &mut Printer,
+) -> Outcome<Ended> {
+    let mut simulation = Simulation::new(cache, args.ramp, args.runlen);
+    let mut period_end = args.dataperiod;
+    let mut next = source.next();
+    loop {
+        let due = next.map_or(u64::MAX, |request| request.due);
+        while period_end < args.runlen && (args.ramp + period_end) * TICKS_PER_SECOND <= due {
+            printer.period(&simulation.period(), args.dataperiod as f64, period_end)?;
+            period_end += args.dataperiod;
+        }
+        match next {
+            Some(request) if simulation.serve(&request) => next = source.next(),
+            _ => break,
+        }
+    }
+    let (period, seconds) = (simulation.end(), args.runlen as f64);
+    Ok(Ended { period, seconds, latencies: None, findings: None })
+}
+
+fn sizes(args: &PblioArgs) -> Outcome<Volumes> {
+    let mut blocks = [0; 3];
+    for (index, text) in args.units().into_iter().enumerate() {
+        let option = format!("asu{}", index + 1);
+        let sizes = text.split(',').map(|size| size_of(&option, size));
+        let sizes = sizes.collect::<Outcome<Vec<u64>>>()?;
+        let piece = sizes.iter().min().copied().unwrap_or(0) / BLOCK_BYTES;
+        blocks[index] = piece * sizes.len() as u64;
+    }
+    Volumes::new(blocks).map_err(|error| Failure::CannotRun(error.to_string()))
+}
+
+fn cache_of(args: &PblioArgs, text: &str) -> Outcome<CacheModel> {
+    let bytes = size_of("cache", text)?;
+    let made = match args.cache_model {
+        CacheModelName::Original => CacheModel::new(bytes),
+    };
+    made.ok_or_else(|| {
+        Failure::CannotRun(format!(
+            "--cache is {bytes} bytes; expected at least one segment of {SEGMENT_BYTES} bytes"
+        ))
+    })
+}
