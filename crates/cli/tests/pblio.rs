@@ -193,6 +193,17 @@ fn a_run_on_files_makes_the_requests_of_the_simulation_and_reports_like_the_orig
 }
 
 #[test]
+fn a_filled_unit_has_no_block_that_was_never_written() {
+    let directory = Directory::new("pblio-fill");
+    let words = files(&directory);
+    let found =
+        json(&run(&with(&words, &["-bsu=10", "-runlen=2", "--json", "--verify", "--fill"])));
+    let verified = &found["verified_blocks"];
+    assert_eq!((&verified["wrong"], &verified["never_written"]), (&0.into(), &0.into()));
+    assert!(verified["sound"].as_u64() > Some(500), "{verified}");
+}
+
+#[test]
 fn a_unit_of_several_files_is_their_concatenation() {
     let directory = Directory::new("pblio-pieces");
     let mut words = files(&directory);

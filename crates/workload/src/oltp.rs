@@ -7,22 +7,22 @@
 
 mod cache;
 mod clock;
+mod layout;
 mod lrand48;
 mod request;
 mod simulation;
 mod stream;
 mod tally;
-mod volumes;
 mod walk;
 
 pub use cache::{CacheCounters, CacheModel, LogCounters, SEGMENT_BYTES};
 pub use clock::ClockMap;
+pub use layout::{Layout, LayoutError};
 pub use lrand48::Lrand48;
 pub use request::{Asu, BLOCK_BYTES, Operation, Request, TICKS_PER_SECOND, TraceError};
 pub use simulation::{Period, Simulation};
 pub use stream::{Configuration, Mix, RequestStream, Style};
 pub use tally::{AsuTally, Count, Tally};
-pub use volumes::{LayoutError, Volumes};
 
 #[cfg(test)]
 mod tests;

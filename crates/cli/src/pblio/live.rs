@@ -108,7 +108,8 @@ impl<'a> Live<'a> {
             slots,
             free: (0..places).rev().collect(),
             completions: Vec::new(),
-            ledger: Ledger::new(now.as_micros() as u64),
+            // Odd: `--fill` writes as run 0.
+            ledger: Ledger::new(now.as_micros() as u64 | 1),
             tally: Tally::default(),
             latencies: Latencies::default(),
             epoch: Instant::now(),

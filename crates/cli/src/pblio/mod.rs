@@ -1,6 +1,7 @@
 //! `entresol pblio`: an SPC-1-like OLTP workload on three units, in a virtual clock or on files and
 //! block devices, with the options and the report of the benchmark of that name.
 
+mod fill;
 mod ledger;
 mod live;
 mod options;
@@ -42,12 +43,15 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
             .map_err(|e| Failure::doing("cannot watch for signals", e))?;
     }
     let setting = Setting { args, units: &units, interrupted: &interrupted };
+    if args.fill {
+        fill::run(setting)?;
+    }
     if args.search { search::run(setting) } else { once(setting) }
 }
 
 fn once(setting: Setting<'_>) -> Outcome<()> {
     let args = setting.args;
-    let configuration = args.configuration(setting.units.volumes(), args.bsu)?;
+    let configuration = args.configuration(setting.units.layout(), args.bsu)?;
     let source = Source::new(args, &configuration)?;
     source::export(args, &configuration)?;
     let mut printer = Printer::new(args)?;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use entresol_workload::oltp::{Configuration, Mix, Style, Volumes};
+use entresol_workload::oltp::{Configuration, Layout, Mix, Style};
 
 use crate::failure::{Failure, Outcome};
 use crate::units;
@@ -103,6 +103,9 @@ pub(crate) struct PblioArgs {
     #[arg(long, default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=SECONDS_MAX))]
     pub(super) ramp: u64,
+    /// Write every block once before the run, so that no read finds a hole
+    #[arg(long, conflicts_with = "simulate")]
+    pub(super) fill: bool,
     /// Check what is read against what was written
     #[arg(long)]
     pub(super) verify: bool,
@@ -208,7 +211,7 @@ impl PblioArgs {
     }
 
     /// The stream that the options describe, on units of these sizes, with `bsus`.
-    pub(super) fn configuration(&self, volumes: Volumes, bsus: u64) -> Outcome<Configuration> {
+    pub(super) fn configuration(&self, layout: Layout, bsus: u64) -> Outcome<Configuration> {
         let contexts = self.contexts.unwrap_or(Configuration::contexts_for(bsus));
         if !(1..=bsus).contains(&contexts) {
             let sentence = format!("--contexts is {contexts}; expected 1 to {bsus}, the BSUs");
@@ -228,7 +231,7 @@ impl PblioArgs {
             MixName::Pblio => Mix::Pblio,
             MixName::Original => Mix::Original,
         };
-        Ok(Configuration { volumes, bsus, contexts, style, mix, seed: self.seed })
+        Ok(Configuration { layout, bsus, contexts, style, mix, seed: self.seed })
     }
 }
 

@@ -84,7 +84,7 @@ impl Printer {
             }
         }
         for asu in Asu::ALL {
-            let bytes = configuration.volumes.blocks(asu) * BLOCK_BYTES;
+            let bytes = configuration.layout.blocks(asu) * BLOCK_BYTES;
             println!("ASU{}    : {:.2} GB", asu.number(), gib(bytes));
         }
         println!("BSUs    : {}", configuration.bsus);
@@ -208,7 +208,7 @@ fn summary(args: &PblioArgs, configuration: &Configuration, ended: &Ended) -> Va
         "contexts": configuration.contexts,
         "runlen": args.runlen,
         "ramp": args.ramp,
-        "asu_blocks": Asu::ALL.map(|asu| configuration.volumes.blocks(asu)),
+        "asu_blocks": Asu::ALL.map(|asu| configuration.layout.blocks(asu)),
         "seconds": ended.seconds,
         "ios": total.requests,
         "iops": total.requests as f64 / ended.seconds.max(f64::MIN_POSITIVE),

@@ -27,7 +27,7 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
     let mut bisection = Bisection { passed: 0, failed: None, start: args.bsu };
     let mut tries = Vec::new();
     while let Some(bsus) = bisection.next() {
-        let configuration = args.configuration(setting.units.volumes(), bsus)?;
+        let configuration = args.configuration(setting.units.layout(), bsus)?;
         let source = Source::new(args, &configuration)?;
         let finished = live::run(setting, &configuration, source, None)?;
         if setting.interrupted.load(std::sync::atomic::Ordering::Relaxed) {

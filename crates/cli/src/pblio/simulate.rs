@@ -1,7 +1,7 @@
 //! `--simulate`: the run in a virtual clock.
 
 use entresol_workload::oltp::{
-    BLOCK_BYTES, CacheModel, SEGMENT_BYTES, Simulation, TICKS_PER_SECOND, Volumes,
+    BLOCK_BYTES, CacheModel, Layout, SEGMENT_BYTES, Simulation, TICKS_PER_SECOND,
 };
 
 use super::options::{CacheModelName, PblioArgs, size_of};
@@ -11,8 +11,8 @@ use crate::failure::{Failure, Outcome};
 
 /// Counts what a run would count, at once.
 pub(super) fn run(args: &PblioArgs) -> Outcome<()> {
-    let volumes = sizes(args)?;
-    let configuration = args.configuration(volumes, args.bsu)?;
+    let layout = sizes(args)?;
+    let configuration = args.configuration(layout, args.bsu)?;
     let (cache, name) = match &args.cache {
         None => (None, None),
         Some(text) => {
@@ -54,7 +54,7 @@ fn serve(
     Ok(Ended { period, seconds, latencies: None, findings: None })
 }
 
-fn sizes(args: &PblioArgs) -> Outcome<Volumes> {
+fn sizes(args: &PblioArgs) -> Outcome<Layout> {
     let mut blocks = [0; 3];
     for (index, text) in args.units().into_iter().enumerate() {
         let option = format!("asu{}", index + 1);
@@ -63,7 +63,7 @@ fn sizes(args: &PblioArgs) -> Outcome<Volumes> {
         let piece = sizes.iter().min().copied().unwrap_or(0) / BLOCK_BYTES;
         blocks[index] = piece * sizes.len() as u64;
     }
-    Volumes::new(blocks).map_err(|error| Failure::CannotRun(error.to_string()))
+    Layout::new(blocks).map_err(|error| Failure::CannotRun(error.to_string()))
 }
 
 fn cache_of(args: &PblioArgs, text: &str) -> Outcome<CacheModel> {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
-use entresol_workload::oltp::{Configuration, Request, RequestStream, TICKS_PER_SECOND, Volumes};
+use entresol_workload::oltp::{Configuration, Layout, Request, RequestStream, TICKS_PER_SECOND};
 
 use super::options::PblioArgs;
 use crate::failure::{Failure, Outcome};
@@ -19,7 +19,7 @@ impl Source {
     pub(super) fn new(args: &PblioArgs, configuration: &Configuration) -> Outcome<Source> {
         match &args.trace_in {
             None => Ok(Source::Stream(Box::new(RequestStream::new(configuration)))),
-            Some(path) => Ok(Source::Trace(read(path, &configuration.volumes)?.into_iter())),
+            Some(path) => Ok(Source::Trace(read(path, &configuration.layout)?.into_iter())),
         }
     }
 
@@ -56,7 +56,7 @@ pub(super) fn export(args: &PblioArgs, configuration: &Configuration) -> Outcome
     file.flush().map_err(failed)
 }
 
-fn read(path: &str, volumes: &Volumes) -> Outcome<Vec<Request>> {
+fn read(path: &str, layout: &Layout) -> Outcome<Vec<Request>> {
     let failed = |e| Failure::doing(format!("cannot read --trace-in {path}"), e);
     let file = BufReader::new(std::fs::File::open(path).map_err(failed)?);
     let mut requests: Vec<Request> = Vec::new();
@@ -67,7 +67,7 @@ fn read(path: &str, volumes: &Volumes) -> Outcome<Vec<Request>> {
         }
         let at = format!("--trace-in {path} line {}", index + 1);
         let request: Request = line.parse().map_err(|e| Failure::doing(&at, e))?;
-        let blocks = volumes.blocks(request.asu);
+        let blocks = layout.blocks(request.asu);
         if request.range().end > blocks {
             let sentence = format!(
                 "{at}: the request ends at block {} of ASU{}, which has {blocks}; give larger \

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use entresol_device::{Device, FileDevice, FileOptions, Force, Queue, QueueOptions};
-use entresol_workload::oltp::{BLOCK_BYTES, Request, Volumes};
+use entresol_workload::oltp::{BLOCK_BYTES, Layout, Request};
 
 use super::ledger::MAGIC;
 use super::options::PblioArgs;
@@ -16,7 +16,7 @@ pub(super) struct Units {
     devices: Vec<Arc<dyn Device>>,
     /// Each unit's first device and the blocks used of each of its devices.
     pieces: [(usize, u64); 3],
-    volumes: Volumes,
+    layout: Layout,
 }
 
 /// The part of a request that falls on one device.
@@ -49,13 +49,13 @@ impl Units {
             pieces[index] = (first, piece);
             blocks[index] = piece * (devices.len() - first) as u64;
         }
-        let volumes = Volumes::new(blocks).map_err(|e| Failure::CannotRun(e.to_string()))?;
-        Ok(Units { devices, pieces, volumes })
+        let layout = Layout::new(blocks).map_err(|e| Failure::CannotRun(e.to_string()))?;
+        Ok(Units { devices, pieces, layout })
     }
 
     /// The sizes used.
-    pub(super) fn volumes(&self) -> Volumes {
-        self.volumes
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// A queue to each device, for one thread.

@@ -5,9 +5,9 @@
 //! is asked when. [`RequestStream::next`] always asks the one whose request is due first;
 //! [`RequestStream::next_of`] asks one alone, as recorded traces do.
 
+use super::layout::Layout;
 use super::lrand48::Lrand48;
 use super::request::{Asu, Operation, Request, TICKS_PER_SECOND};
-use super::volumes::Volumes;
 use super::walk::{Region, Walker};
 
 /// How the hot regions are walked; the generator's three ages.
@@ -34,7 +34,7 @@ pub enum Mix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Configuration {
     /// Sizes of the units.
-    pub volumes: Volumes,
+    pub layout: Layout,
     /// Business scaling units, each about 50 requests a second; at least 1.
     pub bsus: u64,
     /// Contexts that the BSUs are dealt to; 1 to `bsus`.
@@ -114,7 +114,7 @@ impl RequestStream {
 /// Streams that share hot regions, in a heap by the time of their next request.
 #[derive(Debug, Clone)]
 struct Context {
-    volumes: Volumes,
+    layout: Layout,
     style: Style,
     mix: Mix,
     regions: [Region; 3],
@@ -163,14 +163,14 @@ const LENGTHS: [u64; 25] =
 
 impl Context {
     fn new(configuration: &Configuration, bsus: u64) -> Context {
-        let Configuration { volumes, style, mix, .. } = *configuration;
+        let Configuration { layout, style, mix, .. } = *configuration;
         let region = |asu, start| {
-            let blocks = volumes.generated_blocks(asu);
+            let blocks = layout.generated_blocks(asu);
             Region::new(style, percent(blocks, start), blocks / 20)
         };
         let regions = [region(Asu::Data, 15), region(Asu::Data, 70), region(Asu::User, 47)];
         let heap = (0..bsus).flat_map(|_| (0..8).map(Stream::new)).collect();
-        Context { volumes, style, mix, regions, heap }
+        Context { layout, style, mix, regions, heap }
     }
 
     fn start(&mut self, random: &mut Lrand48) {
@@ -208,7 +208,7 @@ impl Context {
                 operation: stream.operation,
                 blocks: stream.blocks,
                 stream: stream.kind,
-                position: stream.position / self.volumes.multiplier(asu),
+                position: stream.position / self.layout.multiplier(asu),
                 due: stream.due,
             }
         });
@@ -220,7 +220,7 @@ impl Context {
     /// Draws the first stream's next request. The order of the draws is the original's.
     fn prepare(&mut self, random: &mut Lrand48) {
         let (asu, share, access) = KINDS[usize::from(self.heap[0].kind)];
-        let blocks = self.volumes.generated_blocks(asu);
+        let blocks = self.layout.generated_blocks(asu);
         let mix = self.mix;
         let stream = &mut self.heap[0];
         match access {

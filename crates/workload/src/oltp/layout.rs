@@ -7,7 +7,7 @@ use super::request::Asu;
 
 /// Sizes in blocks. Data and user store are equal; the log is two ninths of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volumes {
+pub struct Layout {
     store_blocks: u64,
     log_blocks: u64,
     multiplier: u64,
@@ -41,9 +41,9 @@ const GENERATED_BLOCKS_MIN: u64 = 20_480;
 const STORE_BLOCKS_MIN: u64 = 256;
 const STORE_BLOCKS_MAX: u64 = u32::MAX as u64;
 
-impl Volumes {
+impl Layout {
     /// Cuts the blocks that are there, by [`Asu::index`], to those that are used.
-    pub fn new(found: [u64; 3]) -> Result<Volumes, LayoutError> {
+    pub fn new(found: [u64; 3]) -> Result<Layout, LayoutError> {
         let store_blocks = found[0].min(found[1]);
         if store_blocks < STORE_BLOCKS_MIN {
             return Err(LayoutError::StoreTooSmall { found: store_blocks });
@@ -55,7 +55,7 @@ impl Volumes {
         if found[2] < log_blocks {
             return Err(LayoutError::LogTooSmall { expected: log_blocks, found: found[2] });
         }
-        Ok(Volumes { store_blocks, log_blocks, multiplier: multiplier(store_blocks) })
+        Ok(Layout { store_blocks, log_blocks, multiplier: multiplier(store_blocks) })
     }
 
     /// Blocks of `asu` that requests fall on.
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn stores_are_cut_to_the_smaller_and_the_log_to_two_ninths() {
-        let volumes = Volumes::new([11_520, 12_000, 5_000]).unwrap();
-        assert_eq!(Asu::ALL.map(|asu| volumes.blocks(asu)), [11_520, 11_520, 2_560]);
-        assert_eq!(Asu::ALL.map(|asu| volumes.generated_blocks(asu)), [23_040, 23_040, 2_560]);
+        let layout = Layout::new([11_520, 12_000, 5_000]).unwrap();
+        assert_eq!(Asu::ALL.map(|asu| layout.blocks(asu)), [11_520, 11_520, 2_560]);
+        assert_eq!(Asu::ALL.map(|asu| layout.generated_blocks(asu)), [23_040, 23_040, 2_560]);
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_short_log_is_refused_with_the_size_it_needs() {
-        let error = Volumes::new([11_520, 11_520, 2_559]).unwrap_err();
+        let error = Layout::new([11_520, 11_520, 2_559]).unwrap_err();
         assert!(error.to_string().contains("10240 KB"), "{error}");
     }
 }
