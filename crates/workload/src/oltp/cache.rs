@@ -253,3 +253,47 @@ fn key(asu: Asu, block: u64) -> u64 {
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = SEGMENT_BLOCKS as u64;
+
+    fn read(cache: &mut CacheModel, blocks: Range<u64>) {
+        for position in blocks.step_by(16) {
+            let (asu, operation) = (Asu::Data, Operation::Read);
+            cache.serve(&Request { asu, operation, blocks: 16, stream: 2, position, due: 0 });
+        }
+    }
+
+    #[test]
+    fn a_segment_whose_blocks_are_all_spared_is_skipped_unwritten() {
+        let mut cache = CacheModel::new(3 * SEGMENT_BYTES).unwrap();
+        read(&mut cache, 0..3 * SEGMENT);
+        read(&mut cache, SEGMENT..2 * SEGMENT);
+        read(&mut cache, 3 * SEGMENT..4 * SEGMENT + 16);
+        let expected = LogCounters {
+            memory_hits: SEGMENT,
+            device_hits: 0,
+            wraps: 2,
+            segments_skipped: 1,
+            segment_reads: 5,
+            segment_writes: 4,
+        };
+        assert_eq!(cache.log_counters(), expected);
+        assert_eq!(cache.closed_log_counters().segment_writes, 5);
+    }
+
+    #[test]
+    fn hits_in_segments_that_are_not_in_memory_are_one_read_for_each_run_of_slots() {
+        let mut cache = CacheModel::new(40 * SEGMENT_BYTES).unwrap();
+        read(&mut cache, 0..40 * SEGMENT);
+        // Segment 39 is being filled; 0 to 30 were read ahead.
+        read(&mut cache, 35 * SEGMENT..35 * SEGMENT + 16);
+        read(&mut cache, 0..16);
+        let log = cache.log_counters();
+        assert_eq!((log.device_hits, log.memory_hits), (1, 16));
+        assert_eq!(cache.counters().read_hits, 32);
+    }
+}
