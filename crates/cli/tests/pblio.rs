@@ -136,6 +136,18 @@ fn a_trace_is_the_recorded_one_and_a_run_of_it_counts_the_same() {
 }
 
 #[test]
+fn a_trace_that_ends_before_the_run_ends_the_run() {
+    let directory = Directory::new("pblio-short");
+    let trace = directory.file("trace", "1 R 1 2 3 4000\n1 W 1 2 20 5000\n").display().to_string();
+    let options = ["--runlen", "60", "--json", "--trace-in", &trace];
+    let virtual_run = json(&run(&simulated(&options)));
+    assert_eq!((&virtual_run["ios"], &virtual_run["seconds"]), (&2.into(), &0.5.into()));
+    let run = json(&run(&with(&files(&directory), &options)));
+    assert_eq!(run["ios"], 2);
+    assert_ne!(run["seconds"], 60.0, "{run}");
+}
+
+#[test]
 fn a_ramp_warms_the_cache_and_is_not_counted() {
     let options = ["--bsu", "2", "--runlen", "30", "--cache", "10MiB", "--json"];
     let cold = json(&run(&simulated(&options)));
@@ -222,14 +234,16 @@ fn a_unit_of_several_files_is_their_concatenation() {
 
 #[test]
 fn blocks_that_change_behind_a_run_are_found_by_the_next_reads() {
-    // One block is written again and again and read in between; a trace says so.
+    // A trace writes blocks once and reads them twice, long after.
     let directory = Directory::new("pblio-changed");
     let words = files(&directory);
     let lines: Vec<String> = (0..200).map(|n| format!("1 W 1 1 {n} {n}")).collect();
-    let reads: Vec<String> = (0..200).map(|n| format!("1 R 1 1 {n} {}", 15_000 + n)).collect();
-    let trace = directory.file("trace", &[lines, reads].concat().join("\n"));
+    let reads = |at: u64| (0..200).map(move |n| format!("1 R 1 1 {n} {}", at + n));
+    let requests: Vec<String> =
+        lines.into_iter().chain(reads(15_000)).chain(reads(30_000)).collect();
+    let trace = directory.file("trace", &requests.join("\n"));
     let trace = format!("--trace-in={}", trace.display());
-    let arguments = with(&words, &["-runlen=2", "--verify", &trace]);
+    let arguments = with(&words, &["-runlen=9", "--verify", &trace]);
     assert!(run(&arguments).status.success());
     let path = directory.path("file1");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_entresol"))

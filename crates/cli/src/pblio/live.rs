@@ -77,6 +77,8 @@ struct Live<'a> {
     latencies: Latencies,
     epoch: Instant,
     fell_behind: bool,
+    /// A trace ended before the run did.
+    ran_out: bool,
 }
 
 /// A place in flight.
@@ -114,6 +116,7 @@ impl<'a> Live<'a> {
             latencies: Latencies::default(),
             epoch: Instant::now(),
             fell_behind: false,
+            ran_out: false,
         })
     }
 
@@ -163,6 +166,7 @@ impl<'a> Live<'a> {
             }
             self.line.push_back((request, now));
             self.next = self.source.next();
+            self.ran_out = self.next.is_none();
         }
     }
 
@@ -291,7 +295,7 @@ impl<'a> Live<'a> {
     fn finish(self) -> Finished {
         let args = self.setting.args;
         let mut seconds = (self.epoch.elapsed().as_secs_f64() - args.ramp as f64).max(0.0);
-        if !self.setting.interrupted.load(Ordering::Relaxed) {
+        if !self.ran_out && !self.setting.interrupted.load(Ordering::Relaxed) {
             // The last request is done a little before the end of the run.
             seconds = seconds.max(args.runlen as f64);
         }

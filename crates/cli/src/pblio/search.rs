@@ -1,5 +1,7 @@
 //! `--search`: the most BSUs whose mean latency stays below a limit.
 
+use std::sync::atomic::Ordering;
+
 use entresol_workload::oltp::Configuration;
 use serde_json::{Value, json};
 
@@ -30,7 +32,7 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
         let configuration = args.configuration(setting.units.layout(), bsus)?;
         let source = Source::new(args, &configuration)?;
         let finished = live::run(setting, &configuration, source, None)?;
-        if setting.interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+        if setting.interrupted.load(Ordering::Relaxed) {
             eprintln!("entresol: interrupted; the try of {bsus} BSUs does not count");
             break;
         }
@@ -51,6 +53,9 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
     }
     if most > 0 {
         return Ok(());
+    }
+    if setting.interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::CannotRun("interrupted before a load passed".to_owned()));
     }
     Err(Failure::Failed(format!(
         "no load stayed below {limit} ms of mean latency, not even the least that was tried"

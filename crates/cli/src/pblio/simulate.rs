@@ -39,6 +39,8 @@ fn serve(
     let mut simulation = Simulation::new(cache, args.ramp, args.runlen);
     let mut period_end = args.dataperiod;
     let mut next = source.next();
+    // A trace may end before the run does.
+    let mut last_due = 0;
     loop {
         let due = next.map_or(u64::MAX, |request| request.due);
         while period_end < args.runlen && (args.ramp + period_end) * TICKS_PER_SECOND <= due {
@@ -46,11 +48,18 @@ fn serve(
             period_end += args.dataperiod;
         }
         match next {
-            Some(request) if simulation.serve(&request) => next = source.next(),
+            Some(request) if simulation.serve(&request) => {
+                last_due = request.due;
+                next = source.next();
+            }
             _ => break,
         }
     }
-    let (period, seconds) = (simulation.end(), args.runlen as f64);
+    let seconds = match next {
+        Some(_) => args.runlen as f64,
+        None => (last_due as f64 / TICKS_PER_SECOND as f64 - args.ramp as f64).max(0.0),
+    };
+    let period = simulation.end();
     Ok(Ended { period, seconds, latencies: None, findings: None })
 }
 
