@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 done, 1 the thing tested failed, 2 could not run.
 
+mod act;
 mod bench;
 mod cleanup;
 mod client;
@@ -58,6 +59,9 @@ enum Command {
     /// Make lines of the server's users file
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Certify storage devices: how much load they sustain under a bound on latency
+    #[command(subcommand)]
+    Act(act::ActCommand),
     /// Run a workload and report rates, latencies and costs
     Bench(BenchArgs),
     /// Run an SPC-1-like OLTP workload on files or devices, or simulate it
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Export(args) => transfer::export(args),
         Command::Store(command) => store::run(command),
         Command::User(command) => user::run(command),
+        Command::Act(command) => act::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Pblio(args) => pblio::run(args),
         Command::Demo(args) => demo::run(args),

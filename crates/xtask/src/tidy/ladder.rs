@@ -32,8 +32,14 @@ const RUNGS: &[Rung] = &[
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
+        name: "entresol-certify",
+        uses: &["entresol-device", "entresol-workload"],
+        tests_use: &["entresol-sim"],
+    },
+    Rung {
         name: "entresol",
         uses: &[
+            "entresol-certify",
             "entresol-device",
             "entresol-flash",
             "entresol-tier",

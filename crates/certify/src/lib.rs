@@ -1,0 +1,12 @@
+//! Certification of storage devices: how many reads and writes a second does a device sustain
+//! under a bound on latency, for hours, when a database loads it?
+//!
+//! A configuration ([`Storage`] or [`Index`]) in the language of Aerospike's ACT 6 derives the
+//! rates of small and large transfers; [`load`] issues them and reports [`load::Interval`]s.
+//!
+//! Unlike the engine's crates this one starts threads and reads the clock: it measures time.
+
+mod config;
+pub mod load;
+
+pub use config::{Index, PaperOptions, SizeHistogram, Storage};

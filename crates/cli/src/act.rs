@@ -1,0 +1,46 @@
+//! `entresol act`: certification of devices.
+
+mod certify;
+mod config;
+mod index;
+mod latency;
+mod prepare;
+mod search;
+mod storage;
+
+use clap::Subcommand;
+
+use crate::failure::Outcome;
+
+/// What is done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ActCommand {
+    /// Fill a device with zeros, then with random data
+    #[command(name = "prep")]
+    Prepare(prepare::PrepareArgs),
+    /// Load data devices as a configuration says
+    Storage(storage::StorageArgs),
+    /// Load index devices as a configuration says
+    Index(index::IndexArgs),
+    /// Tabulate the latencies of a log
+    Latency(latency::LatencyArgs),
+    /// Make or explain a configuration
+    Config(config::ConfigArgs),
+    /// Prepare, test and stress devices, and give a verdict
+    Certify(certify::CertifyArgs),
+    /// Find the largest load that passes
+    Search(search::SearchArgs),
+}
+
+/// Does it.
+pub(crate) fn run(command: &ActCommand) -> Outcome<()> {
+    match command {
+        ActCommand::Prepare(args) => prepare::run(args),
+        ActCommand::Storage(args) => storage::run(args),
+        ActCommand::Index(args) => index::run(args),
+        ActCommand::Latency(args) => latency::run(args),
+        ActCommand::Config(args) => config::run(args),
+        ActCommand::Certify(args) => certify::run(args),
+        ActCommand::Search(args) => search::run(args),
+    }
+}
