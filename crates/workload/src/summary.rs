@@ -76,6 +76,15 @@ impl Recorder {
         self.histogram.len()
     }
 
+    /// How many were `value` or more; those less than a tenth of a percent below it may be counted.
+    pub fn count_at_least(&self, value: u64) -> u64 {
+        match value {
+            0 => self.count(),
+            _ if value > VALUE_MAX => 0,
+            _ => self.histogram.count_between(value, u64::MAX),
+        }
+    }
+
     /// The figures so far.
     pub fn summary(&self) -> Summary {
         let count = self.count();

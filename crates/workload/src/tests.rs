@@ -206,6 +206,18 @@ fn values_verify_only_as_they_were_put() {
 }
 
 #[test]
+fn values_at_or_above_a_threshold_are_counted() {
+    let mut recorder = Recorder::new();
+    for value in [0, 999_000, 1_000_000, 1_200_000, 70_000_000, u64::MAX] {
+        recorder.record(value);
+    }
+    let counts = [0, 1, 1_000_000, 1_100_000, 64_000_000, u64::MAX]
+        .map(|threshold| recorder.count_at_least(threshold));
+    assert_eq!(counts, [6, 5, 4, 3, 2, 0]);
+    assert_eq!(Recorder::new().count_at_least(0), 0);
+}
+
+#[test]
 fn a_summary_has_the_exact_moments() {
     let mut a = Recorder::new();
     let mut b = Recorder::new();
