@@ -1,6 +1,25 @@
 //! What is to be tested: the items of a configuration file, with their defaults.
 //!
-//! Integers are unsigned 32-bit as in ACT, and keep its names with `_` for `-`.
+//! Integers are unsigned 32-bit as in ACT, and keep its names with `_` for `-`. Two readers fill
+//! the same types: [`Storage::parse`] refuses whatever ACT misreads in silence, and
+//! [`Storage::parse_compat`] does and prints what ACT 6 does; so for [`Index`].
+
+mod compat;
+mod grammar;
+mod histogram;
+mod items;
+mod legacy;
+mod strict;
+mod test_options;
+mod validate;
+
+use crate::buckets::BucketUnit;
+
+pub use compat::CompatReading;
+pub use histogram::{SizeHistogram, SizeShare};
+pub use items::{ItemFamily, index_item_names, storage_item_names};
+pub use strict::{ConfigError, Finding, Parsed};
+pub use test_options::{ArrivalKind, EngineKind, LatencyRule, LoadModel, TestOptions};
 
 /// Load on data devices: record reads, large-block reads and writes, optional record writes.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,8 +68,12 @@ pub struct Storage {
     pub tomb_raider_sleep_usec: u32,
     /// Lag that stops the test, seconds; 0: none does.
     pub max_lag_sec: u32,
+    /// Large blocks a second of each kind, all devices together; 0: derived. Legacy of ACT 1 and 2.
+    pub large_block_ops_per_sec: u32,
     /// The options of the sizing paper.
     pub paper: PaperOptions,
+    /// How the load is issued and judged.
+    pub test: TestOptions,
 }
 
 /// Load on index devices: reads and writes of 4 KiB.
@@ -82,6 +105,8 @@ pub struct Index {
     pub disable_odsync: bool,
     /// Lag that stops the test, seconds; 0: none does.
     pub max_lag_sec: u32,
+    /// How the load is issued and judged.
+    pub test: TestOptions,
 }
 
 /// Options that only the paper on sizing with ACT describes.
@@ -105,11 +130,82 @@ pub struct PaperOptions {
     pub write_size_offset: u32,
 }
 
-/// How many objects are larger than each power of two.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SizeHistogram {
-    /// Column `i`: % of objects of more than 2^i bytes; falling, the last one 0.
-    pub percent_above: Vec<f64>,
+impl Storage {
+    /// The unit of the log's histograms.
+    pub fn bucket_unit(&self) -> BucketUnit {
+        unit(self.microsecond_histograms)
+    }
+
+    /// Bytes of a large block; ACT's arithmetic, which wraps around where it is not validated.
+    pub fn large_block_bytes(&self) -> u32 {
+        self.large_block_op_kbytes.wrapping_mul(1024)
+    }
+
+    /// Do sizes come from the paper's histograms instead of `record-bytes`?
+    pub fn sizes_from_histograms(&self) -> bool {
+        self.record_bytes == 0
+            && (self.paper.read_histogram.is_some() || self.paper.write_histogram.is_some())
+    }
+}
+
+impl Index {
+    /// The unit of the log's histograms.
+    pub fn bucket_unit(&self) -> BucketUnit {
+        unit(self.microsecond_histograms)
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage {
+            device_names: Vec::new(),
+            file_size_mbytes: 0,
+            service_threads: 0,
+            test_duration_sec: 0,
+            report_interval_sec: 1,
+            microsecond_histograms: false,
+            read_reqs_per_sec: 0,
+            write_reqs_per_sec: 0,
+            record_bytes: 1536,
+            record_bytes_range_max: 0,
+            large_block_op_kbytes: 128,
+            replication_factor: 1,
+            update_pct: 0,
+            defrag_lwm_pct: 50,
+            no_defrag_reads: false,
+            compress_pct: 100,
+            disable_odsync: false,
+            commit_to_device: false,
+            commit_min_bytes: 0,
+            tomb_raider: false,
+            tomb_raider_sleep_usec: 0,
+            max_lag_sec: 10,
+            large_block_ops_per_sec: 0,
+            paper: PaperOptions::default(),
+            test: TestOptions::default(),
+        }
+    }
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index {
+            device_names: Vec::new(),
+            file_size_mbytes: 0,
+            service_threads: 0,
+            cache_threads: 8,
+            test_duration_sec: 0,
+            report_interval_sec: 1,
+            microsecond_histograms: false,
+            read_reqs_per_sec: 0,
+            write_reqs_per_sec: 0,
+            replication_factor: 1,
+            defrag_lwm_pct: 50,
+            disable_odsync: false,
+            max_lag_sec: 10,
+            test: TestOptions::default(),
+        }
+    }
 }
 
 impl Default for PaperOptions {
@@ -125,4 +221,8 @@ impl Default for PaperOptions {
             write_size_offset: 100,
         }
     }
+}
+
+fn unit(microsecond_histograms: bool) -> BucketUnit {
+    if microsecond_histograms { BucketUnit::Microseconds } else { BucketUnit::Milliseconds }
 }

@@ -6,7 +6,13 @@
 //!
 //! Unlike the engine's crates this one starts threads and reads the clock: it measures time.
 
-mod config;
+pub mod config;
+pub mod derive;
 pub mod load;
+pub mod text;
 
+mod buckets;
+
+pub use buckets::{BucketUnit, Buckets};
 pub use config::{Index, PaperOptions, SizeHistogram, Storage};
+pub use derive::{DeriveError, IndexRates, StorageRates};

@@ -85,6 +85,14 @@ impl Recorder {
         }
     }
 
+    /// Each value that was recorded, to a tenth of a percent, and how often; rising.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.histogram.iter_recorded().map(|step| {
+            let value = self.histogram.median_equivalent(step.value_iterated_to());
+            (value.clamp(self.min, self.max), step.count_at_value())
+        })
+    }
+
     /// The figures so far.
     pub fn summary(&self) -> Summary {
         let count = self.count();
