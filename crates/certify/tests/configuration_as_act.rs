@@ -17,10 +17,10 @@ fn cases() -> Vec<Case<'static>> {
     let pieces = RECORDED.split("##### ").skip(1);
     pieces
         .map(|piece| {
-            let (title, rest) = piece.split_once('\n').unwrap();
-            let rest = rest.strip_prefix("--- config:\n").unwrap();
-            let (file, rest) = rest.split_once("\n--- output:\n").unwrap();
-            let (output, _) = rest.split_once("--- exit status: 255").unwrap();
+            let (title, rest) = split(piece, "\n");
+            let (_, rest) = split(rest, "--- config:\n");
+            let (file, rest) = split(rest, "\n--- output:\n");
+            let (output, _) = split(rest, "--- exit status: 255");
             let tester = match title.starts_with("[act_index]") {
                 true => Tester::Index,
                 false => Tester::Storage,
@@ -28,6 +28,10 @@ fn cases() -> Vec<Case<'static>> {
             Case { title, tester, file, output }
         })
         .collect()
+}
+
+fn split(text: &'static str, separator: &str) -> (&'static str, &'static str) {
+    text.split_once(separator).expect("a recording has all its parts")
 }
 
 /// What ACT prints until it opens the first device, which fails in every recorded run.
@@ -48,7 +52,9 @@ fn printed(tester: Tester, file: &[u8]) -> String {
         }
         None => String::new(),
     };
-    text::banner(tester) + &String::from_utf8(printed).unwrap() + &failure
+    text::banner(tester)
+        + &String::from_utf8(printed).expect("recordings are plain text")
+        + &failure
 }
 
 #[test]

@@ -4,7 +4,7 @@ use entresol_certify::{DeriveError, Index, Storage};
 
 fn storage(items: &str) -> Storage {
     let file = format!("device-names: /dev/a\ntest-duration-sec: 10\n{items}");
-    Storage::parse(file.as_bytes()).unwrap().configuration
+    Storage::parse(file.as_bytes()).expect("the test writes good items").configuration
 }
 
 #[track_caller]
