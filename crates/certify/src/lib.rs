@@ -2,17 +2,27 @@
 //! under a bound on latency, for hours, when a database loads it?
 //!
 //! A configuration ([`Storage`] or [`Index`]) in the language of Aerospike's ACT 6 derives the
-//! rates of small and large transfers; [`load`] issues them and reports [`load::Interval`]s.
+//! rates of small and large transfers; [`load`] issues them and reports [`load::Interval`]s;
+//! [`verdict`] says what they mean; [`certify`] and [`search`] drive a [`Rig`].
 //!
 //! Unlike the engine's crates this one starts threads and reads the clock: it measures time.
 
+mod buckets;
+mod certification;
 pub mod config;
 pub mod derive;
 pub mod load;
+mod rig;
+pub mod search;
 pub mod text;
-
-mod buckets;
+pub mod verdict;
 
 pub use buckets::{BucketUnit, Buckets};
+pub use certification::{
+    Certificate, Judged, Observer, Phase, Preparation, Procedure, Settling, Stress, Unobserved,
+    certify,
+};
 pub use config::{Index, PaperOptions, SizeHistogram, Storage};
 pub use derive::{DeriveError, IndexRates, StorageRates};
+pub use rig::{Prepared, Rig, RigError};
+pub use search::search;

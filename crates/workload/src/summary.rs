@@ -63,6 +63,9 @@ impl Recorder {
 
     /// Adds what `other` saw.
     pub fn merge(&mut self, other: &Recorder) {
+        if other.count() == 0 {
+            return;
+        }
         self.histogram
             .add(&other.histogram)
             .expect("all recorders have histograms of the same bounds");

@@ -1,0 +1,5 @@
+//! Certification and search on simulated devices, in virtual time.
+
+mod certifying;
+mod searching;
+mod simulated;

@@ -1,0 +1,149 @@
+//! The search for the largest load, on devices whose limit is known.
+
+use crate::simulated::{Fault, Simulated};
+use entresol_certify::Unobserved;
+use entresol_certify::search::{Found, Next, Outcome, Purpose, Search, Try, search};
+use entresol_certify::verdict::{Judgement, Rules, Verdict};
+
+fn how() -> Search {
+    Search {
+        rules: Rules::default(),
+        step: 1.0,
+        first: 1,
+        most: 1000,
+        seconds: 120,
+        confirm_seconds: 0,
+        rest_seconds: 30,
+        tries_max: 64,
+        seconds_max: 1 << 30,
+    }
+}
+
+fn found(rig: &mut Simulated, how: &Search) -> Found {
+    search(rig, how, Vec::new(), &mut Unobserved).expect("simulated rigs do what they are told")
+}
+
+#[test]
+fn the_known_knee_is_found_within_one_step() {
+    for capacity in [3.0, 8.0, 20.0, 55.0, 140.0, 301.0] {
+        for idle_ns in [80_000.0, 150_000.0, 200_000.0] {
+            let mut rig = Simulated::new(10.0, 10.0 * capacity);
+            rig.idle_ns = idle_ns;
+            let knee = rig.knee(5.0, 1.0);
+            let found = found(&mut rig, &how());
+            let largest = f64::from(found.largest.unwrap_or(0));
+            // A histogram's tenth of a percent may decide for a load that is just at the knee.
+            assert!(
+                (largest - knee).abs() <= 1.0 + 0.002 * capacity,
+                "capacity {capacity}: {largest}, knee {knee}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_load_below_the_answer_passed_and_every_one_above_failed() {
+    let mut rig = Simulated::new(10.0, 400.0);
+    let found = found(&mut rig, &how());
+    let largest = found.largest.unwrap();
+    for tried in &found.tries {
+        let passed = tried.judgement.verdict == Verdict::Pass;
+        assert_eq!(passed, tried.steps <= largest, "{} steps", tried.steps);
+    }
+    assert_eq!(found.smallest_failed, Some(largest + 1));
+    assert_eq!(rig.rests.len(), found.tries.len() - 1);
+    assert_eq!(found.outcome, Outcome::Found);
+}
+
+#[test]
+fn fractions_of_the_configured_load_are_tried() {
+    let mut rig = Simulated::new(100.0, 60.0);
+    let mut how = how();
+    (how.step, how.first, how.most) = (0.05, 20, 100);
+    let knee = rig.knee(5.0, 1.0);
+    let factor = found(&mut rig, &how).largest_factor().unwrap();
+    assert!(knee < 1.0 && (factor - knee).abs() <= 0.05, "{factor}, knee {knee}");
+}
+
+#[test]
+fn limits_end_a_search() {
+    let outcome = |rig: Simulated, change: &dyn Fn(&mut Search)| {
+        let mut how = how();
+        change(&mut how);
+        let found = found(&mut rig.clone(), &how);
+        (found.outcome, found.largest, found.tries.len())
+    };
+    let large = Simulated::new(1.0, 1000.0);
+    assert_eq!(outcome(large.clone(), &|how| how.most = 5), (Outcome::AllPass, Some(5), 4));
+    assert_eq!(outcome(large.clone(), &|how| how.tries_max = 3), (Outcome::TriesUsed, Some(4), 3));
+    let two = outcome(large.clone(), &|how| how.seconds_max = 250);
+    assert_eq!(two, (Outcome::TimeUsed, Some(2), 2));
+    let slow = Simulated::new(90.0, 100.0);
+    assert_eq!(outcome(slow, &|_| ()), (Outcome::NonePasses, None, 1));
+    let stopped = large.with(Fault::Interrupt(50.0));
+    assert_eq!(outcome(stopped, &|_| ()), (Outcome::Interrupted, None, 0));
+}
+
+#[test]
+fn a_failing_load_is_given_up_after_its_first_bad_slice() {
+    let mut rig = Simulated::new(90.0, 100.0);
+    let found = found(&mut rig, &how());
+    assert!(found.tries[0].seconds <= 30.0, "{} s", found.tries[0].seconds);
+    let words: Vec<_> = found.tries[0].judgement.reasons.iter().map(|r| r.word()).collect();
+    assert_eq!(words.iter().filter(|word| **word != "too-slow").count(), 0, "{words:?}");
+}
+
+#[test]
+fn an_endless_stall_fails_every_load_and_the_search_ends() {
+    let mut rig = Simulated::new(10.0, 100.0).with(Fault::StallForEver);
+    assert_eq!(found(&mut rig, &how()).outcome, Outcome::NonePasses);
+}
+
+#[test]
+fn the_answer_is_confirmed_and_lowered_where_that_fails() {
+    let mut how = how();
+    (how.confirm_seconds, how.first) = (600, 8);
+    // Passes for two minutes at a load that it cannot bear for ten.
+    let mut rig = Simulated::new(1.0, 100.0).with(Fault::SlowDown(0.001));
+    let found = found(&mut rig, &how);
+    let confirmed = found.tries.last().unwrap();
+    assert_eq!(confirmed.purpose, Purpose::Confirm);
+    assert_eq!(Some(confirmed.steps), found.largest);
+    assert_eq!(confirmed.judgement.verdict, Verdict::Pass);
+    let refused = found.tries.iter().filter(|tried| {
+        tried.purpose == Purpose::Confirm && tried.judgement.verdict == Verdict::Fail
+    });
+    assert!(refused.count() > 0);
+}
+
+#[test]
+fn an_interrupted_search_goes_on_where_it_was() {
+    let mut how = how();
+    how.confirm_seconds = 240;
+    let whole = found(&mut Simulated::new(1.0, 100.0), &how);
+    for kept in 0..whole.tries.len() {
+        let tries = whole.tries[..kept].to_vec();
+        let mut rig = Simulated::new(1.0, 100.0);
+        let rest = search(&mut rig, &how, tries, &mut Unobserved).unwrap();
+        assert_eq!(rest.largest, whole.largest);
+        assert_eq!(rest.tries.len(), whole.tries.len());
+        assert_eq!(rig.loads.len(), whole.tries.len() - kept);
+    }
+}
+
+#[test]
+fn every_order_of_verdicts_comes_to_an_end() {
+    // A device that answers by chance must not keep a search going.
+    for seed in 0..200u64 {
+        let mut random = entresol_workload::Random::new(seed);
+        let mut how = how();
+        how.confirm_seconds = 60;
+        let mut tries: Vec<Try> = Vec::new();
+        while let Next::Try(steps, purpose) = how.next(&tries) {
+            assert!(tries.len() < 100 && (1..=1000).contains(&steps), "seed {seed}");
+            let verdict = if random.below(2) == 0 { Verdict::Pass } else { Verdict::Fail };
+            let judgement = Judgement { verdict, reasons: Vec::new(), notes: Vec::new() };
+            tries.push(Try { steps, purpose, seconds: 1.0, judgement, run: None });
+        }
+    }
+}
