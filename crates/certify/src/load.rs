@@ -1,5 +1,36 @@
 //! Issuing a load and reporting what the devices made of it.
+//!
+//! A [`Plan`] says what is transferred, where and how often; [`Target`]s are the devices, opened
+//! with care; [`run`] issues the one on the others and tells an [`Observer`] of each [`Interval`].
 
+mod arrival;
+mod content;
+mod error;
 mod interval;
+mod observer;
+mod pace;
+mod plan;
+mod port;
+mod psync;
+mod ring;
+mod serial;
+mod session;
+mod shape;
+mod tally;
+mod target;
+mod telemetry;
 
+pub use arrival::{Arrival, Recording};
+pub use content::{
+    Content, Description, Fault, Marking, OWN_MAGIC, Place, UNIT_BYTES, Unit, Verified, Wrong,
+    read_unit,
+};
+pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
+pub use observer::{Observer, Trouble};
+pub use pace::{Loop, Pace, Steps};
+pub use plan::{Engine, IndexRates, Judging, Pacing, Plan, StorageRates, Stream, Timing, Writing};
+pub use serial::{serial, token};
+pub use session::run;
+pub use shape::{Shape, Sizes};
+pub use target::{Durability, Manner, Target, TargetOptions};

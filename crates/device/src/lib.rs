@@ -28,6 +28,7 @@ mod table;
 mod testing;
 mod uring;
 mod wait;
+mod waiting;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use device::{
@@ -41,3 +42,4 @@ pub use shared::SharedMemory;
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use table::Table;
 pub use wait::wait_for_any;
+pub use waiting::wait_readable;

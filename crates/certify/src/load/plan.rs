@@ -1,0 +1,372 @@
+//! What is to be issued: streams of transfers with their rates, and the loops that the blocking
+//! engine runs for them.
+//!
+//! Rates come from the derivations; here they become streams. The loops of a compatible plan pace
+//! as ACT 6 does, rounding included; those of a strict one keep the derived rates exactly, on index
+//! devices too.
+
+use entresol_device::WriteMode;
+
+use crate::config::{Index, Storage};
+use crate::load::arrival::Arrival;
+use crate::load::content::Marking;
+use crate::load::error::{Error, Result};
+use crate::load::interval::{Kind, Series};
+use crate::load::pace::{Loop, Pace, Steps};
+use crate::load::shape::{Shape, Sizes};
+use crate::load::target::Manner;
+
+/// A load.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is transferred, where and how often.
+    pub streams: Vec<Stream>,
+    /// How threads of the blocking engine share the streams.
+    pub loops: Vec<Loop>,
+    /// What is reported, in order.
+    pub series: Vec<Series>,
+    /// Transfers stay within whole blocks of so many bytes.
+    pub block_bytes: u32,
+    /// When it ends and reports.
+    pub timing: Timing,
+    /// What issues it.
+    pub engine: Engine,
+    /// As ACT does it, or better.
+    pub manner: Manner,
+    /// When transfers of the ring engine are due.
+    pub arrival: Arrival,
+    /// What is written.
+    pub writing: Writing,
+    /// Of all random choices.
+    pub seed: u64,
+}
+
+/// One kind of transfer at a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stream {
+    /// Of what.
+    pub kind: Kind,
+    /// Where; `None`: on a device chosen at random for each transfer.
+    pub device: Option<usize>,
+    /// Transfers a second; `None`: the next one so many ns after the end of the last.
+    pub pacing: Pacing,
+    /// Sizes and places.
+    pub shape: Shape,
+}
+
+/// What makes a transfer due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pacing {
+    /// The clock: so many a second.
+    Open(f64),
+    /// The end of the one before, and a pause in ns.
+    Closed {
+        /// ns.
+        pause_ns: u64,
+    },
+}
+
+/// When a load ends and reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    /// Of the whole load, ns.
+    pub duration_ns: u64,
+    /// Between reports, ns.
+    pub interval_ns: u64,
+    /// Lag that stops the load, ns; `None`: no lag does.
+    pub lag_ns_max: Option<u64>,
+}
+
+/// What issues the transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// A thread for each transfer in flight, in loops that wait for it.
+    Psync,
+    /// Few threads over io_uring, after a schedule that no transfer delays.
+    Uring {
+        /// Threads.
+        threads: usize,
+        /// Transfers of one stream in flight on one device, at most.
+        depth: usize,
+    },
+}
+
+/// What is written and how reads are judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Writing {
+    /// Share of random bytes, %.
+    pub compress_pct: u32,
+    /// Whether contents describe themselves.
+    pub marking: Marking,
+    /// Whether reads are judged by that.
+    pub judging: Judging,
+    /// Whether a write is on the medium when it completes.
+    pub mode: WriteMode,
+}
+
+/// Whether reads are judged by the descriptions of what they bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judging {
+    /// They are not looked at.
+    Ignored,
+    /// A unit that a load wrote must be the one that was written there.
+    Verified,
+}
+
+/// Derived rates of a load on data devices, all devices together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StorageRates {
+    /// Threads that read and commit records.
+    pub service_threads: u32,
+    /// Record reads a second.
+    pub reads_per_sec: u32,
+    /// Record commits a second.
+    pub writes_per_sec: u32,
+    /// Large-block reads a second.
+    pub large_reads_per_sec: f64,
+    /// Large-block writes a second.
+    pub large_writes_per_sec: f64,
+    /// Sizes of records read, as stored.
+    pub read_sizes: Sizes,
+    /// Sizes of records committed, as stored.
+    pub write_sizes: Sizes,
+}
+
+/// Derived rates of a load on index devices, all devices together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexRates {
+    /// Threads that read.
+    pub service_threads: u32,
+    /// Reads a second.
+    pub reads_per_sec: u64,
+    /// Reads, and writes, of the cache a second.
+    pub cache_per_sec: u64,
+}
+
+/// Bytes of a transfer on an index device.
+const INDEX_PAGE_BYTES: u32 = 4096;
+/// Reads, and writes, that a cache thread does in a row.
+const CACHE_BATCH: u32 = 100;
+/// Largest record and block, bytes.
+const BYTES_MAX: u32 = 8 << 20;
+
+impl Plan {
+    /// The load of `config` on data devices at `rates`.
+    pub fn storage(config: &Storage, rates: &StorageRates, manner: Manner) -> Result<Plan> {
+        let block_bytes = config.large_block_op_kbytes.saturating_mul(1024);
+        if block_bytes == 0 || block_bytes > BYTES_MAX {
+            return Err(Error::Plan(format!(
+                "large-block-op-kbytes: {} is {block_bytes} bytes; expected 1 to 8192 KiB",
+                config.large_block_op_kbytes
+            )));
+        }
+        for rate in [rates.large_reads_per_sec, rates.large_writes_per_sec] {
+            if !rate.is_finite() || rate < 0.0 {
+                return Err(Error::Plan(format!(
+                    "the large-block rate comes out as {rate} a second: a large block of \
+                     {block_bytes} bytes holds no whole record of average size; make \
+                     large-block-op-kbytes larger or records smaller"
+                )));
+            }
+        }
+        let mut plan = Plan::bare(manner, config.seconds(), config.max_lag_sec);
+        plan.block_bytes = block_bytes;
+        plan.writing.compress_pct = config.compress_pct;
+        plan.writing.mode = mode(config.disable_odsync);
+        plan.add_blocks(config, rates, block_bytes);
+        plan.add_records(config, rates);
+        plan.name_storage_series(config);
+        Ok(plan)
+    }
+
+    /// The load of `config` on index devices at `rates`.
+    pub fn index(config: &Index, rates: &IndexRates, manner: Manner) -> Result<Plan> {
+        let seconds = (config.test_duration_sec, config.report_interval_sec);
+        let mut plan = Plan::bare(manner, seconds, config.max_lag_sec);
+        plan.block_bytes = INDEX_PAGE_BYTES;
+        plan.writing.mode = mode(config.disable_odsync);
+        let shape = Shape::Blocks { bytes: INDEX_PAGE_BYTES };
+        let stream = |kind, rate: u64| Stream {
+            kind,
+            device: None,
+            pacing: Pacing::Open(rate as f64),
+            shape: shape.clone(),
+        };
+        let threads = rates.service_threads.max(1);
+        plan.streams.push(stream(Kind::Read, rates.reads_per_sec));
+        let pace = service_pace(manner, rates.reads_per_sec, threads);
+        plan.loops.push(Loop { kind: Kind::Read, threads, pace, steps: Steps::One(0) });
+        if rates.cache_per_sec > 0 {
+            plan.streams.push(stream(Kind::Read, rates.cache_per_sec));
+            plan.streams.push(stream(Kind::Write, rates.cache_per_sec));
+            let threads = config.cache_threads.max(1);
+            let (factor, times) = match manner {
+                // ACT divides the rate by the devices once more, and works in bursts.
+                Manner::Compatible => (config.device_names.len() as u64, CACHE_BATCH),
+                Manner::Strict => (1, 1),
+            };
+            let scale = factor * u64::from(threads);
+            let pace = Pace::Scaled { scale, per_sec: rates.cache_per_sec };
+            let steps = Steps::Rows { streams: vec![1, 2], times };
+            plan.loops.push(Loop { kind: Kind::Write, threads, pace, steps });
+        }
+        plan.name_index_series(config, rates);
+        Ok(plan)
+    }
+
+    /// Numbers of streams and what each of them transfers at most, bytes.
+    pub(crate) fn bytes_max(&self, transfer_bytes_min: u32) -> u64 {
+        let of = |stream: &Stream| stream.shape.bytes_max(transfer_bytes_min);
+        self.streams.iter().map(of).max().unwrap_or_default()
+    }
+
+    fn bare(manner: Manner, (duration, interval): (u32, u32), lag: u32) -> Plan {
+        let seconds = |count: u32| u64::from(count) * 1_000_000_000;
+        let marking = match manner {
+            Manner::Compatible => Marking::Plain,
+            Manner::Strict => Marking::Described { run: 0 },
+        };
+        Plan {
+            streams: Vec::new(),
+            loops: Vec::new(),
+            series: Vec::new(),
+            block_bytes: 0,
+            timing: Timing {
+                duration_ns: seconds(duration),
+                interval_ns: seconds(interval.max(1)),
+                lag_ns_max: (lag > 0).then(|| seconds(lag)),
+            },
+            engine: Engine::Psync,
+            manner,
+            arrival: Arrival::Even,
+            writing: Writing {
+                compress_pct: 100,
+                marking,
+                judging: Judging::Ignored,
+                mode: WriteMode::Durable,
+            },
+            seed: 0,
+        }
+    }
+
+    fn add_blocks(&mut self, config: &Storage, rates: &StorageRates, bytes: u32) {
+        let devices = config.device_names.len();
+        let kinds = [
+            (Kind::LargeRead, rates.large_reads_per_sec),
+            (Kind::LargeWrite, rates.large_writes_per_sec),
+        ];
+        for device in 0..devices {
+            for (kind, rate) in kinds.into_iter().filter(|&(_, rate)| rate > 0.0) {
+                let stream = self.streams.len();
+                self.streams.push(Stream {
+                    kind,
+                    device: Some(device),
+                    pacing: Pacing::Open(rate / devices as f64),
+                    shape: Shape::Blocks { bytes },
+                });
+                let pace = Pace::Shared { parts: devices as u64, per_sec: rate };
+                self.loops.push(Loop { kind, threads: 1, pace, steps: Steps::One(stream) });
+            }
+        }
+        for device in (0..devices).filter(|_| config.tomb_raider) {
+            let pause_ns = u64::from(config.tomb_raider_sleep_usec) * 1000;
+            let stream = self.streams.len();
+            self.streams.push(Stream {
+                kind: Kind::Raid,
+                device: Some(device),
+                pacing: Pacing::Closed { pause_ns },
+                shape: Shape::InRow { bytes },
+            });
+            let pace = Pace::After { pause_ns };
+            let steps = Steps::One(stream);
+            self.loops.push(Loop { kind: Kind::Raid, threads: 1, pace, steps });
+        }
+    }
+
+    fn add_records(&mut self, config: &Storage, rates: &StorageRates) {
+        let (reads, writes) = (rates.reads_per_sec, rates.writes_per_sec);
+        if reads == 0 && writes == 0 {
+            return;
+        }
+        let first = self.streams.len();
+        let record = |kind, rate: u32, sizes: &Sizes, granule_bytes_min| Stream {
+            kind,
+            device: None,
+            pacing: Pacing::Open(f64::from(rate)),
+            shape: Shape::Records { sizes: sizes.clone(), granule_bytes_min },
+        };
+        if reads > 0 {
+            self.streams.push(record(Kind::Read, reads, &rates.read_sizes, 0));
+        }
+        if writes > 0 {
+            let granule = config.commit_min_bytes;
+            self.streams.push(record(Kind::Write, writes, &rates.write_sizes, granule));
+        }
+        let total = u64::from(reads) + u64::from(writes);
+        let steps = match (reads, writes) {
+            (0, _) | (_, 0) => Steps::One(first),
+            _ => Steps::Mixed {
+                first,
+                second: first + 1,
+                first_of_2_20: (u64::from(reads) << 20) / total,
+            },
+        };
+        let threads = rates.service_threads.max(1);
+        let pace = service_pace(self.manner, total, threads);
+        let kind = if reads > 0 { Kind::Read } else { Kind::Write };
+        self.loops.push(Loop { kind, threads, pace, steps });
+    }
+
+    fn name_storage_series(&mut self, config: &Storage) {
+        let records =
+            config.read_reqs_per_sec > 0 || (self.manner == Manner::Strict && self.has(Kind::Read));
+        if records {
+            self.name_series("reads", Kind::Read, &config.device_names);
+        }
+        if config.write_reqs_per_sec > 0 {
+            self.name_series("large-block-reads", Kind::LargeRead, &[]);
+            self.name_series("large-block-writes", Kind::LargeWrite, &[]);
+            if config.commit_to_device {
+                self.name_series("writes", Kind::Write, &config.device_names);
+            }
+        }
+    }
+
+    fn name_index_series(&mut self, config: &Index, rates: &IndexRates) {
+        self.name_series("reads", Kind::Read, &config.device_names);
+        if rates.cache_per_sec > 0 {
+            self.name_series("writes", Kind::Write, &config.device_names);
+        }
+    }
+
+    fn name_series(&mut self, name: &str, kind: Kind, devices: &[String]) {
+        self.series.push(Series { name: name.to_owned(), kind, device: None });
+        self.series.extend(devices.iter().enumerate().map(|(index, device)| Series {
+            name: format!("{device}-{name}"),
+            kind,
+            device: Some(index),
+        }));
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.streams.iter().any(|stream| stream.kind == kind)
+    }
+}
+
+impl Storage {
+    fn seconds(&self) -> (u32, u32) {
+        (self.test_duration_sec, self.report_interval_sec)
+    }
+}
+
+/// ACT cuts the rate of each thread to a whole number.
+fn service_pace(manner: Manner, per_sec: u64, threads: u32) -> Pace {
+    match manner {
+        Manner::Compatible => Pace::Scaled { scale: 1, per_sec: per_sec / u64::from(threads) },
+        Manner::Strict => Pace::Scaled { scale: u64::from(threads), per_sec },
+    }
+}
+
+fn mode(disable_odsync: bool) -> WriteMode {
+    if disable_odsync { WriteMode::Flushed } else { WriteMode::Durable }
+}

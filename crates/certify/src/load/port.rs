@@ -1,0 +1,200 @@
+//! Where the open engine's transfers go and its time comes from.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use entresol_device::{
+    Completion, IoBuffer, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest,
+};
+
+use crate::load::error::{Error, Result};
+use crate::load::interval::Kind;
+use crate::load::session::Session;
+
+/// Transfers and time, real or simulated.
+pub(crate) trait Port {
+    /// ns since the start of the load.
+    fn now_ns(&mut self) -> u64;
+
+    /// Takes a transfer; `fill` makes what a write writes. Returns when it began, or an error if
+    /// there is no room: the request is to be made again.
+    fn begin(
+        &mut self,
+        request: &Request,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> std::result::Result<u64, NoRoom>;
+
+    /// Hands over what was begun, and waits until a transfer is done or the time comes; appends all
+    /// that are done to `ended`.
+    fn wait(&mut self, until_ns: u64, ended: &mut Vec<Ended>) -> Result<()>;
+}
+
+/// Nothing more fits.
+#[derive(Debug)]
+pub(crate) struct NoRoom;
+
+/// A transfer to begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) token: u64,
+    pub(crate) device: usize,
+    pub(crate) kind: Kind,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+}
+
+/// A transfer that is done.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) token: u64,
+    pub(crate) at_ns: u64,
+    pub(crate) result: io::Result<()>,
+    /// What a read brought.
+    pub(crate) bytes: Option<IoBuffer>,
+}
+
+/// Queues of the targets' devices, and the clock.
+pub(crate) struct RingPort {
+    session: Arc<Session>,
+    queues: Vec<Box<dyn Queue>>,
+    descriptors: Vec<RawFd>,
+    mode: WriteMode,
+    /// Memory of writes in flight, by token.
+    writing: HashMap<u64, WriteBuffer>,
+    /// Memory that waits for its next write, by length.
+    idle: HashMap<usize, Vec<WriteBuffer>>,
+    completions: Vec<Completion>,
+}
+
+/// Registered memory for each transfer of a queue; longer reads take that of several.
+const BUFFER_BYTES: usize = 8 << 10;
+/// Bytes of such memory for all queues of a thread.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
+
+impl RingPort {
+    /// A queue of `depth` to each target.
+    pub(crate) fn open(session: &Arc<Session>, depth: usize) -> Result<RingPort> {
+        let depth = depth.clamp(1, QueueOptions::DEPTH_MAX);
+        let share = MEMORY_BYTES_MAX / session.targets.len() / depth;
+        let options = QueueOptions { depth, buffer_bytes: BUFFER_BYTES.min(share) };
+        let mut queues = Vec::new();
+        for target in session.targets.iter() {
+            let device = target.device().ok_or_else(|| {
+                Error::Plan(format!(
+                    "{}: can be loaded by the blocking engine only; use `engine: psync`",
+                    target.name()
+                ))
+            })?;
+            queues.push(device.queue(options).map_err(|error| Error::System(error.to_string()))?);
+        }
+        Ok(RingPort {
+            session: Arc::clone(session),
+            descriptors: queues.iter().filter_map(|queue| queue.poll_fd()).collect(),
+            queues,
+            mode: session.plan.writing.mode,
+            writing: HashMap::new(),
+            idle: HashMap::new(),
+            completions: Vec::new(),
+        })
+    }
+
+    fn write(
+        &mut self,
+        request: &Request,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> std::result::Result<u64, NoRoom> {
+        let Request { token, device, offset, length, .. } = *request;
+        let idle = self.idle.get_mut(&length).and_then(Vec::pop);
+        let mut buffer = match idle {
+            Some(buffer) => buffer,
+            None => WriteBuffer::anonymous(length).map_err(|_| NoRoom)?,
+        };
+        fill(&mut buffer.bytes_mut()[..length]);
+        let began_ns = self.session.now_ns();
+        let (range, mode) = (0..length, self.mode);
+        let taken =
+            self.queues[device].write(WriteRequest { token, offset, buffer: &buffer, range, mode });
+        match taken {
+            Ok(()) => {
+                self.writing.insert(token, buffer);
+                Ok(began_ns)
+            }
+            Err(_) => {
+                self.idle.entry(length).or_default().push(buffer);
+                Err(NoRoom)
+            }
+        }
+    }
+
+    /// Takes all completions there are.
+    fn reap(&mut self, ended: &mut Vec<Ended>) -> Result<()> {
+        for queue in self.queues.iter_mut().filter(|queue| queue.in_flight() > 0) {
+            queue
+                .reap(0, &mut self.completions)
+                .map_err(|error| Error::System(error.to_string()))?;
+        }
+        if self.completions.is_empty() {
+            return Ok(());
+        }
+        let at_ns = self.session.now_ns();
+        for completion in self.completions.drain(..) {
+            if let Some(buffer) = self.writing.remove(&completion.token) {
+                self.idle.entry(buffer.len()).or_default().push(buffer);
+            }
+            ended.push(Ended {
+                token: completion.token,
+                at_ns,
+                result: completion.result.map_err(plain),
+                bytes: completion.buffer,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Port for RingPort {
+    fn now_ns(&mut self) -> u64 {
+        self.session.now_ns()
+    }
+
+    fn begin(
+        &mut self,
+        request: &Request,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> std::result::Result<u64, NoRoom> {
+        if request.kind.writes() {
+            return self.write(request, fill);
+        }
+        let began_ns = self.session.now_ns();
+        let Request { token, device, offset, length, .. } = *request;
+        match self.queues[device].read(token, offset, length) {
+            Ok(()) => Ok(began_ns),
+            Err(_) => Err(NoRoom),
+        }
+    }
+
+    fn wait(&mut self, until_ns: u64, ended: &mut Vec<Ended>) -> Result<()> {
+        self.reap(ended)?;
+        let now_ns = self.session.now_ns();
+        if !ended.is_empty() || until_ns <= now_ns {
+            return Ok(());
+        }
+        let timeout = Duration::from_nanos(until_ns - now_ns);
+        entresol_device::wait_readable(&self.descriptors, timeout)
+            .map_err(|error| Error::System(error.to_string()))?;
+        self.reap(ended)
+    }
+}
+
+/// The system's error, with its number where there is one.
+fn plain(error: entresol_device::Error) -> io::Error {
+    let source = std::error::Error::source(&error)
+        .and_then(|source| source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error));
+    match source {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::other(error.to_string()),
+    }
+}

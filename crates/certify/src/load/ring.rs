@@ -1,0 +1,392 @@
+//! The open engine: few threads over io_uring, after a schedule that no transfer delays.
+//!
+//! Transfers become due when the schedule says so, whatever became of earlier ones. One that finds
+//! no room in its lane (one stream on one device) waits there, and no other lane waits for it.
+//! Response time counts from the due time, service time from the hand-over to the device.
+//!
+//! Time and transfers come from a [`Port`], so that the logic runs in virtual time too.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
+
+use entresol_workload::{Random, mix64};
+
+use crate::load::arrival::Arrivals;
+use crate::load::content::Place;
+use crate::load::error::{Error, Result};
+use crate::load::interval::{Ending, Kind};
+use crate::load::observer::Trouble;
+use crate::load::plan::{Judging, Pacing};
+use crate::load::port::{Ended, Port, Request, RingPort};
+use crate::load::psync::{failure, wrong_unit};
+use crate::load::session::Session;
+use crate::load::shape::Placement;
+use crate::load::tally::{Done, Tally};
+
+/// Starts `count` threads, each with its share of every stream.
+pub(crate) fn start(
+    session: &Arc<Session>,
+    count: usize,
+    depth: usize,
+) -> Result<Vec<JoinHandle<()>>> {
+    let share = Share { count: count.max(1), depth: depth.div_ceil(count.max(1)).max(1) };
+    let open = |_| RingPort::open(session, share.depth * session.plan.streams.len());
+    let ports = (0..share.count).map(open).collect::<Result<Vec<_>>>()?;
+    let mut threads = Vec::new();
+    for (number, port) in ports.into_iter().enumerate() {
+        let shared = Arc::clone(session);
+        let started = Builder::new()
+            .name(format!("load-{number}"))
+            .spawn(move || Issuer::new(&shared, port, number, share).work());
+        threads.push(started.map_err(|error| {
+            Error::System(format!("cannot start thread {number} of the load: {error}"))
+        })?);
+    }
+    Ok(threads)
+}
+
+/// What one of the threads does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    /// How many threads there are.
+    pub(crate) count: usize,
+    /// Transfers in flight in each lane, at most.
+    pub(crate) depth: usize,
+}
+
+/// One thread.
+pub(crate) struct Issuer<'a, P: Port> {
+    session: &'a Session,
+    port: P,
+    number: usize,
+    depth: usize,
+    random: Random,
+    flows: Vec<Flow>,
+    lanes: Vec<Lane>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    ended: Vec<Ended>,
+}
+
+/// One stream: what makes its transfers due.
+struct Flow {
+    stream: usize,
+    rhythm: Rhythm,
+}
+
+enum Rhythm {
+    Open(Arrivals),
+    /// When the next is due; `u64::MAX` while one is under way.
+    Closed {
+        next_ns: u64,
+        pause_ns: u64,
+    },
+}
+
+/// One stream on one device.
+struct Lane {
+    flow: usize,
+    device: usize,
+    placement: Placement,
+    /// Due times of transfers that wait for room.
+    backlog: VecDeque<u64>,
+    in_flight: usize,
+    /// Due times and slots of those in flight, oldest first; ended ones are dropped when they come
+    /// to the front.
+    oldest: VecDeque<(u64, u32, u64)>,
+}
+
+/// A transfer in flight.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    lane: usize,
+    due_ns: u64,
+    began_ns: u64,
+    offset: u64,
+    length: usize,
+    /// Which use of the slot this is; odd while in flight.
+    use_count: u64,
+}
+
+/// The longest wait, so that the end of the run is noticed.
+const WAIT_NS_MAX: u64 = 50_000_000;
+/// Transfers begun in one lane before completions are looked at.
+const BATCH: usize = 64;
+/// Transfers waiting in one lane, at most; beyond it the load ends as one that lags.
+const BACKLOG_MAX: usize = 16 << 20;
+/// How long transfers in flight are waited for after an early end.
+const TAIL_NS: u64 = 2_000_000_000;
+/// The same after the planned end, where no lag ends the load.
+const DRAIN_NS: u64 = 10_000_000_000;
+
+impl<'a, P: Port> Issuer<'a, P> {
+    pub(crate) fn new(session: &'a Session, port: P, number: usize, share: Share) -> Self {
+        let plan = &session.plan;
+        let mut random = Random::new(mix64(plan.seed ^ mix64(number as u64 + 1)));
+        let (mut flows, mut lanes) = (Vec::new(), Vec::new());
+        for (stream, of) in plan.streams.iter().enumerate() {
+            let rhythm = match of.pacing {
+                Pacing::Open(per_sec) => {
+                    let per_sec = per_sec / share.count as f64;
+                    Rhythm::Open(Arrivals::new(&plan.arrival, per_sec, &mut random))
+                }
+                // A closed stream is one transfer at a time: the first thread does it.
+                Pacing::Closed { .. } if number > 0 => continue,
+                Pacing::Closed { pause_ns } => Rhythm::Closed { next_ns: pause_ns, pause_ns },
+            };
+            for (device, target) in session.targets.iter().enumerate() {
+                let span = target.blocks(plan.block_bytes) * u64::from(plan.block_bytes);
+                if of.device.is_none_or(|only| only == device) {
+                    let placement = of.shape.on(target.transfer_bytes_min(), span);
+                    lanes.push(Lane {
+                        flow: flows.len(),
+                        device,
+                        placement: placement.expect("the plan was checked"),
+                        backlog: VecDeque::new(),
+                        in_flight: 0,
+                        oldest: VecDeque::new(),
+                    });
+                }
+            }
+            flows.push(Flow { stream, rhythm });
+        }
+        let (slots, free, ended) = (Vec::new(), Vec::new(), Vec::new());
+        let depth = share.depth;
+        Issuer { session, port, number, depth, random, flows, lanes, slots, free, ended }
+    }
+
+    /// Issues until the planned end and until all is done, or until the run ends early.
+    pub(crate) fn work(&mut self) {
+        let timing = &self.session.plan.timing;
+        let end_ns = timing.duration_ns;
+        let drain_ns = timing.lag_ns_max.unwrap_or(DRAIN_NS);
+        let mut stopped_ns = None;
+        loop {
+            let now_ns = self.port.now_ns();
+            if self.session.has_ended() && now_ns < end_ns {
+                let stopped_ns = *stopped_ns.get_or_insert(now_ns);
+                self.lanes.iter_mut().for_each(|lane| lane.backlog.clear());
+                if self.in_flight() == 0 || now_ns > stopped_ns.saturating_add(TAIL_NS) {
+                    return;
+                }
+            } else {
+                self.fall_due(now_ns.min(end_ns));
+                self.begin();
+                let idle = self.lanes.iter().all(|lane| lane.in_flight == 0);
+                if now_ns >= end_ns && (idle || now_ns > end_ns.saturating_add(drain_ns)) {
+                    return;
+                }
+                self.watch_lag(now_ns);
+            }
+            let until_ns = self.next_due(end_ns).max(now_ns).min(now_ns + WAIT_NS_MAX);
+            if let Err(error) = self.port.wait(until_ns, &mut self.ended) {
+                self.session.end(Ending::Broken(error.to_string()));
+                return;
+            }
+            self.settle();
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.in_flight).sum()
+    }
+
+    /// Puts what became due before `now_ns` into the lanes.
+    fn fall_due(&mut self, now_ns: u64) {
+        let mut tally = self.session.tally(self.number).lock();
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let kind = self.session.plan.streams[flow.stream].kind;
+            let first = self.lanes.partition_point(|lane| lane.flow < index);
+            let count = self.lanes[first..].iter().take_while(|lane| lane.flow == index).count();
+            loop {
+                let due_ns = match &mut flow.rhythm {
+                    Rhythm::Open(arrivals) => {
+                        let due_ns = arrivals.peek();
+                        if due_ns < now_ns {
+                            arrivals.advance(&mut self.random);
+                        }
+                        due_ns
+                    }
+                    Rhythm::Closed { next_ns, .. } => {
+                        let due_ns = *next_ns;
+                        if due_ns < now_ns {
+                            *next_ns = u64::MAX;
+                        }
+                        due_ns
+                    }
+                };
+                if due_ns >= now_ns {
+                    break;
+                }
+                let lane = match count {
+                    1 => &mut self.lanes[first],
+                    _ => &mut self.lanes[first + self.random.below(count as u64) as usize],
+                };
+                lane.backlog.push_back(due_ns);
+                tally.due(kind, lane.device);
+                if lane.backlog.len() > BACKLOG_MAX {
+                    let lag_ns = now_ns - lane.backlog[0];
+                    self.session.end(Ending::Lagged { kind, lag_ns });
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hands over what waits, as far as there is room.
+    fn begin(&mut self) {
+        for index in 0..self.lanes.len() {
+            for _ in 0..BATCH {
+                let lane = &mut self.lanes[index];
+                if lane.in_flight >= self.depth {
+                    break;
+                }
+                let Some(due_ns) = lane.backlog.pop_front() else { break };
+                if !self.begin_one(index, due_ns) {
+                    self.lanes[index].backlog.push_front(due_ns);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Hands over one transfer; whether there was room.
+    fn begin_one(&mut self, index: usize, due_ns: u64) -> bool {
+        let session = self.session;
+        let lane = &mut self.lanes[index];
+        let of = &session.plan.streams[self.flows[lane.flow].stream];
+        let (offset, length) = lane.placement.choose(&mut self.random);
+        let device = lane.device;
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        let request = Request { token: u64::from(number), device, kind: of.kind, offset, length };
+        let random = &mut self.random;
+        let begun = self.port.begin(&request, &mut |bytes| {
+            let generation = session.generation.fetch_add(1, Ordering::Relaxed);
+            let place = Place { device: session.targets[device].identity(), offset };
+            session.content.fill(random, place, generation, bytes);
+        });
+        let Ok(began_ns) = begun else {
+            self.free.push(number);
+            return false;
+        };
+        let slot = &mut self.slots[number as usize];
+        let use_count = slot.use_count + 1;
+        *slot = Slot { lane: index, due_ns, began_ns, offset, length, use_count };
+        lane.in_flight += 1;
+        lane.oldest.push_back((due_ns, number, use_count));
+        true
+    }
+
+    /// When there is something to begin; never, if nothing is due before the end.
+    fn next_due(&self, end_ns: u64) -> u64 {
+        let flows = self.flows.iter().map(|flow| match &flow.rhythm {
+            Rhythm::Open(arrivals) => arrivals.peek().saturating_add(1),
+            Rhythm::Closed { next_ns, .. } => next_ns.saturating_add(1),
+        });
+        let room = |lane: &Lane| !lane.backlog.is_empty() && lane.in_flight < self.depth;
+        if self.lanes.iter().any(room) {
+            return 0;
+        }
+        flows.filter(|&due_ns| due_ns <= end_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes what is done.
+    fn settle(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let session = self.session;
+        let mut tally = session.tally(self.number).lock();
+        for ended in self.ended.drain(..) {
+            let number = ended.token as usize;
+            let slot = &mut self.slots[number];
+            slot.use_count += 1;
+            let slot = *slot;
+            self.free.push(number as u32);
+            let lane = &mut self.lanes[slot.lane];
+            lane.in_flight -= 1;
+            let flow = &mut self.flows[lane.flow];
+            let kind = session.plan.streams[flow.stream].kind;
+            if let Rhythm::Closed { next_ns, pause_ns } = &mut flow.rhythm {
+                *next_ns = ended.at_ns.saturating_add(*pause_ns);
+            }
+            let service_ns = ended.at_ns.saturating_sub(slot.began_ns);
+            let response_ns = ended.at_ns.saturating_sub(slot.due_ns).max(service_ns);
+            let (device, bytes) = (lane.device, slot.length);
+            let done = Done { kind, device, bytes, service_ns, response_ns };
+            match &ended.result {
+                Ok(()) => {
+                    tally.done(done);
+                    if let Some(bytes) = &ended.bytes {
+                        judge(session, &mut tally, done, (slot.offset, bytes));
+                    }
+                }
+                Err(error) => {
+                    tally.failed(kind, device);
+                    let name = session.targets[device].name();
+                    session.trouble(failure(kind, name, (slot.offset, bytes), error));
+                }
+            }
+        }
+    }
+
+    /// Notes how far the oldest transfer that is not done is behind, and ends the run if that is
+    /// too far.
+    fn watch_lag(&mut self, now_ns: u64) {
+        let mut worst = (0, Kind::Read);
+        for lane in &mut self.lanes {
+            while let Some(&(_, number, use_count)) = lane.oldest.front()
+                && self.slots[number as usize].use_count != use_count
+            {
+                lane.oldest.pop_front();
+            }
+            let oldest = lane.oldest.front().map(|&(due_ns, ..)| due_ns);
+            let waiting = lane.backlog.front().copied();
+            let Some(due_ns) = oldest.into_iter().chain(waiting).min() else { continue };
+            let kind = self.session.plan.streams[self.flows[lane.flow].stream].kind;
+            let lag_ns = now_ns.saturating_sub(due_ns);
+            if lag_ns > worst.0 {
+                worst = (lag_ns, kind);
+            }
+        }
+        let (lag_ns, kind) = worst;
+        self.session.tally(self.number).lock().lagged(lag_ns);
+        let limit = self.session.plan.timing.lag_ns_max.unwrap_or(u64::MAX);
+        if lag_ns > limit && !self.session.has_ended() {
+            self.session.trouble(Trouble::Lagged { kind, lag_ns });
+            self.session.end(Ending::Lagged { kind, lag_ns });
+        }
+    }
+}
+
+/// Looks at what a read brought. A unit that is being written may come torn, so that one that seems
+/// wrong is read again.
+fn judge(session: &Session, tally: &mut Tally, done: Done, (offset, bytes): (u64, &[u8])) {
+    const TRIES: usize = 3;
+    if done.kind.writes() || session.plan.writing.judging == Judging::Ignored {
+        return;
+    }
+    let target = &session.targets[done.device];
+    let place = Place { device: target.identity(), offset };
+    let mut wrong = session.content.verify(place, bytes).wrong;
+    for _ in 0..TRIES {
+        let mut again = entresol_device::IoBuffer::aligned(bytes.len());
+        let read = target.device().map(|device| device.read_at(offset, &mut again));
+        if wrong.is_none() || !matches!(read, Some(Ok(()))) {
+            break;
+        }
+        wrong = session.content.verify(place, &again).wrong;
+    }
+    if let Some(wrong) = wrong {
+        tally.wrong(done.kind, done.device);
+        session.trouble(wrong_unit(done.kind, target.name(), wrong));
+    }
+}
+
+#[cfg(test)]
+mod tests;

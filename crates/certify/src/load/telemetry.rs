@@ -1,0 +1,133 @@
+//! What the system tells of devices, as differences from one look to the next.
+//!
+//! Counts come from the block device that a target is or lies on; temperatures from its hardware
+//! monitor. Where the system tells nothing the counts stay 0.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::load::interval::Telemetry;
+use crate::load::serial;
+use crate::load::target::Target;
+
+/// Looks at all targets of a load.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    devices: Vec<Watched>,
+    looked: Instant,
+}
+
+#[derive(Debug)]
+struct Watched {
+    name: String,
+    directory: Option<PathBuf>,
+    before: Counts,
+}
+
+/// The counts of a `stat` file that are used.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Counts {
+    reads: u64,
+    read_sectors: u64,
+    writes: u64,
+    written_sectors: u64,
+    busy_ms: u64,
+    waiting_ms: u64,
+}
+
+/// The unit of the system's counts, whatever the device's sector is.
+const SECTOR_BYTES: u64 = 512;
+
+impl Meter {
+    pub(crate) fn new(targets: &[Target]) -> Meter {
+        let watched = targets.iter().map(|target| {
+            let directory = target.path().and_then(serial::holding_directory);
+            let before = counts(directory.as_deref());
+            Watched { name: target.name().to_owned(), directory, before }
+        });
+        Meter { devices: watched.collect(), looked: Instant::now() }
+    }
+
+    /// What happened since the last look.
+    pub(crate) fn read(&mut self) -> Vec<Telemetry> {
+        let now = Instant::now();
+        let milliseconds = now.duration_since(self.looked).as_secs_f64() * 1e3;
+        self.looked = now;
+        self.devices.iter_mut().map(|device| device.read(milliseconds)).collect()
+    }
+}
+
+impl Watched {
+    fn read(&mut self, milliseconds: f64) -> Telemetry {
+        let now = counts(self.directory.as_deref());
+        let before = std::mem::replace(&mut self.before, now);
+        let share = |a: u64, b: u64| a.saturating_sub(b) as f64 / milliseconds.max(1.0);
+        Telemetry {
+            device: self.name.clone(),
+            reads: now.reads.saturating_sub(before.reads),
+            read_bytes: now.read_sectors.saturating_sub(before.read_sectors) * SECTOR_BYTES,
+            writes: now.writes.saturating_sub(before.writes),
+            written_bytes: now.written_sectors.saturating_sub(before.written_sectors)
+                * SECTOR_BYTES,
+            busy: share(now.busy_ms, before.busy_ms).min(1.0),
+            queue_depth: share(now.waiting_ms, before.waiting_ms),
+            temperature: self.directory.as_deref().and_then(temperature),
+            wear_percent: None,
+        }
+    }
+}
+
+fn counts(directory: Option<&Path>) -> Counts {
+    let text = directory.and_then(|directory| fs::read_to_string(directory.join("stat")).ok());
+    text.and_then(|text| parse(&text)).unwrap_or_default()
+}
+
+/// Reads requests, merges, sectors and ms of reads, the same of writes, requests in flight, ms
+/// busy, and ms that requests waited, all told.
+fn parse(text: &str) -> Option<Counts> {
+    let numbers: Vec<u64> =
+        text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    Some(Counts {
+        reads: *numbers.first()?,
+        read_sectors: *numbers.get(2)?,
+        writes: *numbers.get(4)?,
+        written_sectors: *numbers.get(6)?,
+        busy_ms: *numbers.get(9)?,
+        waiting_ms: *numbers.get(10)?,
+    })
+}
+
+/// °C, from the hardware monitor of the device or of the controller above it.
+fn temperature(directory: &Path) -> Option<f64> {
+    let whole = if directory.join("partition").exists() { directory.parent()? } else { directory };
+    let device = whole.join("device");
+    let monitors = [device.join("hwmon"), device.clone(), device.join("device/hwmon")];
+    let entries = monitors.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("hwmon"))
+        .find_map(|entry| fs::read_to_string(entry.path().join("temp1_input")).ok())
+        .and_then(|text| text.trim().parse::<f64>().ok())
+        .map(|thousandths| thousandths / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_the_system_s_line() {
+        let line = "  100  1  800  30  50  2  12800  40  0  70  75  0 0 0 0 5 6\n";
+        let expected = Counts {
+            reads: 100,
+            read_sectors: 800,
+            writes: 50,
+            written_sectors: 12800,
+            busy_ms: 70,
+            waiting_ms: 75,
+        };
+        assert_eq!(parse(line), Some(expected));
+        assert_eq!(parse("1 2 3"), None);
+        assert_eq!(parse("a b c d e f g h i j k"), None);
+    }
+}
