@@ -180,7 +180,8 @@ impl<'a, P: Port> Issuer<'a, P> {
                 }
                 self.watch_lag(now_ns);
             }
-            let until_ns = self.next_due(end_ns).max(now_ns).min(now_ns + WAIT_NS_MAX);
+            let next_ns = if stopped_ns.is_some() { u64::MAX } else { self.next_due(end_ns) };
+            let until_ns = next_ns.clamp(now_ns, now_ns + WAIT_NS_MAX);
             if let Err(error) = self.port.wait(until_ns, &mut self.ended) {
                 self.session.end(Ending::Broken(error.to_string()));
                 return;

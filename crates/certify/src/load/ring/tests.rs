@@ -124,7 +124,7 @@ fn taken(session: &Session) -> Vec<SeriesInterval> {
 const ALONE: Share = Share { count: 1, depth: 32 };
 
 fn slow(recorder: &entresol_workload::Recorder) -> u64 {
-    recorder.count_at_or_above(MILLISECOND)
+    recorder.count_at_least(MILLISECOND)
 }
 
 #[test]

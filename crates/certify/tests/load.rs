@@ -1,0 +1,223 @@
+//! Real runs of a second or so on files: counts, intervals and contents, never times.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use entresol_certify::load::{
+    self, Durability, Ending, Engine, IndexRates, Interval, Judging, Kind, Manner, Marking, Plan,
+    Sizes, StorageRates, Target, TargetOptions,
+};
+use entresol_certify::{Index, Storage};
+
+/// A directory of the test's own.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("certify-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> TargetOptions {
+    TargetOptions {
+        manner: Manner::Strict,
+        file_mbytes: 16,
+        durability: Durability::Flushed,
+        destroy: Vec::new(),
+    }
+}
+
+fn open(names: &[String]) -> Arc<[Target]> {
+    names.iter().map(|name| Target::open(name, &options(), &mut |_| {}).unwrap()).collect()
+}
+
+fn storage(names: &[String]) -> Storage {
+    Storage {
+        device_names: names.to_vec(),
+        test_duration_sec: 2,
+        read_reqs_per_sec: 100,
+        write_reqs_per_sec: 100,
+        disable_odsync: true,
+        commit_to_device: true,
+        ..Storage::default()
+    }
+}
+
+fn rates() -> StorageRates {
+    StorageRates {
+        service_threads: 4,
+        reads_per_sec: 100,
+        writes_per_sec: 100,
+        large_reads_per_sec: 20.0,
+        large_writes_per_sec: 20.0,
+        read_sizes: Sizes::Between { min: 1536, max: 1536 },
+        write_sizes: Sizes::Between { min: 1536, max: 1536 },
+    }
+}
+
+fn run(plan: Plan, targets: &Arc<[Target]>) -> (Ending, Vec<Interval>) {
+    let mut intervals = Vec::new();
+    let stop = AtomicBool::new(false);
+    let mut keep = |interval: &Interval| intervals.push(interval.clone());
+    let ending = load::run(plan, targets, &stop, &mut keep).unwrap();
+    (ending, intervals)
+}
+
+fn total(plan: &Plan, intervals: &[Interval], name: &str) -> u64 {
+    let at = plan.series.iter().position(|series| series.name == name).unwrap();
+    intervals.iter().map(|interval| interval.series[at].service.count()).sum()
+}
+
+#[test]
+fn both_engines_do_what_the_rates_make_due_and_find_their_own_writes() {
+    let directory = Directory::new("engines");
+    let names = [directory.file("a"), directory.file("b")];
+    let targets = open(&names);
+    for engine in [Engine::Psync, Engine::Uring { threads: 2, depth: 32 }] {
+        let mut plan = Plan::storage(&storage(&names), &rates(), Manner::Strict).unwrap();
+        plan.engine = engine;
+        plan.writing.judging = Judging::Verified;
+        plan.writing.marking = Marking::Described { run: 9 };
+        let (ending, intervals) = run(plan.clone(), &targets);
+        assert_eq!(ending, Ending::Completed, "{engine:?}");
+        assert_eq!(intervals.len(), 2);
+        let streams = [("reads", 200), ("writes", 200), ("large-block-reads", 40)];
+        for (name, expected) in streams.into_iter().chain([("large-block-writes", 40)]) {
+            let found = total(&plan, &intervals, name);
+            // Which of the two a service thread does is chance.
+            let slack = if name.starts_with("large") { 4 } else { 60 };
+            assert!(found.abs_diff(expected) <= slack, "{engine:?}: {found} {name}");
+        }
+        let both = total(&plan, &intervals, "reads") + total(&plan, &intervals, "writes");
+        assert!(both.abs_diff(400) <= 4, "{engine:?}: {both}");
+        let parts = names.each_ref().map(|name| total(&plan, &intervals, &format!("{name}-reads")));
+        assert_eq!(parts[0] + parts[1], total(&plan, &intervals, "reads"));
+        let all = intervals.iter().flat_map(|interval| &interval.series);
+        assert!(all.clone().all(|one| one.errors == 0 && one.wrong == 0));
+        assert!(all.clone().all(|one| one.response.count() == one.service.count()));
+    }
+}
+
+#[test]
+fn index_devices_get_their_derived_cache_load_however_many_there_are() {
+    let directory = Directory::new("index");
+    let names = [directory.file("a"), directory.file("b")];
+    let targets = open(&names);
+    let config = Index {
+        device_names: names.to_vec(),
+        test_duration_sec: 2,
+        read_reqs_per_sec: 100,
+        write_reqs_per_sec: 100,
+        ..Index::default()
+    };
+    let rates = IndexRates { service_threads: 5, reads_per_sec: 200, cache_per_sec: 200 };
+    for engine in [Engine::Psync, Engine::Uring { threads: 1, depth: 32 }] {
+        let mut plan = Plan::index(&config, &rates, Manner::Strict).unwrap();
+        plan.engine = engine;
+        let (ending, intervals) = run(plan.clone(), &targets);
+        assert_eq!(ending, Ending::Completed);
+        let writes = total(&plan, &intervals, "writes");
+        assert!(writes.abs_diff(400) <= 8, "{engine:?}: {writes} writes");
+        let reads = total(&plan, &intervals, "reads");
+        assert!(reads.abs_diff(800) <= 13, "{engine:?}: {reads} reads");
+    }
+}
+
+#[test]
+fn a_load_that_is_stopped_reports_what_it_did() {
+    let directory = Directory::new("stopped");
+    let names = [directory.file("a")];
+    let targets = open(&names);
+    let config = Storage { test_duration_sec: 3600, ..storage(&names) };
+    for engine in [Engine::Psync, Engine::Uring { threads: 1, depth: 32 }] {
+        let mut plan = Plan::storage(&config, &rates(), Manner::Strict).unwrap();
+        plan.engine = engine;
+        let stop = AtomicBool::new(false);
+        let mut seen = Vec::new();
+        let mut observer = |interval: &Interval| {
+            seen.push(interval.series.iter().map(|one| one.service.count()).sum::<u64>());
+            stop.store(true, Ordering::Relaxed);
+        };
+        let ending = load::run(plan, &targets, &stop, &mut observer).unwrap();
+        assert_eq!(ending, Ending::Interrupted, "{engine:?}");
+        assert_eq!(seen.len(), 2, "a whole interval and the rest");
+        assert!(seen[0] > 0);
+    }
+}
+
+#[test]
+fn a_load_that_cannot_keep_up_stops_and_says_what_lagged() {
+    let directory = Directory::new("lagging");
+    let names = [directory.file("a")];
+    let targets = open(&names);
+    let config = Storage { test_duration_sec: 3600, max_lag_sec: 1, ..storage(&names) };
+    let rates = StorageRates { large_writes_per_sec: 10_000_000.0, ..rates() };
+    for engine in [Engine::Psync, Engine::Uring { threads: 1, depth: 32 }] {
+        let mut plan = Plan::storage(&config, &rates, Manner::Strict).unwrap();
+        plan.engine = engine;
+        let (ending, intervals) = run(plan, &targets);
+        let lagged = matches!(
+            ending,
+            Ending::Lagged { kind: Kind::LargeWrite, lag_ns } if lag_ns > 1_000_000_000
+        );
+        assert!(lagged, "{engine:?}: {ending:?}");
+        assert!(!intervals.is_empty());
+    }
+}
+
+#[test]
+fn targets_of_others_are_refused_until_named() {
+    let directory = Directory::new("foreign");
+    let name = directory.file("a");
+    let mut bytes = vec![0; 16 << 20];
+    bytes[..4].copy_from_slice(b"XFSB");
+    std::fs::write(&name, &bytes).unwrap();
+    let strict = TargetOptions { file_mbytes: 0, ..options() };
+    let refused = Target::open(&name, &strict, &mut |_| {}).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("XFS") && text.contains(&format!("--destroy {name}")), "{text}");
+    let allowed = TargetOptions { destroy: vec![name.clone()], ..strict.clone() };
+    Target::open(&name, &allowed, &mut |_| {}).unwrap();
+    let missing = Target::open(&directory.file("none"), &strict, &mut |_| {}).unwrap_err();
+    assert!(missing.compat_line().contains("errno 2 'No such file or directory'"));
+}
+
+#[test]
+fn plans_that_fit_no_target_are_errors() {
+    let directory = Directory::new("plans");
+    let names = [directory.file("a")];
+    let targets = open(&names);
+    let config = storage(&names);
+    let endless = StorageRates { large_writes_per_sec: f64::INFINITY, ..rates() };
+    assert!(Plan::storage(&config, &endless, Manner::Strict).is_err());
+    let huge = Storage { large_block_op_kbytes: 4_194_304, ..config.clone() };
+    assert!(Plan::storage(&huge, &rates(), Manner::Strict).is_err());
+    let stop = AtomicBool::new(false);
+    let mut ignore = |_: &Interval| {};
+    let idle = StorageRates {
+        reads_per_sec: 0,
+        writes_per_sec: 0,
+        large_reads_per_sec: 0.0,
+        large_writes_per_sec: 0.0,
+        ..rates()
+    };
+    let plan = Plan::storage(&config, &idle, Manner::Strict).unwrap();
+    assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
+    let sizes = Sizes::Between { min: 32 << 20, max: 32 << 20 };
+    let large = StorageRates { read_sizes: sizes, ..rates() };
+    let plan = Plan::storage(&config, &large, Manner::Strict).unwrap();
+    assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
+}
