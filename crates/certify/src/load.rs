@@ -29,7 +29,7 @@ pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};
-pub use plan::{Engine, IndexRates, Judging, Pacing, Plan, StorageRates, Stream, Timing, Writing};
+pub use plan::{Engine, Judging, Pacing, Plan, Stream, Timing, Writing};
 pub use serial::{serial, token};
 pub use session::run;
 pub use shape::{Shape, Sizes};

@@ -1,14 +1,15 @@
 //! Real runs of a second or so on files: counts, intervals and contents, never times.
 
+#![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_certify::load::{
-    self, Durability, Ending, Engine, IndexRates, Interval, Judging, Kind, Manner, Marking, Plan,
-    Sizes, StorageRates, Target, TargetOptions,
+    self, Durability, Ending, Engine, Interval, Judging, Kind, Manner, Plan, Target, TargetOptions,
 };
-use entresol_certify::{Index, Storage};
+use entresol_certify::{Index, Storage, StorageRates};
 
 /// A directory of the test's own.
 struct Directory(PathBuf);
@@ -57,15 +58,9 @@ fn storage(names: &[String]) -> Storage {
 }
 
 fn rates() -> StorageRates {
-    StorageRates {
-        service_threads: 4,
-        reads_per_sec: 100,
-        writes_per_sec: 100,
-        large_reads_per_sec: 20.0,
-        large_writes_per_sec: 20.0,
-        read_sizes: Sizes::Between { min: 1536, max: 1536 },
-        write_sizes: Sizes::Between { min: 1536, max: 1536 },
-    }
+    let config = Storage { service_threads: 4, ..storage(&["/dev/a".to_owned()]) };
+    let rates = config.derive().unwrap();
+    StorageRates { large_reads: 20.0, large_writes: 20.0, ..rates }
 }
 
 fn run(plan: Plan, targets: &Arc<[Target]>) -> (Ending, Vec<Interval>) {
@@ -90,7 +85,6 @@ fn both_engines_do_what_the_rates_make_due_and_find_their_own_writes() {
         let mut plan = Plan::storage(&storage(&names), &rates(), Manner::Strict).unwrap();
         plan.engine = engine;
         plan.writing.judging = Judging::Verified;
-        plan.writing.marking = Marking::Described { run: 9 };
         let (ending, intervals) = run(plan.clone(), &targets);
         assert_eq!(ending, Ending::Completed, "{engine:?}");
         assert_eq!(intervals.len(), 2);
@@ -123,7 +117,7 @@ fn index_devices_get_their_derived_cache_load_however_many_there_are() {
         write_reqs_per_sec: 100,
         ..Index::default()
     };
-    let rates = IndexRates { service_threads: 5, reads_per_sec: 200, cache_per_sec: 200 };
+    let rates = config.derive().unwrap();
     for engine in [Engine::Psync, Engine::Uring { threads: 1, depth: 32 }] {
         let mut plan = Plan::index(&config, &rates, Manner::Strict).unwrap();
         plan.engine = engine;
@@ -164,7 +158,7 @@ fn a_load_that_cannot_keep_up_stops_and_says_what_lagged() {
     let names = [directory.file("a")];
     let targets = open(&names);
     let config = Storage { test_duration_sec: 3600, max_lag_sec: 1, ..storage(&names) };
-    let rates = StorageRates { large_writes_per_sec: 10_000_000.0, ..rates() };
+    let rates = StorageRates { large_writes: 10_000_000.0, ..rates() };
     for engine in [Engine::Psync, Engine::Uring { threads: 1, depth: 32 }] {
         let mut plan = Plan::storage(&config, &rates, Manner::Strict).unwrap();
         plan.engine = engine;
@@ -201,23 +195,22 @@ fn plans_that_fit_no_target_are_errors() {
     let names = [directory.file("a")];
     let targets = open(&names);
     let config = storage(&names);
-    let endless = StorageRates { large_writes_per_sec: f64::INFINITY, ..rates() };
+    let endless = StorageRates { large_writes: f64::INFINITY, ..rates() };
     assert!(Plan::storage(&config, &endless, Manner::Strict).is_err());
     let huge = Storage { large_block_op_kbytes: 4_194_304, ..config.clone() };
     assert!(Plan::storage(&huge, &rates(), Manner::Strict).is_err());
     let stop = AtomicBool::new(false);
     let mut ignore = |_: &Interval| {};
     let idle = StorageRates {
-        reads_per_sec: 0,
-        writes_per_sec: 0,
-        large_reads_per_sec: 0.0,
-        large_writes_per_sec: 0.0,
+        internal_reads: 0,
+        internal_writes: 0,
+        large_reads: 0.0,
+        large_writes: 0.0,
         ..rates()
     };
     let plan = Plan::storage(&config, &idle, Manner::Strict).unwrap();
     assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
-    let sizes = Sizes::Between { min: 32 << 20, max: 32 << 20 };
-    let large = StorageRates { read_sizes: sizes, ..rates() };
+    let large = StorageRates { stored_bytes_max: 32 << 20, ..rates() };
     let plan = Plan::storage(&config, &large, Manner::Strict).unwrap();
     assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
 }

@@ -1,8 +1,11 @@
 //! The global schedule of an open load.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use entresol_workload::Random;
+
+use crate::load::error::{Error, Result};
 
 /// When transfers are due.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +36,29 @@ pub(crate) struct Arrivals {
 }
 
 impl Recording {
+    /// Reads a file of times in seconds, one a line. Blank lines and `#` to the end of a line are
+    /// skipped.
+    pub fn read(path: &Path) -> Result<Recording> {
+        let failed =
+            |what: String| Error::Plan(format!("arrivals: recorded {}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let mut seconds = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let time: f64 = line.parse().map_err(|_| {
+                let number = index + 1;
+                failed(format!("line {number} is `{line}`; expected seconds such as 12.345"))
+            })?;
+            seconds.push(time);
+        }
+        Recording::of(&seconds).ok_or_else(|| {
+            failed("expected two times or more that do not fall and are not all the same".into())
+        })
+    }
+
     /// Takes times in seconds that do not fall; `None` if fewer than two differ.
     pub fn of(seconds: &[f64]) -> Option<Recording> {
         let sorted = seconds.windows(2).all(|pair| pair[0] <= pair[1]);

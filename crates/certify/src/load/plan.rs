@@ -5,16 +5,22 @@
 //! as ACT 6 does, rounding included; those of a strict one keep the derived rates exactly, on index
 //! devices too.
 
-use entresol_device::WriteMode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::config::{Index, Storage};
-use crate::load::arrival::Arrival;
+use entresol_device::WriteMode;
+use entresol_workload::mix64;
+
+use crate::config::{ArrivalKind, EngineKind, Index, SizeShare, Storage, TestOptions};
+use crate::derive::{IndexRates, StorageRates};
+use crate::load::arrival::{Arrival, Recording};
 use crate::load::content::Marking;
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Kind, Series};
 use crate::load::pace::{Loop, Pace, Steps};
 use crate::load::shape::{Shape, Sizes};
 use crate::load::target::Manner;
+use crate::text;
 
 /// A load.
 #[derive(Debug, Clone)]
@@ -113,40 +119,19 @@ pub enum Judging {
     Verified,
 }
 
-/// Derived rates of a load on data devices, all devices together.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StorageRates {
-    /// Threads that read and commit records.
-    pub service_threads: u32,
-    /// Record reads a second.
-    pub reads_per_sec: u32,
-    /// Record commits a second.
-    pub writes_per_sec: u32,
-    /// Large-block reads a second.
-    pub large_reads_per_sec: f64,
-    /// Large-block writes a second.
-    pub large_writes_per_sec: f64,
-    /// Sizes of records read, as stored.
-    pub read_sizes: Sizes,
-    /// Sizes of records committed, as stored.
-    pub write_sizes: Sizes,
-}
-
-/// Derived rates of a load on index devices, all devices together.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndexRates {
-    /// Threads that read.
-    pub service_threads: u32,
-    /// Reads a second.
-    pub reads_per_sec: u64,
-    /// Reads, and writes, of the cache a second.
-    pub cache_per_sec: u64,
-}
-
 /// Bytes of a transfer on an index device.
 const INDEX_PAGE_BYTES: u32 = 4096;
 /// Reads, and writes, that a cache thread does in a row.
 const CACHE_BATCH: u32 = 100;
+/// How long a device may take for each transfer before transfers wait for room, seconds: longer
+/// than any rule allows most of them to take.
+const SERVICE_SECONDS: f64 = 0.016;
+/// Transfers in flight that every stream may have.
+const DEPTH_MIN: usize = 32;
+/// Transfers in flight of one stream on one device, unless configured.
+const DEPTH_MAX: usize = 1024;
+/// Transfers a second beyond which one thread may not be enough.
+const ONE_THREAD_PER_SEC: f64 = 200_000.0;
 /// Largest record and block, bytes.
 const BYTES_MAX: u32 = 8 << 20;
 
@@ -160,7 +145,7 @@ impl Plan {
                 config.large_block_op_kbytes
             )));
         }
-        for rate in [rates.large_reads_per_sec, rates.large_writes_per_sec] {
+        for rate in [rates.large_reads, rates.large_writes] {
             if !rate.is_finite() || rate < 0.0 {
                 return Err(Error::Plan(format!(
                     "the large-block rate comes out as {rate} a second: a large block of \
@@ -175,7 +160,11 @@ impl Plan {
         plan.writing.mode = mode(config.disable_odsync);
         plan.add_blocks(config, rates, block_bytes);
         plan.add_records(config, rates);
-        plan.name_storage_series(config);
+        plan.series = match manner {
+            Manner::Compatible => text::storage_series_compat(config),
+            Manner::Strict => text::storage_series(config, rates),
+        };
+        plan.follow(&config.test)?;
         Ok(plan)
     }
 
@@ -186,19 +175,20 @@ impl Plan {
         plan.block_bytes = INDEX_PAGE_BYTES;
         plan.writing.mode = mode(config.disable_odsync);
         let shape = Shape::Blocks { bytes: INDEX_PAGE_BYTES };
+        let reads = u64::from(rates.service_reads);
         let stream = |kind, rate: u64| Stream {
             kind,
             device: None,
             pacing: Pacing::Open(rate as f64),
             shape: shape.clone(),
         };
-        let threads = rates.service_threads.max(1);
-        plan.streams.push(stream(Kind::Read, rates.reads_per_sec));
-        let pace = service_pace(manner, rates.reads_per_sec, threads);
+        let threads = service_threads(config.service_threads);
+        plan.streams.push(stream(Kind::Read, reads));
+        let pace = service_pace(manner, reads, threads);
         plan.loops.push(Loop { kind: Kind::Read, threads, pace, steps: Steps::One(0) });
-        if rates.cache_per_sec > 0 {
-            plan.streams.push(stream(Kind::Read, rates.cache_per_sec));
-            plan.streams.push(stream(Kind::Write, rates.cache_per_sec));
+        if rates.cache_reads_and_writes > 0 {
+            plan.streams.push(stream(Kind::Read, rates.cache_reads_and_writes));
+            plan.streams.push(stream(Kind::Write, rates.cache_reads_and_writes));
             let threads = config.cache_threads.max(1);
             let (factor, times) = match manner {
                 // ACT divides the rate by the devices once more, and works in bursts.
@@ -206,11 +196,12 @@ impl Plan {
                 Manner::Strict => (1, 1),
             };
             let scale = factor * u64::from(threads);
-            let pace = Pace::Scaled { scale, per_sec: rates.cache_per_sec };
+            let pace = Pace::Scaled { scale, per_sec: rates.cache_reads_and_writes };
             let steps = Steps::Rows { streams: vec![1, 2], times };
             plan.loops.push(Loop { kind: Kind::Write, threads, pace, steps });
         }
-        plan.name_index_series(config, rates);
+        plan.series = text::index_series(config, rates);
+        plan.follow(&config.test)?;
         Ok(plan)
     }
 
@@ -251,10 +242,7 @@ impl Plan {
 
     fn add_blocks(&mut self, config: &Storage, rates: &StorageRates, bytes: u32) {
         let devices = config.device_names.len();
-        let kinds = [
-            (Kind::LargeRead, rates.large_reads_per_sec),
-            (Kind::LargeWrite, rates.large_writes_per_sec),
-        ];
+        let kinds = [(Kind::LargeRead, rates.large_reads), (Kind::LargeWrite, rates.large_writes)];
         for device in 0..devices {
             for (kind, rate) in kinds.into_iter().filter(|&(_, rate)| rate > 0.0) {
                 let stream = self.streams.len();
@@ -284,7 +272,8 @@ impl Plan {
     }
 
     fn add_records(&mut self, config: &Storage, rates: &StorageRates) {
-        let (reads, writes) = (rates.reads_per_sec, rates.writes_per_sec);
+        let (reads, writes) = (rates.internal_reads, rates.internal_writes);
+        let (read_sizes, write_sizes) = sizes(config, rates);
         if reads == 0 && writes == 0 {
             return;
         }
@@ -296,11 +285,11 @@ impl Plan {
             shape: Shape::Records { sizes: sizes.clone(), granule_bytes_min },
         };
         if reads > 0 {
-            self.streams.push(record(Kind::Read, reads, &rates.read_sizes, 0));
+            self.streams.push(record(Kind::Read, reads, &read_sizes, 0));
         }
         if writes > 0 {
             let granule = config.commit_min_bytes;
-            self.streams.push(record(Kind::Write, writes, &rates.write_sizes, granule));
+            self.streams.push(record(Kind::Write, writes, &write_sizes, granule));
         }
         let total = u64::from(reads) + u64::from(writes);
         let steps = match (reads, writes) {
@@ -311,45 +300,59 @@ impl Plan {
                 first_of_2_20: (u64::from(reads) << 20) / total,
             },
         };
-        let threads = rates.service_threads.max(1);
+        let threads = service_threads(config.service_threads);
         let pace = service_pace(self.manner, total, threads);
         let kind = if reads > 0 { Kind::Read } else { Kind::Write };
         self.loops.push(Loop { kind, threads, pace, steps });
     }
 
-    fn name_storage_series(&mut self, config: &Storage) {
-        let records =
-            config.read_reqs_per_sec > 0 || (self.manner == Manner::Strict && self.has(Kind::Read));
-        if records {
-            self.name_series("reads", Kind::Read, &config.device_names);
+    /// Takes over how the load is to be issued.
+    fn follow(&mut self, test: &TestOptions) -> Result<()> {
+        self.seed = test.seed.unwrap_or_else(fresh_number);
+        if self.manner == Manner::Compatible {
+            return Ok(());
         }
-        if config.write_reqs_per_sec > 0 {
-            self.name_series("large-block-reads", Kind::LargeRead, &[]);
-            self.name_series("large-block-writes", Kind::LargeWrite, &[]);
-            if config.commit_to_device {
-                self.name_series("writes", Kind::Write, &config.device_names);
-            }
+        self.writing.marking = Marking::Described { run: fresh_number() };
+        if test.verify {
+            self.writing.judging = Judging::Verified;
         }
+        self.arrival = match &test.arrivals {
+            ArrivalKind::Even => Arrival::Even,
+            ArrivalKind::Poisson => Arrival::Poisson,
+            ArrivalKind::Recorded(path) => Arrival::Recorded(Arc::new(Recording::read(path)?)),
+        };
+        if test.engine == EngineKind::Uring {
+            let depth = match test.queue_depth {
+                0 => self.depth(),
+                depth => depth as usize,
+            };
+            self.engine = Engine::Uring { threads: self.threads(), depth };
+        }
+        Ok(())
     }
 
-    fn name_index_series(&mut self, config: &Index, rates: &IndexRates) {
-        self.name_series("reads", Kind::Read, &config.device_names);
-        if rates.cache_per_sec > 0 {
-            self.name_series("writes", Kind::Write, &config.device_names);
+    /// Transfers in flight that the busiest stream needs while the device takes [`SERVICE_SECONDS`]
+    /// for each.
+    fn depth(&self) -> usize {
+        let rates = self.streams.iter().map(Stream::per_sec);
+        let needed = rates.fold(0.0, f64::max) * SERVICE_SECONDS;
+        (needed as usize).clamp(DEPTH_MIN, DEPTH_MAX)
+    }
+
+    fn threads(&self) -> usize {
+        let total: f64 = self.streams.iter().map(Stream::per_sec).sum();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if total > ONE_THREAD_PER_SEC { processors.min(2) } else { 1 }
+    }
+}
+
+impl Stream {
+    /// Transfers a second; 0 where no clock makes them due.
+    pub fn per_sec(&self) -> f64 {
+        match self.pacing {
+            Pacing::Open(per_sec) => per_sec,
+            Pacing::Closed { .. } => 0.0,
         }
-    }
-
-    fn name_series(&mut self, name: &str, kind: Kind, devices: &[String]) {
-        self.series.push(Series { name: name.to_owned(), kind, device: None });
-        self.series.extend(devices.iter().enumerate().map(|(index, device)| Series {
-            name: format!("{device}-{name}"),
-            kind,
-            device: Some(index),
-        }));
-    }
-
-    fn has(&self, kind: Kind) -> bool {
-        self.streams.iter().any(|stream| stream.kind == kind)
     }
 }
 
@@ -369,4 +372,41 @@ fn service_pace(manner: Manner, per_sec: u64, threads: u32) -> Pace {
 
 fn mode(disable_odsync: bool) -> WriteMode {
     if disable_odsync { WriteMode::Flushed } else { WriteMode::Durable }
+}
+
+/// Five for each processor, unless configured.
+fn service_threads(configured: u32) -> u32 {
+    match configured {
+        0 => 5 * std::thread::available_parallelism().map_or(1, usize::from) as u32,
+        count => count,
+    }
+}
+
+/// Sizes of records read and of records written, as stored.
+fn sizes(config: &Storage, rates: &StorageRates) -> (Sizes, Sizes) {
+    let even = Sizes::Between { min: rates.stored_bytes_min, max: rates.stored_bytes_max };
+    if !config.sizes_from_histograms() {
+        return (even.clone(), even);
+    }
+    let of = |histogram: &Option<crate::SizeHistogram>, offset_pct| match histogram {
+        Some(histogram) => {
+            Sizes::Weighted(histogram.shares(offset_pct).iter().map(weighted).collect())
+        }
+        None => even.clone(),
+    };
+    let paper = &config.paper;
+    (
+        of(&paper.read_histogram, paper.read_size_offset),
+        of(&paper.write_histogram, paper.write_size_offset),
+    )
+}
+
+fn weighted(size: &SizeShare) -> (f64, u32) {
+    (size.share * 100.0, size.bytes.ceil() as u32)
+}
+
+/// A number that no other run has.
+fn fresh_number() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    mix64(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 48)
 }

@@ -21,6 +21,7 @@ use crate::load::plan::Judging;
 use crate::load::session::Session;
 use crate::load::shape::Placement;
 use crate::load::tally::Done;
+use crate::load::target::Manner;
 
 /// Starts all threads of the run.
 pub(crate) fn start(session: &Arc<Session>) -> Result<Vec<JoinHandle<()>>> {
@@ -83,12 +84,20 @@ impl<'a> Worker<'a> {
     fn work(mut self) {
         let of = &self.session.plan.loops[self.which];
         let lag_ns_max = self.session.plan.timing.lag_ns_max.unwrap_or(u64::MAX);
+        let end_ns = match self.session.plan.manner {
+            // ACT goes on to the end of the interval, and reports before its threads end.
+            Manner::Compatible => u64::MAX,
+            Manner::Strict => self.session.plan.timing.duration_ns,
+        };
         let mut count = 0;
         while !self.session.has_ended() {
             if let Pace::After { pause_ns } = of.pace {
                 self.session.sleep_until(self.session.now_ns() + pause_ns);
             }
             let due_ns = of.pace.due_us(count).map(|due| due.saturating_mul(1000));
+            if due_ns.is_some_and(|due_ns| due_ns >= end_ns) {
+                return;
+            }
             self.turn(&of.steps, due_ns);
             count += of.counts();
             let Some(next_us) = of.pace.due_us(count) else { continue };
