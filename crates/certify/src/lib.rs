@@ -12,6 +12,8 @@ mod certification;
 pub mod config;
 pub mod derive;
 pub mod load;
+pub mod machine;
+pub mod report;
 mod rig;
 pub mod search;
 pub mod text;

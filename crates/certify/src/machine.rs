@@ -161,8 +161,8 @@ impl Roots {
         found.bytes = number("size").map(|sectors| sectors * 512);
         found.scheduler = own("queue/scheduler").map(|list| chosen(&list));
         found.queue_requests = number("queue/nr_requests");
-        found.rotational =
-            number("queue/rotational").map(|turns| if turns == 0 { "no" } else { "yes" }.to_owned());
+        found.rotational = number("queue/rotational")
+            .map(|turns| if turns == 0 { "no" } else { "yes" }.to_owned());
         found.write_cache = own("queue/write_cache");
         found.sector_bytes =
             number("queue/logical_block_size").zip(number("queue/physical_block_size"));

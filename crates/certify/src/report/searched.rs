@@ -1,0 +1,150 @@
+//! The page of a search.
+
+use maud::{Markup, html};
+
+use crate::report::charts::{Axis, Chart, Line, Style};
+use crate::report::{Subject, frame, parts, words};
+use crate::search::{Found, Purpose, Try};
+use crate::verdict::{Latency, Rules, Run, Verdict};
+
+/// A search as one HTML file.
+pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
+    let line = words::search_line(found);
+    let word = if found.largest.is_some() { "pass" } else { "fail" };
+    let body = html! {
+        header {
+            h1 { "Largest load of " (targets(subject)) }
+            p.soft { (subject.name) " · " (words::date(subject.started_unix)) }
+        }
+        section class={ "verdict " (word) } {
+            @match found.largest_factor() {
+                Some(factor) => strong { (words::tidy(factor)) "x" },
+                None => strong { "NONE" },
+            }
+            p { (line) }
+        }
+        p.soft { "Each slice had to keep to the bounds " (rules.bounds_text()) " (% / ms)." }
+        (parts::card(&curve(found, rules)))
+        (tries_table(found, rules))
+        @if let Some(run) = best(found) {
+            h2 { "The largest load that passed" }
+            (parts::slice_table(run))
+            (parts::all_charts(run))
+        }
+    };
+    frame::page("Largest load", subject, word, &body)
+}
+
+fn targets(subject: &Subject) -> String {
+    let names: Vec<&str> = subject.machine.targets.iter().map(|one| one.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// The longest run at the largest load that passed.
+fn best(found: &Found) -> Option<&Run> {
+    let passed = found.tries.iter().filter(|tried| Some(tried.steps) == found.largest);
+    let runs = passed.filter_map(|tried| tried.run.as_ref());
+    runs.max_by(|a, b| a.total.end_seconds.total_cmp(&b.total.end_seconds))
+}
+
+/// Latency against load: one point for each try.
+fn curve(found: &Found, rules: &Rules) -> Chart<'static> {
+    let line = |name: &str, colour, pick: fn(&Latency) -> u64| {
+        let mut points: Vec<(f64, f64)> = found
+            .tries
+            .iter()
+            .filter_map(|tried| {
+                let run = tried.run.as_ref()?;
+                let response = &run.total.series[run.judged_series()?].response;
+                let factor = f64::from(tried.steps) * found.step;
+                (response.summary.count > 0).then(|| (factor, pick(response) as f64))
+            })
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Line { name: name.to_owned(), points, colour, style: Style::Marked }
+    };
+    let levels = rules.bounds.iter().map(|bound| {
+        let name = format!("{} ms, allowed for < {} %", bound.threshold_ms(), bound.percent);
+        (bound.threshold_ns as f64, name)
+    });
+    Chart {
+        title: "Response time against load",
+        horizontal: Axis::linear("times the configured load", |value| {
+            format!("{}x", words::tidy(value))
+        }),
+        vertical: Axis::LATENCY,
+        lines: vec![
+            line("50 % took at most", 0, |response| response.summary.p50),
+            line("99 %", 1, |response| response.summary.p99),
+            line("99.9 %", 2, |response| response.summary.p999),
+        ],
+        levels: levels.collect(),
+    }
+}
+
+fn tries_table(found: &Found, rules: &Rules) -> Markup {
+    html! {
+        div.card {
+            h3 { "Loads that were tried, in order" }
+            div.scroll { table {
+                thead { tr {
+                    th { "load" } th { "verdict" } th { "ran" } th { "done (1/s)" }
+                    @for bound in &rules.bounds { th { "% ≥ " (bound.threshold_ms()) " ms" } }
+                    th { "50 %" } th { "99 %" } th { "99.9 %" } th { "longest" }
+                } }
+                tbody { @for tried in &found.tries { (try_row(found, tried, rules)) } }
+            } }
+        }
+        @let failed: Vec<&Try> =
+            found.tries.iter().filter(|tried| !tried.judgement.reasons.is_empty()).collect();
+        @if !failed.is_empty() {
+            div.card {
+                h3 { "Why loads failed" }
+                ul.reasons {
+                    @for tried in failed {
+                        li {
+                            (words::tidy(f64::from(tried.steps) * found.step)) "x: "
+                            @for reason in tried.judgement.reasons.iter().take(2) { (reason) " " }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn try_row(found: &Found, tried: &Try, rules: &Rules) -> Markup {
+    let passed = tried.judgement.verdict == Verdict::Pass;
+    html! {
+        tr {
+            td {
+                (words::tidy(f64::from(tried.steps) * found.step)) "x"
+                @if tried.purpose == Purpose::Confirm { " (confirmed)" }
+            }
+            td.good[passed].over[!passed] { (tried.judgement.verdict.word()) }
+            td { (words::seconds(tried.seconds.round() as u32)) }
+            @match tried.run.as_ref().and_then(|run| Some((run, run.judged_series()?))) {
+                Some((run, judged)) => {
+                    @let response = &run.total.series[judged].response;
+                    @let summary = &response.summary;
+                    td { (words::amount(run.total.done_per_second(judged))) }
+                    @for (index, bound) in rules.bounds.iter().enumerate() {
+                        @let percent = worst(run, judged, index);
+                        td.over[percent >= bound.percent] { (format!("{percent:.2}")) }
+                    }
+                    td { (words::latency(summary.p50 as f64)) }
+                    td { (words::latency(summary.p99 as f64)) }
+                    td { (words::latency(summary.p999 as f64)) }
+                    td { (words::latency(summary.max as f64)) }
+                },
+                None => td colspan=(rules.bounds.len() + 5) { "before this run of the program" },
+            }
+        }
+    }
+}
+
+/// The largest share over a bound in any slice.
+fn worst(run: &Run, judged: usize, index: usize) -> f64 {
+    let percent = |slice: &crate::verdict::Span| slice.series[judged].response.percent_over(index);
+    run.slices.iter().map(percent).fold(0.0, f64::max)
+}
