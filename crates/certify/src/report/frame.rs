@@ -121,7 +121,11 @@ fn configuration_section(subject: &Subject) -> Markup {
                 @for step in &subject.derived {
                     tr {
                         td { (step.name) }
-                        td { b { (words::amount(step.value)) " " (step.unit) } br; code { (step.formula) } }
+                        td {
+                            b { (words::amount(step.value)) " " (step.unit) }
+                            br;
+                            code { (step.formula) }
+                        }
                     }
                 }
             } } }
