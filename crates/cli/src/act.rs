@@ -4,9 +4,11 @@ mod certify;
 mod config;
 mod index;
 mod latency;
+mod outcome;
 mod prepare;
 mod search;
 mod storage;
+mod tester;
 
 use clap::Subcommand;
 

@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// It could not run. Exit status 2.
     CannotRun(String),
+    /// It said why itself; this is the exit status that goes with it.
+    Told(u8),
 }
 
 impl Failure {
@@ -20,6 +22,7 @@ impl Failure {
         match self {
             Failure::Failed(_) => 1,
             Failure::CannotRun(_) => 2,
+            Failure::Told(status) => *status,
         }
     }
 
@@ -33,6 +36,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Failed(sentence) | Failure::CannotRun(sentence) => f.write_str(sentence),
+            Failure::Told(status) => write!(f, "exit status {status}"),
         }
     }
 }

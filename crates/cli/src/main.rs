@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use bench::BenchArgs;
+use failure::Failure;
 
 /// A data set larger than memory, served from flash as if it were in memory.
 #[derive(Debug, Parser)]
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Told(status)) => ExitCode::from(status),
         Err(failure) => {
             eprintln!("entresol: {failure}");
             ExitCode::from(failure.status())

@@ -1,14 +1,75 @@
 //! `entresol act storage`.
 
-use clap::Args;
+use entresol_certify::Storage;
+use entresol_certify::load::{Manner, Plan, Target};
+use entresol_certify::text::{self, Tester};
 
+use super::tester::{self, Subject, TesterArgs};
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol act storage`.
-#[derive(Debug, Args)]
-pub(crate) struct StorageArgs {}
+pub(crate) type StorageArgs = TesterArgs;
 
 /// Load data devices as a configuration says.
-pub(crate) fn run(_args: &StorageArgs) -> Outcome<()> {
-    Err(Failure::CannotRun("not on this branch yet".to_owned()))
+pub(crate) fn run(args: &StorageArgs) -> Outcome<()> {
+    tester::run::<Storage>(args)
+}
+
+impl Subject for Storage {
+    const TESTER: Tester = Tester::Storage;
+
+    fn read(file: &[u8]) -> Outcome<(Storage, Plan)> {
+        let parsed = Storage::parse(file).map_err(|error| Failure::CannotRun(error.to_string()))?;
+        tester::warn(&parsed.warnings);
+        let it = parsed.configuration;
+        let rates = it.derive().map_err(|error| Failure::CannotRun(error.to_string()))?;
+        let plan = Plan::storage(&it, &rates, Manner::Strict)
+            .map_err(|error| Failure::CannotRun(error.to_string()))?;
+        Ok((it, plan))
+    }
+
+    fn read_compat(file: &[u8]) -> (Vec<u8>, Option<(Storage, Plan)>) {
+        let reading = Storage::parse_compat(file, tester::processors);
+        let mut printed = reading.printed;
+        let outcome = reading.outcome.and_then(|(it, rates)| {
+            match Plan::storage(&it, &rates, Manner::Compatible) {
+                Ok(plan) => Some((it, plan)),
+                Err(error) => {
+                    printed.extend(format!("{}\n", error.compat_line()).into_bytes());
+                    None
+                }
+            }
+        });
+        (printed, outcome)
+    }
+
+    fn echo(&self) -> Outcome<String> {
+        let rates = self.derive().map_err(|error| Failure::CannotRun(error.to_string()))?;
+        Ok(text::echo_storage(self, &rates))
+    }
+
+    fn devices(&self) -> &[String] {
+        &self.device_names
+    }
+
+    fn file_mbytes(&self) -> u32 {
+        self.file_size_mbytes
+    }
+
+    fn disables_odsync(&self) -> bool {
+        self.disable_odsync
+    }
+
+    fn reports(&self) -> (bool, u32) {
+        (self.microsecond_histograms, self.report_interval_sec)
+    }
+
+    fn shortfall_pct(&self) -> f64 {
+        self.test.shortfall_pct
+    }
+
+    fn describe(&self, target: &Target) -> Option<String> {
+        let block_bytes = self.large_block_op_kbytes.checked_mul(1024)?;
+        (target.blocks(block_bytes) > 0).then(|| target.describe_blocks(block_bytes))
+    }
 }
