@@ -25,6 +25,7 @@ pub(crate) enum ActCommand {
     /// Load index devices as a configuration says
     Index(index::IndexArgs),
     /// Tabulate the latencies of a log
+    #[command(disable_help_flag = true)]
     Latency(latency::LatencyArgs),
     /// Make or explain a configuration
     Config(config::ConfigArgs),
