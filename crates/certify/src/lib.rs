@@ -15,6 +15,7 @@ pub mod latency;
 pub mod load;
 pub mod log;
 pub mod machine;
+pub mod prepare;
 pub mod report;
 mod rig;
 pub mod search;

@@ -29,6 +29,7 @@ pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};
+pub(crate) use plan::fresh_number;
 pub use plan::{Engine, Judging, Pacing, Plan, Stream, Timing, Writing};
 pub use serial::{serial, token};
 pub use session::run;

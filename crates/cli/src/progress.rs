@@ -19,6 +19,20 @@ pub(crate) fn bar(title: &str, total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar towards `total` bytes.
+pub(crate) fn bytes_bar(title: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), target());
+    bar.set_style(
+        ProgressStyle::with_template(
+            "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, \
+             {decimal_bytes_per_sec}, {eta} to go",
+        )
+        .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.set_message(title.to_owned());
+    bar
+}
+
 /// A sign of life for work whose end is a moment in time.
 pub(crate) fn spinner(title: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, target());

@@ -406,7 +406,7 @@ fn weighted(size: &SizeShare) -> (f64, u32) {
 }
 
 /// A number that no other run has.
-fn fresh_number() -> u64 {
+pub(crate) fn fresh_number() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     mix64(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 48)
 }

@@ -118,6 +118,23 @@ impl Target {
         self.identity
     }
 
+    /// Bytes, those behind the last whole 4 KiB included.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.blocking.as_ref().and_then(|file| size_of(&self.name, file).ok()).map_or(
+            self.size_bytes,
+            |whole| match self.is_block_device() {
+                true => whole,
+                // A larger file is used as far as was asked.
+                false => self.size_bytes,
+            },
+        )
+    }
+
+    fn is_block_device(&self) -> bool {
+        let status = self.path.as_ref().and_then(|path| fs::metadata(path).ok());
+        status.is_some_and(|status| status.file_type().is_block_device())
+    }
+
     /// How many blocks of `bytes` it has.
     pub fn blocks(&self, bytes: u32) -> u64 {
         self.size_bytes.checked_div(u64::from(bytes)).unwrap_or_default()

@@ -198,7 +198,7 @@ pub(crate) fn open_all(names: &[String], options: &TargetOptions) -> Outcome<Arc
         let mut bar = None;
         let mut report = |progress: entresol_device::Progress| {
             let title = format!("making {name}");
-            bar.get_or_insert_with(|| progress::bar(&title, progress.total_bytes))
+            bar.get_or_insert_with(|| progress::bytes_bar(&title, progress.total_bytes))
                 .set_position(progress.done_bytes);
         };
         let opened = Target::open(name, options, &mut report);
