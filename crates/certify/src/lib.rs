@@ -29,5 +29,5 @@ pub use certification::{
 };
 pub use config::{Index, PaperOptions, SizeHistogram, Storage};
 pub use derive::{DeriveError, IndexRates, StorageRates};
-pub use rig::{Prepared, Rig, RigError};
+pub use rig::{Configured, DeviceRig, Doors, Prepared, Rig, RigError};
 pub use search::search;

@@ -1,8 +1,12 @@
 //! Devices and a load on them, as certification and search drive them.
 
+mod devices;
+
 use std::ops::ControlFlow;
 
 use crate::load::{Ending, Interval, Series};
+
+pub use devices::{Configured, DeviceRig, Doors};
 
 /// Devices, and what can be done to them. Real ones issue transfers, simulated ones make up
 /// intervals.

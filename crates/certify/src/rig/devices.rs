@@ -1,0 +1,236 @@
+//! A rig of real devices or files.
+//!
+//! It opens its targets before the first load and keeps them. A flag of the caller's stops it: a
+//! load then ends as interrupted, a rest ends early.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::config::{Index, Storage};
+use crate::derive::{IndexRates, Step, StorageRates};
+use crate::load::{self, Ending, Interval, Manner, Observer, Plan, Series, Target, Trouble};
+use crate::rig::{Prepared, Rig, RigError};
+use crate::text;
+use crate::verdict::{Bound, Rules};
+
+/// A configured load on its targets.
+pub struct DeviceRig {
+    configured: Configured,
+    doors: Doors,
+    targets: Option<Arc<[Target]>>,
+    stop: Arc<AtomicBool>,
+    troubles: Vec<String>,
+}
+
+/// A configuration with its rates.
+#[derive(Debug, Clone)]
+pub enum Configured {
+    /// Data devices.
+    Storage(Box<Storage>, StorageRates),
+    /// Index devices.
+    Index(Box<Index>, IndexRates),
+}
+
+/// How the targets are reached; the caller shows progress.
+pub struct Doors {
+    /// Fills them.
+    pub prepare: Box<dyn FnMut() -> Result<Prepared, RigError>>,
+    /// Opens them.
+    pub open: Box<dyn FnMut() -> Result<Arc<[Target]>, RigError>>,
+}
+
+/// Sentences on what went wrong that are kept.
+const TROUBLES_MAX: usize = 50;
+/// How long a signal to stop may go unnoticed while resting.
+const NAP: Duration = Duration::from_millis(100);
+
+impl DeviceRig {
+    /// The load of `configured`; `stop` ends what is going on.
+    pub fn new(configured: Configured, doors: Doors, stop: Arc<AtomicBool>) -> DeviceRig {
+        DeviceRig { configured, doors, targets: None, stop, troubles: Vec::new() }
+    }
+
+    /// What went wrong so far, as the system said it; the first 50 sentences.
+    pub fn troubles(&self) -> &[String] {
+        &self.troubles
+    }
+}
+
+impl Rig for DeviceRig {
+    fn series(&self) -> Vec<Series> {
+        self.configured.series()
+    }
+
+    fn interval_seconds(&self) -> u32 {
+        self.configured.seconds().1
+    }
+
+    fn prepare(&mut self) -> Result<Prepared, RigError> {
+        (self.doors.prepare)()
+    }
+
+    fn load(
+        &mut self,
+        factor: f64,
+        seconds: u32,
+        visit: &mut dyn FnMut(&Interval) -> ControlFlow<()>,
+    ) -> Result<Ending, RigError> {
+        let plan = self.configured.plan(factor, seconds)?;
+        let targets = match &self.targets {
+            Some(targets) => Arc::clone(targets),
+            None => Arc::clone(self.targets.insert((self.doors.open)()?)),
+        };
+        let mut watch =
+            Watch { visit, stop: &self.stop, stopped_here: false, troubles: &mut self.troubles };
+        let ending = load::run(plan, &targets, &self.stop, &mut watch).map_err(cannot)?;
+        if watch.stopped_here {
+            self.stop.store(false, Ordering::Relaxed);
+        }
+        Ok(ending)
+    }
+
+    fn rest(&mut self, seconds: u32) -> ControlFlow<()> {
+        let until = Instant::now() + Duration::from_secs(u64::from(seconds));
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return ControlFlow::Continue(());
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
+}
+
+impl Configured {
+    /// The names of the targets.
+    pub fn devices(&self) -> &[String] {
+        match self {
+            Configured::Storage(it, _) => &it.device_names,
+            Configured::Index(it, _) => &it.device_names,
+        }
+    }
+
+    /// How long the test is, and how often it reports, in seconds.
+    pub fn seconds(&self) -> (u32, u32) {
+        match self {
+            Configured::Storage(it, _) => (it.test_duration_sec, it.report_interval_sec),
+            Configured::Index(it, _) => (it.test_duration_sec, it.report_interval_sec),
+        }
+    }
+
+    /// How long devices rest between loads, in seconds.
+    pub fn rest_seconds(&self) -> u32 {
+        self.test().rest_sec
+    }
+
+    /// What the configuration asks of a device.
+    pub fn rules(&self) -> Rules {
+        let test = self.test();
+        let bound = |rule: &crate::config::LatencyRule| Bound {
+            percent: rule.percent,
+            threshold_ns: (rule.threshold_ms * 1e6).round() as u64,
+        };
+        Rules {
+            bounds: test.rules.iter().map(bound).collect(),
+            slice_seconds: test.rule_slice_sec,
+            shortfall_percent: test.shortfall_pct,
+        }
+    }
+
+    /// The configuration and its rates as ACT echoes them.
+    pub fn echo(&self) -> String {
+        match self {
+            Configured::Storage(it, rates) => text::echo_storage(it, rates),
+            Configured::Index(it, rates) => text::echo_index(it, rates),
+        }
+    }
+
+    /// How the rates come about.
+    pub fn derived(&self) -> &[Step] {
+        match self {
+            Configured::Storage(_, rates) => &rates.steps,
+            Configured::Index(_, rates) => &rates.steps,
+        }
+    }
+
+    fn test(&self) -> &crate::config::TestOptions {
+        match self {
+            Configured::Storage(it, _) => &it.test,
+            Configured::Index(it, _) => &it.test,
+        }
+    }
+
+    fn series(&self) -> Vec<Series> {
+        match self {
+            Configured::Storage(it, rates) => text::storage_series(it, rates),
+            Configured::Index(it, rates) => text::index_series(it, rates),
+        }
+    }
+
+    fn plan(&self, factor: f64, seconds: u32) -> Result<Plan, RigError> {
+        let times = |rate: u32| (f64::from(rate) * factor).round() as u32;
+        let plan = match self {
+            Configured::Storage(it, rates) => {
+                let it = Storage { test_duration_sec: seconds, ..(**it).clone() };
+                let rates = StorageRates {
+                    internal_reads: times(rates.internal_reads),
+                    internal_writes: times(rates.internal_writes),
+                    large_reads: rates.large_reads * factor,
+                    large_writes: rates.large_writes * factor,
+                    ..rates.clone()
+                };
+                Plan::storage(&it, &rates, Manner::Strict)
+            }
+            Configured::Index(it, rates) => {
+                let it = Index { test_duration_sec: seconds, ..(**it).clone() };
+                let rates = IndexRates {
+                    service_reads: times(rates.service_reads),
+                    cache_reads_and_writes: (rates.cache_reads_and_writes as f64 * factor).round()
+                        as u64,
+                    ..rates.clone()
+                };
+                Plan::index(&it, &rates, Manner::Strict)
+            }
+        };
+        plan.map_err(cannot)
+    }
+}
+
+/// Passes intervals on and stops the load where that is asked for.
+struct Watch<'a> {
+    visit: &'a mut dyn FnMut(&Interval) -> ControlFlow<()>,
+    stop: &'a AtomicBool,
+    stopped_here: bool,
+    troubles: &'a mut Vec<String>,
+}
+
+impl Observer for Watch<'_> {
+    fn interval(&mut self, interval: &Interval) {
+        if self.stopped_here {
+            return;
+        }
+        if (self.visit)(interval).is_break() && !self.stop.swap(true, Ordering::Relaxed) {
+            self.stopped_here = true;
+        }
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        let text = match trouble {
+            Trouble::Failed { text, .. } | Trouble::Wrong { text, .. } => text.clone(),
+            Trouble::Unlisted { count } => format!("{count} more are not listed"),
+            Trouble::Lagged { .. } => return,
+        };
+        if self.troubles.len() < TROUBLES_MAX {
+            self.troubles.push(text);
+        }
+    }
+}
+
+fn cannot(error: load::Error) -> RigError {
+    RigError(error.to_string())
+}
