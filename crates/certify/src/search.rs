@@ -4,9 +4,13 @@
 //! its list of steps. A load passes only if it passed each time it was tried; a larger one than a
 //! failed one is not tried again.
 
+mod kept;
+
 use crate::certification::{Observer, Phase, drive_then};
 use crate::rig::{Rig, RigError};
 use crate::verdict::{AfterFailure, Judgement, Rules, Run, Verdict, judge};
+
+pub use kept::{tries_json, tries_of};
 
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]

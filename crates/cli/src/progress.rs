@@ -33,6 +33,15 @@ pub(crate) fn bytes_bar(title: &str, total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over so many seconds, moved by whoever knows how many are over.
+pub(crate) fn seconds(title: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), target());
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} s, {eta} to go");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(title.to_owned());
+    bar
+}
+
 /// A sign of life for work whose end is a moment in time.
 pub(crate) fn spinner(title: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, target());

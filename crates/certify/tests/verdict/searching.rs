@@ -2,7 +2,7 @@
 
 use crate::simulated::{Fault, Simulated};
 use entresol_certify::Unobserved;
-use entresol_certify::search::{Found, Next, Outcome, Purpose, Search, Try, search};
+use entresol_certify::search::{Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of};
 use entresol_certify::verdict::{Judgement, Rules, Verdict};
 
 fn how() -> Search {
@@ -128,6 +128,26 @@ fn an_interrupted_search_goes_on_where_it_was() {
         assert_eq!(rest.largest, whole.largest);
         assert_eq!(rest.tries.len(), whole.tries.len());
         assert_eq!(rig.loads.len(), whole.tries.len() - kept);
+    }
+}
+
+#[test]
+fn tries_survive_being_written_down_and_belong_to_their_search() {
+    let how = how();
+    let tries = found(&mut Simulated::new(10.0, 200.0), &how).tries;
+    let kept = tries_json(&how, "a: 1", &tries);
+    let text: serde_json::Value = serde_json::from_str(&kept.to_string()).unwrap();
+    let back = tries_of(&how, "a: 1", &text).unwrap();
+    let verdicts = |tries: &[Try]| {
+        tries.iter().map(|t| (t.steps, t.purpose, t.judgement.verdict)).collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(&back), verdicts(&tries));
+    assert_eq!(how.next(&back), how.next(&tries));
+    assert!(tries_of(&how, "a: 2", &text).is_err());
+    assert!(tries_of(&Search { step: 2.0, ..how.clone() }, "a: 1", &text).is_err());
+    for damaged in ["{}", "[]", "3", &kept.to_string().replace("\"fail\"", "\"perhaps\"")] {
+        let damaged = serde_json::from_str(damaged).unwrap();
+        assert!(tries_of(&how, "a: 1", &damaged).is_err(), "{damaged}");
     }
 }
 

@@ -1,14 +1,188 @@
 //! `entresol act search`.
 
-use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use entresol_certify::report::{search_json, search_line, search_page};
+use entresol_certify::search::{Found, Outcome as SearchOutcome, Search, Try, tries_json, tries_of};
+use entresol_certify::verdict::Span;
+use entresol_certify::{Configured, Observer, Phase, search};
+
+use super::certify::{self, factor};
+use super::subject::{self, Live, SubjectArgs};
+use super::tester;
 use crate::failure::{Failure, Outcome};
+use crate::report::plain_table;
+use crate::units;
 
 /// Options of `entresol act search`.
 #[derive(Debug, Args)]
-pub(crate) struct SearchArgs {}
+#[command(after_help = "\
+Exit status: 0 a load passed, 1 none did, 2 could not run, 130 stopped.
+
+Examples:
+  entresol act search act_storage.conf --report search.html
+  entresol act search act_storage.conf --step 0.1 --first 1 --seconds 60 --json")]
+pub(crate) struct SearchArgs {
+    #[command(flatten)]
+    subject: SubjectArgs,
+    /// Loads are multiples of this many times the configured one
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = factor)]
+    step: f64,
+    /// The first load, in times the configured one
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = factor)]
+    first: f64,
+    /// The largest load, in times the configured one
+    #[arg(long, value_name = "TIMES", default_value_t = 1000.0, value_parser = factor)]
+    most: f64,
+    /// How long each load is tried; as long as the configured test unless given
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+    /// How long the largest load that passed is tried once more; 0: not
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    confirm_sec: u32,
+    /// Devices are left alone between loads for so long; `rest-sec` unless given
+    #[arg(long, value_name = "SECONDS")]
+    rest: Option<u32>,
+    /// Loads tried at most
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    tries: usize,
+    /// No further load begins after so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 7 * 86_400)]
+    max_sec: u64,
+    /// Keep what was tried in this file, and go on from there if it exists
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+}
 
 /// Find the largest load that passes.
-pub(crate) fn run(_args: &SearchArgs) -> Outcome<()> {
-    Err(Failure::CannotRun("not on this branch yet".to_owned()))
+pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
+    let configured = args.subject.configured()?;
+    let how = args.search(&configured);
+    let echo = configured.echo();
+    let before = match &args.state {
+        Some(path) => kept(path, &how, &echo)?,
+        None => Vec::new(),
+    };
+    let stop = tester::stop_on_signals()?;
+    let mut rig = args.subject.rig(&configured, &stop);
+    let mut head = args.subject.subject(&configured);
+    let state = args.state.as_deref();
+    let mut keeper = Keeper { live: Live::new(), state, how: &how, echo: &echo, failed: None };
+    let found = search(&mut rig, &how, before, &mut keeper)
+        .map_err(|error| Failure::CannotRun(error.to_string()))?;
+    if let Some(failure) = keeper.failed {
+        return Err(failure);
+    }
+    head.machine = entresol_certify::machine::Machine::look(configured.devices());
+    head.errors = rig.troubles().to_vec();
+    if !args.subject.json {
+        print(&found, &how);
+    }
+    let json = search_json(&head, &found, &how.rules);
+    args.subject.deliver(&json, || search_page(&head, &found, &how.rules))?;
+    match (found.outcome, found.largest) {
+        (SearchOutcome::Interrupted, _) => Err(Failure::Told(subject::STOPPED)),
+        (_, Some(_)) => Ok(()),
+        (_, None) => Err(Failure::Told(1)),
+    }
+}
+
+impl SearchArgs {
+    fn search(&self, configured: &Configured) -> Search {
+        let steps = |times: f64| (times / self.step).round().clamp(1.0, 1e9) as u32;
+        Search {
+            rules: configured.rules(),
+            step: self.step,
+            first: steps(self.first),
+            most: steps(self.most),
+            seconds: self.seconds.unwrap_or(configured.seconds().0),
+            confirm_seconds: self.confirm_sec,
+            rest_seconds: self.rest.unwrap_or(configured.rest_seconds()),
+            tries_max: self.tries,
+            seconds_max: self.max_sec,
+        }
+    }
+}
+
+/// What an earlier search of the same left in `path`.
+fn kept(path: &Path, how: &Search, echo: &str) -> Outcome<Vec<Try>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let at = path.display();
+    let text = fs::read_to_string(path).map_err(|error| Failure::doing(at, error))?;
+    let value = serde_json::from_str(&text).map_err(|error| Failure::doing(at, error))?;
+    tries_of(how, echo, &value).map_err(|problem| {
+        Failure::CannotRun(format!("{at}: {problem}; remove the file to begin anew"))
+    })
+}
+
+/// Shows how it goes on, and keeps what was tried.
+struct Keeper<'a> {
+    live: Live,
+    state: Option<&'a Path>,
+    how: &'a Search,
+    echo: &'a str,
+    failed: Option<Failure>,
+}
+
+impl Observer for Keeper<'_> {
+    fn begin(&mut self, phase: Phase, seconds: Option<u32>, factor: f64) {
+        self.live.begin(phase, seconds, factor);
+    }
+
+    fn advance(&mut self, seconds: f64) {
+        self.live.advance(seconds);
+    }
+
+    fn slice(&mut self, slice: &Span) {
+        self.live.slice(slice);
+    }
+
+    fn tried(&mut self, tries: &[Try]) {
+        self.live.tried(tries);
+        if let Some(path) = self.state {
+            let text = tries_json(self.how, self.echo, tries).to_string();
+            self.failed = subject::write_whole(path, &text).err();
+        }
+    }
+}
+
+fn print(found: &Found, how: &Search) {
+    let mut headings = vec!["load".to_owned(), "verdict".to_owned(), "done/s".to_owned()];
+    headings.extend(how.rules.bounds.iter().map(|bound| format!("% ≥ {} ms", bound.threshold_ms())));
+    headings.extend(["p50", "p99", "max"].map(str::to_owned));
+    let mut table = plain_table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for tried in &found.tries {
+        let load = format!("{}x", rounded(f64::from(tried.steps) * found.step));
+        let mut row = vec![load, tried.judgement.verdict.word().to_owned()];
+        let run = tried.run.as_ref();
+        if let Some((run, judged)) = run.and_then(|run| Some((run, run.judged_series()?))) {
+            let response = &run.total.series[judged].response;
+            row.push(units::number(run.total.done_per_second(judged)));
+            let shares = 0..how.rules.bounds.len();
+            row.extend(shares.map(|index| format!("{:.2}", response.percent_over(index))));
+            let times = [response.summary.p50, response.summary.p99, response.summary.max];
+            row.extend(times.map(|ns| units::seconds(ns as f64 / 1e9)));
+        }
+        table.add_row(row);
+    }
+    println!("{table}");
+    for tried in &found.tries {
+        for reason in tried.judgement.reasons.iter().take(1) {
+            println!("- {}x: {reason}", rounded(f64::from(tried.steps) * found.step));
+        }
+    }
+    let best = found.tries.iter().rev().find(|tried| Some(tried.steps) == found.largest);
+    if let Some(run) = best.and_then(|tried| tried.run.as_ref()) {
+        println!("{}", certify::slices(run));
+    }
+    println!("{}", search_line(found));
+}
+
+fn rounded(factor: f64) -> f64 {
+    (factor * 1000.0).round() / 1000.0
 }

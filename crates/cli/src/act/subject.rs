@@ -1,0 +1,192 @@
+//! What `act certify` and `act search` share: read a configuration, reach its targets, show how it
+//! goes on, write the report.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use entresol_certify::load::{Durability, Manner, TargetOptions};
+use entresol_certify::machine::Machine;
+use entresol_certify::report::Subject;
+use entresol_certify::search::Try;
+use entresol_certify::verdict::{Span, Verdict};
+use entresol_certify::{
+    Configured, DeviceRig, Doors, Index, Observer, Phase, Prepared, RigError, Storage,
+};
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::tester;
+use crate::failure::{Failure, Outcome};
+use crate::progress;
+
+/// Which configuration, and where the results go.
+#[derive(Debug, Args)]
+pub(crate) struct SubjectArgs {
+    /// Configuration file
+    #[arg(value_name = "CONFIG")]
+    pub(crate) config: PathBuf,
+    /// It configures a test of index devices, not of data devices
+    #[arg(long)]
+    index: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a report with charts, as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// All on the target with this serial number (or path, where it has none) may be lost, whatever
+    /// it is
+    #[arg(long, value_name = "SERIAL")]
+    pub(crate) destroy: Vec<String>,
+}
+
+impl SubjectArgs {
+    /// Reads the configuration.
+    pub(crate) fn configured(&self) -> Outcome<Configured> {
+        let at = self.config.display();
+        let file = fs::read(&self.config).map_err(|error| Failure::doing(at, error))?;
+        let cannot = |error: &dyn std::fmt::Display| {
+            Failure::CannotRun(format!("{}: {error}", self.config.display()))
+        };
+        if self.index {
+            let parsed = Index::parse(&file).map_err(|error| cannot(&error))?;
+            tester::warn(&parsed.warnings);
+            let rates = parsed.configuration.derive().map_err(|error| cannot(&error))?;
+            return Ok(Configured::Index(Box::new(parsed.configuration), rates));
+        }
+        let parsed = Storage::parse(&file).map_err(|error| cannot(&error))?;
+        tester::warn(&parsed.warnings);
+        let rates = parsed.configuration.derive().map_err(|error| cannot(&error))?;
+        Ok(Configured::Storage(Box::new(parsed.configuration), rates))
+    }
+
+    /// The targets of `configured`, to be loaded until `stop` is set.
+    pub(crate) fn rig(&self, configured: &Configured, stop: &Arc<AtomicBool>) -> DeviceRig {
+        let names = configured.devices().to_vec();
+        let (file_mbytes, disables_odsync) = match configured {
+            Configured::Storage(it, _) => (it.file_size_mbytes, it.disable_odsync),
+            Configured::Index(it, _) => (it.file_size_mbytes, it.disable_odsync),
+        };
+        let durability = if disables_odsync { Durability::Flushed } else { Durability::Durable };
+        let destroy = self.destroy.clone();
+        let options = TargetOptions { manner: Manner::Strict, file_mbytes, durability, destroy };
+        let open = move || {
+            tester::open_all(&names, &options).map_err(|failure| RigError(failure.to_string()))
+        };
+        let doors = Doors { prepare: Box::new(|| Ok(Prepared::default())), open: Box::new(open) };
+        DeviceRig::new(configured.clone(), doors, Arc::clone(stop))
+    }
+
+    /// The head of a report on `configured`.
+    pub(crate) fn subject(&self, configured: &Configured) -> Subject {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = self.config.file_name().unwrap_or(self.config.as_os_str());
+        Subject {
+            name: name.to_string_lossy().into_owned(),
+            started_unix: since_1970.as_secs(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: Machine::look(configured.devices()),
+            configuration: Subject::items_of(&configured.echo()),
+            derived: configured.derived().to_vec(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Writes the report where that was asked for, and prints the JSON.
+    pub(crate) fn deliver(&self, json: &Value, page: impl FnOnce() -> String) -> Outcome<()> {
+        if let Some(path) = &self.report {
+            write_whole(path, &page())?;
+        }
+        if self.json {
+            println!("{json}");
+        }
+        Ok(())
+    }
+}
+
+/// Exit status of what a signal stopped before there was a verdict.
+pub(crate) const STOPPED: u8 = 130;
+
+/// How a verdict ends the command.
+pub(crate) fn ended(verdict: Verdict) -> Outcome<()> {
+    match verdict {
+        Verdict::Pass => Ok(()),
+        Verdict::Fail => Err(Failure::Told(1)),
+        Verdict::Undecided => Err(Failure::Told(STOPPED)),
+    }
+}
+
+/// Writes a file so that it is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
+}
+
+/// Shows on standard error what is going on.
+#[derive(Debug)]
+pub(crate) struct Live {
+    bar: Option<ProgressBar>,
+}
+
+impl Live {
+    /// Nothing yet.
+    pub(crate) fn new() -> Live {
+        Live { bar: None }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) if !bar.is_hidden() => bar.println(line),
+            _ => eprintln!("{line}"),
+        }
+    }
+}
+
+impl Observer for Live {
+    fn begin(&mut self, phase: Phase, seconds: Option<u32>, factor: f64) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        let title = match phase {
+            Phase::Prepare => "preparing the devices".to_owned(),
+            Phase::Settle => "waiting for the steady state".to_owned(),
+            Phase::Test => format!("testing at {factor}x"),
+            Phase::Stress => format!("stress at {factor}x"),
+            Phase::Rest => "leaving the devices alone".to_owned(),
+        };
+        let length = seconds.map(|seconds| format!(" for {seconds} s")).unwrap_or_default();
+        eprintln!("{title}{length}");
+        // Preparation shows bars of its own.
+        if let Some(seconds) = seconds.filter(|seconds| *seconds > 0 && phase != Phase::Rest) {
+            self.bar = Some(progress::seconds(&title, u64::from(seconds)));
+        }
+    }
+
+    fn advance(&mut self, seconds: f64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(seconds as u64);
+        }
+    }
+
+    fn slice(&mut self, slice: &Span) {
+        let worst = slice.series.first().map(|figures| {
+            let summary = &figures.response.summary;
+            format!("99 % within {} µs, longest {} µs", summary.p99 / 1000, summary.max / 1000)
+        });
+        self.say(&format!("  slice {}: {}", slice.number, worst.unwrap_or_default()));
+    }
+
+    fn tried(&mut self, tries: &[Try]) {
+        if let Some(last) = tries.last() {
+            self.say(&format!("  {}", last.judgement.verdict.word()));
+        }
+    }
+}
