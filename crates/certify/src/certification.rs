@@ -280,5 +280,9 @@ pub(crate) fn drive_then(
         next
     };
     let ending = rig.load(factor, seconds, &mut visit)?;
-    Ok(tally.finish(ending))
+    let run = tally.finish(ending);
+    for slice in &run.slices[shown.min(run.slices.len())..] {
+        observer.slice(slice);
+    }
+    Ok(run)
 }

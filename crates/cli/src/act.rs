@@ -8,6 +8,7 @@ mod outcome;
 mod prepare;
 mod search;
 mod storage;
+mod subject;
 mod tester;
 
 use clap::Subcommand;

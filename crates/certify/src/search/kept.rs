@@ -38,8 +38,7 @@ fn identity(search: &Search, configuration: &str) -> Value {
 }
 
 fn one_json(tried: &Try) -> Value {
-    let mut notes: Vec<String> =
-        tried.judgement.reasons.iter().map(ToString::to_string).collect();
+    let mut notes: Vec<String> = tried.judgement.reasons.iter().map(ToString::to_string).collect();
     notes.extend(tried.judgement.notes.iter().cloned());
     json!({
         "steps": tried.steps,
@@ -57,7 +56,8 @@ fn one_of(one: &Value) -> Option<Try> {
         _ => return None,
     };
     let notes = one["notes"].as_array()?.iter().map(|note| note.as_str().map(str::to_owned));
-    let judgement = Judgement { verdict, reasons: Vec::new(), notes: notes.collect::<Option<_>>()? };
+    let judgement =
+        Judgement { verdict, reasons: Vec::new(), notes: notes.collect::<Option<_>>()? };
     let purpose = if one["confirm"].as_bool()? { Purpose::Confirm } else { Purpose::Probe };
     let steps = u32::try_from(one["steps"].as_u64()?).ok().filter(|steps| *steps > 0)?;
     let seconds = one["seconds"].as_f64().filter(|seconds| *seconds >= 0.0)?;

@@ -2,7 +2,9 @@
 
 use crate::simulated::{Fault, Simulated};
 use entresol_certify::Unobserved;
-use entresol_certify::search::{Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of};
+use entresol_certify::search::{
+    Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of,
+};
 use entresol_certify::verdict::{Judgement, Rules, Verdict};
 
 fn how() -> Search {

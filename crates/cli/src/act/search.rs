@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use entresol_certify::report::{search_json, search_line, search_page};
-use entresol_certify::search::{Found, Outcome as SearchOutcome, Search, Try, tries_json, tries_of};
+use entresol_certify::search::{
+    Found, Outcome as SearchOutcome, Search, Try, tries_json, tries_of,
+};
 use entresol_certify::verdict::Span;
 use entresol_certify::{Configured, Observer, Phase, search};
 
@@ -113,8 +115,8 @@ fn kept(path: &Path, how: &Search, echo: &str) -> Outcome<Vec<Try>> {
         return Ok(Vec::new());
     }
     let at = path.display();
-    let text = fs::read_to_string(path).map_err(|error| Failure::doing(at, error))?;
-    let value = serde_json::from_str(&text).map_err(|error| Failure::doing(at, error))?;
+    let text = fs::read_to_string(path).map_err(|error| Failure::doing(&at, error))?;
+    let value = serde_json::from_str(&text).map_err(|error| Failure::doing(&at, error))?;
     tries_of(how, echo, &value).map_err(|problem| {
         Failure::CannotRun(format!("{at}: {problem}; remove the file to begin anew"))
     })
@@ -153,7 +155,8 @@ impl Observer for Keeper<'_> {
 
 fn print(found: &Found, how: &Search) {
     let mut headings = vec!["load".to_owned(), "verdict".to_owned(), "done/s".to_owned()];
-    headings.extend(how.rules.bounds.iter().map(|bound| format!("% ≥ {} ms", bound.threshold_ms())));
+    headings
+        .extend(how.rules.bounds.iter().map(|bound| format!("% ≥ {} ms", bound.threshold_ms())));
     headings.extend(["p50", "p99", "max"].map(str::to_owned));
     let mut table = plain_table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     for tried in &found.tries {
