@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::load::Ending;
-use crate::rig::{Prepared, Rig, RigError};
+use crate::rig::{Preparation, Prepared, Rig, RigError};
 use crate::search::Try;
 use crate::verdict::{
     Judgement, Plan, Reason, Round, Rules, Run, Span, Steadiness, SteadyRule, Tally, Verdict,
@@ -15,7 +15,7 @@ use crate::verdict::{
 pub struct Procedure {
     /// What the test must keep to.
     pub rules: Rules,
-    /// Fill the devices first; `None`: they are taken as they are.
+    /// Which devices are filled first; `None`: they are taken as they are.
     pub prepare: Option<Preparation>,
     /// Wait until they are steady; `None`: do not look.
     pub settle: Option<Settling>,
@@ -26,10 +26,6 @@ pub struct Procedure {
     /// Left alone before the stress, in seconds.
     pub rest_seconds: u32,
 }
-
-/// That the devices are filled first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Preparation;
 
 /// Rounds of the configured load until the rule holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,9 +129,14 @@ pub fn certify(
         stress: None,
         notes: Vec::new(),
     };
-    if procedure.prepare.is_some() {
+    if let Some(which) = procedure.prepare {
         observer.begin(Phase::Prepare, None, 0.0);
-        certificate.prepared = Some(rig.prepare()?);
+        let prepared = rig.prepare(which)?;
+        certificate.prepared = Some(prepared);
+        if prepared.stopped {
+            certificate.notes.push("It was interrupted while it filled the devices.".to_owned());
+            return Ok(certificate);
+        }
     }
     if let Some(settling) = &procedure.settle {
         match settle(rig, settling, &procedure.rules, observer)? {

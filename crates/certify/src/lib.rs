@@ -24,10 +24,9 @@ pub mod verdict;
 
 pub use buckets::{BucketUnit, Buckets};
 pub use certification::{
-    Certificate, Judged, Observer, Phase, Preparation, Procedure, Settling, Stress, Unobserved,
-    certify,
+    Certificate, Judged, Observer, Phase, Procedure, Settling, Stress, Unobserved, certify,
 };
 pub use config::{Index, PaperOptions, SizeHistogram, Storage};
 pub use derive::{DeriveError, IndexRates, StorageRates};
-pub use rig::{Configured, DeviceRig, Doors, Prepared, Rig, RigError};
+pub use rig::{Configured, DeviceRig, Doors, Filling, Preparation, Prepared, Rig, RigError};
 pub use search::search;

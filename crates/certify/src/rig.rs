@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use crate::load::{Ending, Interval, Series};
 
-pub use devices::{Configured, DeviceRig, Doors};
+pub use devices::{Configured, DeviceRig, Doors, Filling};
 
 /// Devices, and what can be done to them. Real ones issue transfers, simulated ones make up
 /// intervals.
@@ -17,8 +17,8 @@ pub trait Rig {
     /// How often its loads report, in seconds.
     fn interval_seconds(&self) -> u32;
 
-    /// Fills the devices so that they behave as used ones. What was filled before may be left.
-    fn prepare(&mut self) -> Result<Prepared, RigError>;
+    /// Fills the devices so that they behave as used ones.
+    fn prepare(&mut self, which: Preparation) -> Result<Prepared, RigError>;
 
     /// Loads the devices with `factor` times the configured rates for so many seconds, and shows
     /// each interval as it ends. Where `visit` says `Break` the load ends as interrupted.
@@ -34,6 +34,15 @@ pub trait Rig {
     fn rest(&mut self, seconds: u32) -> ControlFlow<()>;
 }
 
+/// Which devices are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparation {
+    /// Those that were not filled before, to their end.
+    IfNeeded,
+    /// All.
+    Again,
+}
+
 /// What preparation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prepared {
@@ -41,6 +50,10 @@ pub struct Prepared {
     pub bytes: u64,
     /// Seconds it took.
     pub seconds: u64,
+    /// Devices that were left as they were.
+    pub left: usize,
+    /// It was stopped before its end.
+    pub stopped: bool,
 }
 
 /// Why a rig could not do what it was asked to. The sentence says what, where, and what to do next.

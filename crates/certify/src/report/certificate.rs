@@ -32,6 +32,9 @@ pub fn certificate_page(subject: &Subject, certificate: &Certificate) -> String 
             p {
                 (words::bytes(prepared.bytes as f64)) " written in "
                 (words::seconds(u32::try_from(prepared.seconds).unwrap_or(u32::MAX))) "."
+                @if prepared.left > 0 {
+                    " " (prepared.left) " of the targets had been prepared before."
+                }
             }
         }
     };

@@ -19,9 +19,14 @@ pub fn certificate_json(subject: &Subject, certificate: &Certificate) -> Value {
     fields.insert("reasons".into(), json!(reasons));
     fields.insert("notes".into(), json!(certificate.notes));
     fields.insert("rules".into(), rules(&certificate.rules));
-    let prepared = certificate
-        .prepared
-        .map(|prepared| json!({ "bytes": prepared.bytes, "seconds": prepared.seconds }));
+    let prepared = certificate.prepared.map(|prepared| {
+        json!({
+            "bytes": prepared.bytes,
+            "seconds": prepared.seconds,
+            "targets_left": prepared.left,
+            "stopped": prepared.stopped,
+        })
+    });
     fields.insert("prepared".into(), json!(prepared));
     fields.insert("steady_state".into(), json!(certificate.steadiness.as_ref().map(steadiness)));
     fields.insert("test".into(), json!(certificate.test.as_ref().map(judged)));

@@ -7,7 +7,8 @@ use crate::verdict::{Run, Verdict};
 /// A certificate in one line.
 pub fn certificate_line(certificate: &Certificate) -> String {
     let Some(test) = &certificate.test else {
-        return "UNDECIDED: it was interrupted before the test.".to_owned();
+        let why = certificate.notes.last().map_or("there was no test.", String::as_str);
+        return format!("UNDECIDED: {why}");
     };
     let run = &test.run;
     let load = load_words(run);

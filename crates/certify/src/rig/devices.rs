@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::config::{Index, Storage};
 use crate::derive::{IndexRates, Step, StorageRates};
 use crate::load::{self, Ending, Interval, Manner, Observer, Plan, Series, Target, Trouble};
-use crate::rig::{Prepared, Rig, RigError};
+use crate::prepare::{self, PassProgress, Survey};
+use crate::rig::{Preparation, Prepared, Rig, RigError};
 use crate::text;
 use crate::verdict::{Bound, Rules};
 
@@ -35,11 +36,14 @@ pub enum Configured {
 
 /// How the targets are reached; the caller shows progress.
 pub struct Doors {
-    /// Fills them.
-    pub prepare: Box<dyn FnMut() -> Result<Prepared, RigError>>,
     /// Opens them.
     pub open: Box<dyn FnMut() -> Result<Arc<[Target]>, RigError>>,
+    /// Hears how far the filling of one is.
+    pub filling: Filling,
 }
+
+/// Hears a target's name and how far a pass over it is.
+pub type Filling = Box<dyn FnMut(&str, PassProgress)>;
 
 /// Sentences on what went wrong that are kept.
 const TROUBLES_MAX: usize = 50;
@@ -56,6 +60,13 @@ impl DeviceRig {
     pub fn troubles(&self) -> &[String] {
         &self.troubles
     }
+
+    fn targets(&mut self) -> Result<Arc<[Target]>, RigError> {
+        match &self.targets {
+            Some(targets) => Ok(Arc::clone(targets)),
+            None => Ok(Arc::clone(self.targets.insert((self.doors.open)()?))),
+        }
+    }
 }
 
 impl Rig for DeviceRig {
@@ -67,8 +78,30 @@ impl Rig for DeviceRig {
         self.configured.seconds().1
     }
 
-    fn prepare(&mut self) -> Result<Prepared, RigError> {
-        (self.doors.prepare)()
+    fn prepare(&mut self, which: Preparation) -> Result<Prepared, RigError> {
+        let begun = Instant::now();
+        let mut prepared = Prepared::default();
+        for target in self.targets()?.iter() {
+            let survey = prepare::survey(target).map_err(cannot)?;
+            if which == Preparation::IfNeeded && matches!(survey, Survey::Prepared { .. }) {
+                prepared.left += 1;
+                continue;
+            }
+            let mut before: Option<PassProgress> = None;
+            let filled = prepare::prepare(target, &self.stop, &mut |progress| {
+                if let Some(before) = before.filter(|before| before.pass == progress.pass) {
+                    prepared.bytes += progress.done_bytes.saturating_sub(before.done_bytes);
+                }
+                before = Some(progress);
+                (self.doors.filling)(target.name(), progress);
+            });
+            if filled.map_err(cannot)? == prepare::Prepared::Stopped {
+                prepared.stopped = true;
+                break;
+            }
+        }
+        prepared.seconds = begun.elapsed().as_secs();
+        Ok(prepared)
     }
 
     fn load(
@@ -78,10 +111,7 @@ impl Rig for DeviceRig {
         visit: &mut dyn FnMut(&Interval) -> ControlFlow<()>,
     ) -> Result<Ending, RigError> {
         let plan = self.configured.plan(factor, seconds)?;
-        let targets = match &self.targets {
-            Some(targets) => Arc::clone(targets),
-            None => Arc::clone(self.targets.insert((self.doors.open)()?)),
-        };
+        let targets = self.targets()?;
         let mut watch =
             Watch { visit, stop: &self.stop, stopped_here: false, troubles: &mut self.troubles };
         let ending = load::run(plan, &targets, &self.stop, &mut watch).map_err(cannot)?;

@@ -26,7 +26,7 @@ fn device() -> Simulated {
 fn procedure() -> Procedure {
     Procedure {
         rules: Rules::default(),
-        prepare: Some(Preparation),
+        prepare: Some(Preparation::IfNeeded),
         settle: Some(Settling::default()),
         test_seconds: HOURS,
         stress: Some(Stress { factor: 2.0, seconds: 3600 }),

@@ -30,7 +30,7 @@ fn subject() -> Subject {
 fn procedure() -> Procedure {
     Procedure {
         rules: Rules::default(),
-        prepare: Some(Preparation),
+        prepare: Some(Preparation::IfNeeded),
         settle: Some(Settling::default()),
         test_seconds: 6 * 3600,
         stress: Some(Stress { factor: 2.0, seconds: 3600 }),

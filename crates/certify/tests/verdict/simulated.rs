@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use entresol_certify::load::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
-use entresol_certify::{Prepared, Rig, RigError};
+use entresol_certify::{Preparation, Prepared, Rig, RigError};
 
 /// The device, its load, and its faults.
 #[derive(Debug, Clone)]
@@ -168,9 +168,9 @@ impl Rig for Simulated {
         self.interval
     }
 
-    fn prepare(&mut self) -> Result<Prepared, RigError> {
+    fn prepare(&mut self, _which: Preparation) -> Result<Prepared, RigError> {
         self.preparations += 1;
-        Ok(Prepared { bytes: 2 << 30, seconds: 10 })
+        Ok(Prepared { bytes: 2 << 30, seconds: 10, ..Prepared::default() })
     }
 
     fn load(

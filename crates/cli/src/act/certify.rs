@@ -4,7 +4,9 @@ use clap::Args;
 use comfy_table::Table;
 use entresol_certify::report::{certificate_json, certificate_line, certificate_page};
 use entresol_certify::verdict::{Run, SteadyRule};
-use entresol_certify::{Certificate, Configured, Procedure, Settling, Stress, certify};
+use entresol_certify::{
+    Certificate, Configured, Preparation, Procedure, Settling, Stress, certify,
+};
 
 use super::subject::{self, Live, SubjectArgs};
 use super::tester;
@@ -19,10 +21,16 @@ Exit status: 0 pass, 1 fail, 2 could not run, 130 stopped before a verdict.
 
 Examples:
   entresol act certify act_storage.conf --report report.html
-  entresol act certify act_storage.conf --json --skip-stress > certificate.json")]
+  entresol act certify act_storage.conf --json --skip-prepare > certificate.json")]
 pub(crate) struct CertifyArgs {
     #[command(flatten)]
     subject: SubjectArgs,
+    /// Take the devices as they are, whether they were filled before or not
+    #[arg(long)]
+    skip_prepare: bool,
+    /// Fill devices anew that were filled before
+    #[arg(long, conflicts_with = "skip_prepare")]
+    prepare_again: bool,
     /// Do not wait until the devices are steady
     #[arg(long)]
     skip_steady: bool,
@@ -64,6 +72,14 @@ pub(crate) fn run(args: &CertifyArgs) -> Outcome<()> {
 }
 
 impl CertifyArgs {
+    fn preparation(&self) -> Option<Preparation> {
+        match (self.skip_prepare, self.prepare_again) {
+            (true, _) => None,
+            (false, true) => Some(Preparation::Again),
+            (false, false) => Some(Preparation::IfNeeded),
+        }
+    }
+
     fn procedure(&self, configured: &Configured) -> Procedure {
         let (test_seconds, _) = configured.seconds();
         let settle = (!self.skip_steady).then(|| Settling {
@@ -77,7 +93,7 @@ impl CertifyArgs {
         });
         Procedure {
             rules: configured.rules(),
-            prepare: None,
+            prepare: self.preparation(),
             settle,
             test_seconds,
             stress,

@@ -10,12 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use entresol_certify::load::{Durability, Manner, TargetOptions};
 use entresol_certify::machine::Machine;
+use entresol_certify::prepare::{Pass, PassProgress};
 use entresol_certify::report::Subject;
 use entresol_certify::search::Try;
 use entresol_certify::verdict::{Span, Verdict};
-use entresol_certify::{
-    Configured, DeviceRig, Doors, Index, Observer, Phase, Prepared, RigError, Storage,
-};
+use entresol_certify::{Configured, DeviceRig, Doors, Index, Observer, Phase, RigError, Storage};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
@@ -77,7 +76,9 @@ impl SubjectArgs {
         let open = move || {
             tester::open_all(&names, &options).map_err(|failure| RigError(failure.to_string()))
         };
-        let doors = Doors { prepare: Box::new(|| Ok(Prepared::default())), open: Box::new(open) };
+        let mut filling = Filling { shown: None };
+        let filling = move |name: &str, so_far| filling.show(name, so_far);
+        let doors = Doors { open: Box::new(open), filling: Box::new(filling) };
         DeviceRig::new(configured.clone(), doors, Arc::clone(stop))
     }
 
@@ -128,6 +129,42 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
     fs::write(&partial, text)
         .and_then(|()| fs::rename(&partial, path))
         .map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
+}
+
+/// A bar for each pass over each target.
+struct Filling {
+    shown: Option<(String, Pass, ProgressBar)>,
+}
+
+impl Filling {
+    fn show(&mut self, name: &str, so_far: PassProgress) {
+        let same =
+            |(shown, pass, _): &&(String, Pass, ProgressBar)| shown == name && *pass == so_far.pass;
+        if self.shown.as_ref().filter(same).is_none() {
+            self.finish();
+            let doing = match so_far.pass {
+                Pass::Zeros => "filling with zeros",
+                Pass::Random => "filling with random data",
+                Pass::Verify => "reading",
+            };
+            let bar = progress::bytes_bar(&format!("{name}: {doing}"), so_far.total_bytes);
+            bar.set_position(so_far.done_bytes);
+            bar.reset_eta();
+            self.shown = Some((name.to_owned(), so_far.pass, bar));
+        }
+        if let Some((_, _, bar)) = &self.shown {
+            bar.set_position(so_far.done_bytes);
+            if so_far.done_bytes >= so_far.total_bytes {
+                bar.finish_and_clear();
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some((_, _, bar)) = self.shown.take() {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 /// Shows on standard error what is going on.
