@@ -101,6 +101,14 @@ fn a_bound_is_broken_on_its_edge_and_not_below() {
 }
 
 #[test]
+fn waiting_before_the_device_counts_against_it() {
+    let judgement = tried(device().with(Fault::Waiting(2_000_000)), 1.0, HOURS);
+    assert_eq!(judgement.verdict, Verdict::Fail);
+    let text = judgement.reasons[0].to_string();
+    assert!(text.contains("100.00 % took 1 ms") && text.contains("service time 0.50 %"), "{text}");
+}
+
+#[test]
 fn a_short_test_is_cut_into_short_slices_and_says_so() {
     let judgement = tried(Simulated::new(20.0, 100.0), 1.0, 120);
     assert_eq!(judgement.verdict, Verdict::Pass);

@@ -61,6 +61,8 @@ pub(crate) enum Fault {
     Fresh(f64),
     /// One device of two is slow.
     SlowDevice,
+    /// Everything waits so long, in ns, before it is issued.
+    Waiting(u64),
 }
 
 impl Simulated {
@@ -109,7 +111,10 @@ impl Simulated {
             _ => {}
         }
         let mean_ns = idle_ns / (1.0 - use_of_capacity).max(0.02);
-        let behind_ns = ((use_of_capacity - 1.0).max(0.0) * end * 1e9) as u64;
+        let mut behind_ns = ((use_of_capacity - 1.0).max(0.0) * end * 1e9) as u64;
+        if let Fault::Waiting(ns) = self.fault {
+            behind_ns += ns;
+        }
         let done = match self.fault {
             _ if stalled => 0,
             Fault::Shortfall(share) => due - (due as f64 * share).round() as u64,

@@ -171,12 +171,15 @@ impl Filling {
 #[derive(Debug)]
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
+    phase: Option<Phase>,
+    factor: f64,
+    rounds: u32,
 }
 
 impl Live {
     /// Nothing yet.
     pub(crate) fn new() -> Live {
-        Live { bar: None }
+        Live { bar: None, phase: None, factor: 1.0, rounds: 0 }
     }
 
     fn say(&self, line: &str) {
@@ -194,13 +197,20 @@ impl Observer for Live {
         }
         let title = match phase {
             Phase::Prepare => "preparing the devices".to_owned(),
-            Phase::Settle => "waiting for the steady state".to_owned(),
+            Phase::Settle => {
+                self.rounds += 1;
+                format!("waiting for the steady state, round {}", self.rounds)
+            }
             Phase::Test => format!("testing at {factor}x"),
             Phase::Stress => format!("stress at {factor}x"),
             Phase::Rest => "leaving the devices alone".to_owned(),
         };
         let length = seconds.map(|seconds| format!(" for {seconds} s")).unwrap_or_default();
         eprintln!("{title}{length}");
+        self.phase = Some(phase);
+        if phase != Phase::Rest {
+            self.factor = factor;
+        }
         // Preparation shows bars of its own.
         if let Some(seconds) = seconds.filter(|seconds| *seconds > 0 && phase != Phase::Rest) {
             self.bar = Some(progress::seconds(&title, u64::from(seconds)));
@@ -218,12 +228,14 @@ impl Observer for Live {
             let summary = &figures.response.summary;
             format!("99 % within {} µs, longest {} µs", summary.p99 / 1000, summary.max / 1000)
         });
-        self.say(&format!("  slice {}: {}", slice.number, worst.unwrap_or_default()));
+        if self.phase != Some(Phase::Settle) {
+            self.say(&format!("  slice {}: {}", slice.number, worst.unwrap_or_default()));
+        }
     }
 
     fn tried(&mut self, tries: &[Try]) {
         if let Some(last) = tries.last() {
-            self.say(&format!("  {}", last.judgement.verdict.word()));
+            self.say(&format!("  {}x: {}", self.factor, last.judgement.verdict.word()));
         }
     }
 }
