@@ -10,6 +10,7 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::buffer::{IoBuffer, WriteBuffer};
 use crate::error::{Error, ErrorKind, Result};
@@ -38,6 +39,12 @@ pub trait Device: Send + Sync {
     /// Opens a queue owned by the calling thread.
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
 
+    /// Opens a queue that only the calling thread will ever use and drop: it may cost less than
+    /// one that threads use in turn.
+    fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        self.queue(options)
+    }
+
     /// I/O counts since the device was opened, all queues included.
     fn counters(&self) -> &Counters;
 }
@@ -65,6 +72,19 @@ pub trait Queue: Send {
     /// Submits, waits until at least `wait_for` requests (at most those in flight) are done, and
     /// appends all completions that are ready to `completions`.
     fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()>;
+
+    /// Submits, waits until a request is done, or for so long, or until a signal comes, and appends
+    /// all completions that are ready.
+    fn reap_within(&mut self, timeout: Duration, completions: &mut Vec<Completion>) -> Result<()> {
+        let before = completions.len();
+        self.reap(0, completions)?;
+        if completions.len() > before {
+            return Ok(());
+        }
+        let descriptors: Vec<RawFd> = self.poll_fd().into_iter().collect();
+        crate::waiting::wait_readable(&descriptors, timeout)?;
+        self.reap(0, completions)
+    }
 
     /// Requests gathered or in flight whose completion was not yet reaped.
     fn in_flight(&self) -> usize;

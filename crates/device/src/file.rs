@@ -23,7 +23,7 @@ use crate::buffer::{IoBuffer, WriteHold};
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
-use crate::uring::{self, UringQueue};
+use crate::uring::{self, Threads, UringQueue};
 use crate::{creation, foreign, system};
 
 /// How to open a file or block device.
@@ -195,6 +195,14 @@ impl FileDevice {
         )
     }
 
+    fn queue_for(&self, options: QueueOptions, threads: Threads) -> Result<Box<dyn Queue>> {
+        let file = Arc::clone(&self.file);
+        Ok(match self.io {
+            IoEngine::Uring => Box::new(UringQueue::new(file, options, threads)?),
+            IoEngine::Blocking => Box::new(BlockingQueue::new(file, options)?),
+        })
+    }
+
     /// What its queues share.
     #[cfg(test)]
     pub(crate) fn open_file(&self) -> &OpenFile {
@@ -323,11 +331,11 @@ impl Device for FileDevice {
     }
 
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        let file = Arc::clone(&self.file);
-        Ok(match self.io {
-            IoEngine::Uring => Box::new(UringQueue::new(file, options)?),
-            IoEngine::Blocking => Box::new(BlockingQueue::new(file, options)?),
-        })
+        self.queue_for(options, Threads::Several)
+    }
+
+    fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        self.queue_for(options, Threads::One)
     }
 
     fn counters(&self) -> &Counters {

@@ -1,8 +1,9 @@
 //! Many requests in flight through io_uring.
 //!
 //! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the
-//! devices this was measured on, and restricting the ring to one issuer (or to cooperative
-//! completion) would stall a queue that several threads use in turn under a lock.
+//! devices this was measured on. A ring that several threads use in turn under a lock cannot be
+//! restricted to one issuer; one of a single thread is, and completes when that thread asks, which
+//! spares it the interruptions.
 //!
 //! Invariants:
 //! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is
@@ -14,9 +15,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::types::{Fixed, FsyncFlags};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::blocking::Medium;
 use crate::buffer::{BufferPool, IoBuffer, WriteHold};
@@ -40,6 +42,16 @@ pub(crate) struct UringQueue {
     free: Vec<u32>,
     /// Requests in the submission ring that the kernel has not taken yet.
     gathered: usize,
+    threads: Threads,
+}
+
+/// Which threads use a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// The one that opened it; completions come only when it enters the kernel.
+    One,
+    /// Several in turn.
+    Several,
 }
 
 struct Request {
@@ -62,12 +74,31 @@ pub(crate) fn is_available() -> bool {
     IoUring::new(1).is_ok()
 }
 
+/// A ring of `depth` entries; restricted to the calling thread if wanted and the kernel knows how.
+fn open_ring(depth: u32, threads: Threads) -> io::Result<(IoUring, Threads)> {
+    if threads == Threads::One {
+        let restricted = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(depth);
+        if let Ok(ring) = restricted {
+            return Ok((ring, Threads::One));
+        }
+    }
+    Ok((IoUring::builder().build(depth)?, Threads::Several))
+}
+
 impl UringQueue {
-    pub(crate) fn new(file: Arc<OpenFile>, options: QueueOptions) -> Result<UringQueue> {
+    pub(crate) fn new(
+        file: Arc<OpenFile>,
+        options: QueueOptions,
+        threads: Threads,
+    ) -> Result<UringQueue> {
         options.check(file.name())?;
         let failed = |source| Error::io(format!("{}: cannot set up io_uring", file.name()), source);
         let depth = options.depth;
-        let ring = IoUring::builder().build(depth as u32).map_err(failed)?;
+        let (ring, threads) = open_ring(depth as u32, threads).map_err(failed)?;
         ring.submitter().register_files(&[file.descriptor()]).map_err(failed)?;
         let pool = BufferPool::new(depth, options.buffer_bytes)?;
         // Registered memory counts against a limit of locked memory; past it reads work without.
@@ -77,7 +108,8 @@ impl UringQueue {
             && unsafe { ring.submitter().register_buffers(&pool.vectors()) }.is_ok();
         let slots = (0..depth).map(|_| None).collect();
         let free = (0..depth as u32).rev().collect();
-        Ok(UringQueue { ring, file, pool, pool_registered, slots, free, gathered: 0 })
+        let gathered = 0;
+        Ok(UringQueue { ring, file, pool, pool_registered, slots, free, gathered, threads })
     }
 
     fn check_room(&self) -> Result<()> {
@@ -247,11 +279,39 @@ impl Queue for UringQueue {
 
     fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
         let wait_for = wait_for.min(self.in_flight());
+        if self.threads == Threads::One && self.gathered == 0 {
+            self.enter(0)?;
+        }
         let mut reaped = self.drain(completions);
         while reaped < wait_for || self.gathered > 0 {
             self.enter(wait_for.saturating_sub(reaped))?;
             reaped += self.drain(completions);
         }
+        Ok(())
+    }
+
+    fn reap_within(&mut self, timeout: Duration, completions: &mut Vec<Completion>) -> Result<()> {
+        if self.drain(completions) > 0 && self.gathered == 0 {
+            return Ok(());
+        }
+        let limit = types::Timespec::from(timeout);
+        let arguments = types::SubmitArgs::new().timespec(&limit);
+        match self.ring.submitter().submit_with_args(1, &arguments) {
+            Ok(count) => self.gathered = self.gathered.saturating_sub(count),
+            // The time is over, a signal came, or completions must be reaped first; whatever was
+            // gathered and not taken is counted anew below.
+            Err(error)
+                if [libc::ETIME, libc::EINTR, libc::EAGAIN, libc::EBUSY]
+                    .contains(&error.raw_os_error().unwrap_or_default()) =>
+            {
+                self.gathered = self.ring.submission().len();
+            }
+            Err(error) => {
+                let detail = format!("{}: io_uring_enter failed", self.file.name());
+                return Err(Error::io(detail, error));
+            }
+        }
+        self.drain(completions);
         Ok(())
     }
 

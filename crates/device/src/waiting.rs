@@ -53,4 +53,25 @@ mod tests {
         }
         assert_eq!(completions[0].token, 1);
     }
+
+    #[test]
+    fn a_queue_of_one_thread_reaps_what_is_done_within_the_time() {
+        let dir = TempDir::new("one-thread");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let options = QueueOptions { depth: 4, buffer_bytes: 4096 };
+        let mut queue = device.queue_of_thread(options).unwrap();
+        let mut completions = Vec::new();
+        queue.reap_within(Duration::from_micros(10), &mut completions).unwrap();
+        assert!(completions.is_empty());
+        for round in 0..100 {
+            (0..4).for_each(|token| queue.read(token, token * 4096, 4096).unwrap());
+            while completions.len() < 4 {
+                queue.reap_within(Duration::from_secs(3600), &mut completions).unwrap();
+            }
+            assert!(completions.drain(..).all(|completion| completion.result.is_ok()), "{round}");
+            assert_eq!(queue.in_flight(), 0);
+        }
+    }
 }

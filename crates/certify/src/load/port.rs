@@ -88,7 +88,11 @@ impl RingPort {
                     target.name()
                 ))
             })?;
-            queues.push(device.queue(options).map_err(|error| Error::System(error.to_string()))?);
+            queues.push(
+                device
+                    .queue_of_thread(options)
+                    .map_err(|error| Error::System(error.to_string()))?,
+            );
         }
         Ok(RingPort {
             session: Arc::clone(session),
@@ -136,8 +140,13 @@ impl RingPort {
                 .reap(0, &mut self.completions)
                 .map_err(|error| Error::System(error.to_string()))?;
         }
+        self.take(ended);
+        Ok(())
+    }
+
+    fn take(&mut self, ended: &mut Vec<Ended>) {
         if self.completions.is_empty() {
-            return Ok(());
+            return;
         }
         let at_ns = self.session.now_ns();
         for completion in self.completions.drain(..) {
@@ -151,7 +160,6 @@ impl RingPort {
                 bytes: completion.buffer,
             });
         }
-        Ok(())
     }
 }
 
@@ -177,12 +185,22 @@ impl Port for RingPort {
     }
 
     fn wait(&mut self, until_ns: u64, ended: &mut Vec<Ended>) -> Result<()> {
-        self.reap(ended)?;
         let now_ns = self.session.now_ns();
-        if !ended.is_empty() || until_ns <= now_ns {
+        let timeout = Duration::from_nanos(until_ns.saturating_sub(now_ns));
+        if let [queue] = self.queues.as_mut_slice()
+            && queue.poll_fd().is_some()
+        {
+            // One call hands over and waits.
+            queue
+                .reap_within(timeout, &mut self.completions)
+                .map_err(|error| Error::System(error.to_string()))?;
+            self.take(ended);
             return Ok(());
         }
-        let timeout = Duration::from_nanos(until_ns - now_ns);
+        self.reap(ended)?;
+        if !ended.is_empty() || timeout.is_zero() {
+            return Ok(());
+        }
         entresol_device::wait_readable(&self.descriptors, timeout)
             .map_err(|error| Error::System(error.to_string()))?;
         self.reap(ended)

@@ -31,6 +31,7 @@ pub(crate) fn start(session: &Arc<Session>) -> Result<Vec<JoinHandle<()>>> {
             target.name()
         )));
     }
+    session.begin();
     let mut threads = Vec::new();
     for (index, of) in session.plan.loops.iter().enumerate() {
         for _ in 0..of.threads {

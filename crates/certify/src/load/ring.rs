@@ -7,8 +7,9 @@
 //! Time and transfers come from a [`Port`], so that the logic runs in virtual time too.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
 use std::thread::{Builder, JoinHandle};
 
 use entresol_workload::{Random, mix64};
@@ -24,6 +25,7 @@ use crate::load::psync::{failure, wrong_unit};
 use crate::load::session::Session;
 use crate::load::shape::Placement;
 use crate::load::tally::{Done, Tally};
+use crate::load::telemetry::requests_max;
 
 /// Starts `count` threads, each with its share of every stream.
 pub(crate) fn start(
@@ -31,20 +33,57 @@ pub(crate) fn start(
     count: usize,
     depth: usize,
 ) -> Result<Vec<JoinHandle<()>>> {
+    let depth = depth.min(room(session));
     let share = Share { count: count.max(1), depth: depth.div_ceil(count.max(1)).max(1) };
-    let open = |_| RingPort::open(session, share.depth * session.plan.streams.len());
-    let ports = (0..share.count).map(open).collect::<Result<Vec<_>>>()?;
+    let (tell, told) = mpsc::channel();
+    let begin = Arc::new(Barrier::new(share.count + 1));
     let mut threads = Vec::new();
-    for (number, port) in ports.into_iter().enumerate() {
-        let shared = Arc::clone(session);
-        let started = Builder::new()
-            .name(format!("load-{number}"))
-            .spawn(move || Issuer::new(&shared, port, number, share).work());
+    for number in 0..share.count {
+        let (shared, tell, begin) = (Arc::clone(session), tell.clone(), Arc::clone(&begin));
+        let work = move || {
+            // A queue belongs to the thread that opens it.
+            let port = RingPort::open(&shared, share.depth * shared.plan.streams.len());
+            match port {
+                Ok(port) => {
+                    let _listening = tell.send(Ok(()));
+                    drop(tell);
+                    begin.wait();
+                    Issuer::new(&shared, port, number, share).work();
+                }
+                Err(error) => {
+                    let _listening = tell.send(Err(error));
+                    drop(tell);
+                    begin.wait();
+                }
+            }
+        };
+        let started = Builder::new().name(format!("load-{number}")).spawn(work);
         threads.push(started.map_err(|error| {
             Error::System(format!("cannot start thread {number} of the load: {error}"))
         })?);
     }
-    Ok(threads)
+    drop(tell);
+    let opened = told.into_iter().collect::<Result<Vec<()>>>();
+    if let Err(error) = &opened {
+        session.end(Ending::Broken(error.to_string()));
+    }
+    session.begin();
+    begin.wait();
+    opened.map(|_| threads)
+}
+
+/// Transfers that each lane may have in flight so that all together fit into every device's queue
+/// of requests: what does not fit is handed to threads of the kernel, which costs several times as
+/// much.
+fn room(session: &Session) -> usize {
+    let streams = &session.plan.streams;
+    let targets = session.targets.iter().enumerate();
+    let of_device = targets.filter_map(|(device, target)| {
+        let lanes = streams.iter().filter(|of| of.device.is_none_or(|only| only == device)).count();
+        let requests = requests_max(target.path()?)?;
+        Some(requests * 3 / 4 / lanes.max(1))
+    });
+    of_device.min().unwrap_or(usize::MAX).max(DEPTH_MIN)
 }
 
 /// What one of the threads does.
@@ -110,6 +149,8 @@ struct Slot {
     use_count: u64,
 }
 
+/// Transfers in flight that every lane may have, whatever the device's queue.
+const DEPTH_MIN: usize = 16;
 /// The longest wait, so that the end of the run is noticed.
 const WAIT_NS_MAX: u64 = 50_000_000;
 /// Transfers begun in one lane before completions are looked at.

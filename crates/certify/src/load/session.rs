@@ -5,8 +5,8 @@
 //! [`GRACE`]; one that hangs in the system for longer is left behind, so that a device that
 //! stalls for ever ends in a result.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) content: Content,
     pub(crate) tallies: Vec<Mutex<Tally>>,
     pub(crate) generation: AtomicU32,
-    start: Instant,
+    start: OnceLock<Instant>,
     ended: AtomicBool,
     ending: Mutex<Option<Ending>>,
     troubles: Mutex<(Vec<Trouble>, u64)>,
@@ -88,16 +88,21 @@ impl Session {
             content,
             tallies,
             generation: AtomicU32::new(1),
-            start: Instant::now(),
+            start: OnceLock::new(),
             ended: AtomicBool::new(false),
             ending: Mutex::new(None),
             troubles: Mutex::default(),
         }
     }
 
+    /// Starts the clock.
+    pub(crate) fn begin(&self) {
+        self.start.get_or_init(Instant::now);
+    }
+
     /// ns since the start.
     pub(crate) fn now_ns(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        self.start.get().map_or(0, |start| start.elapsed().as_nanos() as u64)
     }
 
     /// The tally of thread `number`.

@@ -83,6 +83,13 @@ fn counts(directory: Option<&Path>) -> Counts {
     text.and_then(|text| parse(&text)).unwrap_or_default()
 }
 
+/// How many requests the block device that `path` is or lies on takes at once; `None`: not known.
+pub(crate) fn requests_max(path: &Path) -> Option<usize> {
+    let directory = serial::holding_directory(path)?;
+    let whole = if directory.join("partition").exists() { directory.parent()? } else { &directory };
+    fs::read_to_string(whole.join("queue/nr_requests")).ok()?.trim().parse().ok()
+}
+
 /// Reads requests, merges, sectors and ms of reads, the same of writes, requests in flight, ms
 /// busy, and ms that requests waited, all told.
 fn parse(text: &str) -> Option<Counts> {
