@@ -12,6 +12,7 @@ mod legacy;
 mod strict;
 mod test_options;
 mod validate;
+mod write;
 
 use crate::buckets::BucketUnit;
 

@@ -11,6 +11,8 @@ mod buckets;
 mod certification;
 pub mod config;
 pub mod derive;
+pub mod dialogue;
+pub mod import;
 pub mod latency;
 pub mod load;
 pub mod log;
@@ -19,6 +21,7 @@ pub mod prepare;
 pub mod report;
 mod rig;
 pub mod search;
+pub mod sizing;
 pub mod text;
 pub mod verdict;
 
