@@ -21,15 +21,7 @@ slice-to (sec)      1      2      4      8    ops/sec
      max       100.00  83.98  12.67   0.00    10446.5
 ";
 
-const LOG: &str = "\
-Apr 10 2018 07:28:00 GMT: INFO (info): (hist.c:240) histogram dump: {ycsb}-device-read-size (10 total) bytes
-Apr 10 2018 07:28:00 GMT: INFO (info): (hist.c:266)  (10: 0000000010)
-Apr 10 2018 07:28:02 GMT: INFO (drv_ssd): (drv_ssd.c:2135) {ycsb} /dev/nvme0n1: used-bytes 1374155776 free-wblocks 12193333 write-q 0 write (65885408,1543.0) defrag-q 36 defrag-read (53996089,1172.8) defrag-write (17909611,406.8)
-Apr 10 2018 07:28:02 GMT: DETAIL (drv_ssd): (drv_ssd.c:2140) {ycsb} /dev/nvme0n1: defrag-io-skips (3650,0.2) direct-frees (11873218,369)
-Apr 10 2018 07:28:20 GMT: INFO (info): (hist.c:240) histogram dump: {ycsb}-device-read-size (210 total) bytes
-Apr 10 2018 07:28:20 GMT: INFO (info): (hist.c:266)  (10: 0000000110) (11: 0000000050) (12: 0000000020) (13: 0000000020)
-Apr 10 2018 07:28:20 GMT: INFO (info): (hist.c:266)  (14: 0000000010)
-";
+const LOG: &str = include_str!("vectors/server_log.txt");
 
 const IOSTAT: &str = "\
 Linux 5.10 (host)
@@ -199,7 +191,7 @@ fn what_offsets_cannot_reach_is_said() {
 
 fn asked(answers: &str) -> Answers {
     let mut questions = Vec::new();
-    dialogue::ask(&mut Cursor::new(answers), &mut questions).unwrap()
+    dialogue::ask(&mut Cursor::new(answers), &mut questions).expect("the answers suffice")
 }
 
 #[test]
@@ -230,7 +222,8 @@ fn written_files_are_read_back_the_same() {
     let files = [
         include_str!("vectors/storage_us.conf"),
         include_str!("vectors/storage_histogram.conf"),
-        "device-names: /a,/b\ntest-duration-sec: 5\nread-reqs-per-sec: 10\narrivals: recorded /x y\n\
+        "device-names: /a,/b\ntest-duration-sec: 5\nread-reqs-per-sec: 10\n\
+         arrivals: recorded /x y\n\
          engine: psync\nmodel: engine\nqueue-depth: 7\nseed: 9\nverify: yes\njournal: /j\n\
          rules: 2.5/0.5 1/8\nrule-slice-sec: 60\nrest-sec: 1\nshortfall-pct: 0.25\n\
          commit-to-device: yes\ncommit-min-bytes: 4096\n",
