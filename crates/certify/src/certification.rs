@@ -281,7 +281,8 @@ pub(crate) fn drive_then(
         next
     };
     let ending = rig.load(factor, seconds, &mut visit)?;
-    let run = tally.finish(ending);
+    let mut run = tally.finish(ending);
+    run.processor_wait_seconds = rig.processor_wait_seconds();
     for slice in &run.slices[shown.min(run.slices.len())..] {
         observer.slice(slice);
     }

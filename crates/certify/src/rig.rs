@@ -29,6 +29,10 @@ pub trait Rig {
         visit: &mut dyn FnMut(&Interval) -> ControlFlow<()>,
     ) -> Result<Ending, RigError>;
 
+    /// How long threads of the last load waited for a processor, in seconds, all together; `None`:
+    /// not known. What they wait makes operations late without the device's doing.
+    fn processor_wait_seconds(&self) -> Option<f64>;
+
     /// Leaves the devices alone for so long, so that they can tidy up. `Break`: somebody asked to
     /// stop.
     fn rest(&mut self, seconds: u32) -> ControlFlow<()>;

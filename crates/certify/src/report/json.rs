@@ -118,6 +118,8 @@ fn run_fields(run: &Run) -> Map<String, Value> {
     fields.insert("slices_planned".into(), json!(run.slicing.count));
     fields.insert("slices_scaled".into(), json!(run.slicing.scaled));
     fields.insert("ending".into(), ending(&run.ending));
+    let wait = run.processor_wait_seconds.map(number);
+    fields.insert("processor_wait_seconds".into(), json!(wait));
     let judged = run.judged_series().map(|index| &run.series[index].name);
     fields.insert("judged_series".into(), json!(judged));
     let trend = run.trend().map(|trend| {

@@ -23,6 +23,7 @@ pub struct DeviceRig {
     targets: Option<Arc<[Target]>>,
     stop: Arc<AtomicBool>,
     troubles: Vec<String>,
+    waited_ns: Option<u64>,
 }
 
 /// A configuration with its rates.
@@ -53,7 +54,7 @@ const NAP: Duration = Duration::from_millis(100);
 impl DeviceRig {
     /// The load of `configured`; `stop` ends what is going on.
     pub fn new(configured: Configured, doors: Doors, stop: Arc<AtomicBool>) -> DeviceRig {
-        DeviceRig { configured, doors, targets: None, stop, troubles: Vec::new() }
+        DeviceRig { configured, doors, targets: None, stop, troubles: Vec::new(), waited_ns: None }
     }
 
     /// What went wrong so far, as the system said it; the first 50 sentences.
@@ -112,13 +113,25 @@ impl Rig for DeviceRig {
     ) -> Result<Ending, RigError> {
         let plan = self.configured.plan(factor, seconds)?;
         let targets = self.targets()?;
-        let mut watch =
-            Watch { visit, stop: &self.stop, stopped_here: false, troubles: &mut self.troubles };
+        let before_ns = run_delay_ns();
+        let mut watch = Watch {
+            visit,
+            stop: &self.stop,
+            stopped_here: false,
+            troubles: &mut self.troubles,
+            delay_ns: before_ns,
+        };
         let ending = load::run(plan, &targets, &self.stop, &mut watch).map_err(cannot)?;
         if watch.stopped_here {
             self.stop.store(false, Ordering::Relaxed);
         }
+        self.waited_ns =
+            before_ns.zip(watch.delay_ns).map(|(before, after)| after.saturating_sub(before));
         Ok(ending)
+    }
+
+    fn processor_wait_seconds(&self) -> Option<f64> {
+        self.waited_ns.map(|ns| ns as f64 / 1e9)
     }
 
     fn rest(&mut self, seconds: u32) -> ControlFlow<()> {
@@ -237,10 +250,13 @@ struct Watch<'a> {
     stop: &'a AtomicBool,
     stopped_here: bool,
     troubles: &'a mut Vec<String>,
+    /// The most so far: threads that ended no longer tell.
+    delay_ns: Option<u64>,
 }
 
 impl Observer for Watch<'_> {
     fn interval(&mut self, interval: &Interval) {
+        self.delay_ns = self.delay_ns.max(run_delay_ns());
         if self.stopped_here {
             return;
         }
@@ -259,6 +275,23 @@ impl Observer for Watch<'_> {
             self.troubles.push(text);
         }
     }
+}
+
+/// How long all threads of this process were ready to run and had no processor, by the second
+/// number of the scheduler's statistics.
+fn run_delay_ns() -> Option<u64> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let mut sum = None;
+    for task in tasks.flatten() {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok();
+        let delay = text.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+        sum = match (sum, delay) {
+            (None, delay) => delay,
+            (sum, None) => sum,
+            (Some(sum), Some(delay)) => Some(sum + delay),
+        };
+    }
+    sum
 }
 
 fn cannot(error: load::Error) -> RigError {

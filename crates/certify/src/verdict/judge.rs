@@ -126,6 +126,9 @@ pub enum Reason {
 /// under way.
 const UNDER_WAY: f64 = 2.0;
 
+/// Share of the time that threads may wait for a processor before a note says so.
+const WAIT_SHARE_MAX: f64 = 0.005;
+
 /// Holds `run` against `rules`.
 pub fn judge(rules: &Rules, run: &Run) -> Judgement {
     let mut reasons = Vec::new();
@@ -321,6 +324,15 @@ fn notes(rules: &Rules, run: &Run) -> Vec<String> {
     }
     if let Some(kind) = run.judged_kind().filter(|kind| *kind != Kind::Read) {
         notes.push(format!("There are no reads, so the bounds hold for {}.", plural(kind)));
+    }
+    let waited = run.processor_wait_seconds.unwrap_or(0.0);
+    let share = waited / run.total.end_seconds.max(f64::MIN_POSITIVE);
+    if share > WAIT_SHARE_MAX {
+        notes.push(format!(
+            "Threads of the load waited for a processor for {waited:.1} s, {:.1} % of the time: \
+             this machine is busy with other work, and response times hold that wait.",
+            100.0 * share
+        ));
     }
     if let Some(trend) = run.trend().filter(Trend::is_degradation) {
         notes.push(format!(

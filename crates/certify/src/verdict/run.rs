@@ -27,6 +27,8 @@ pub struct Run {
     pub total: Span,
     /// Why it ended.
     pub ending: Ending,
+    /// How long threads of the load waited for a processor, seconds; `None`: not known.
+    pub processor_wait_seconds: Option<f64>,
     /// It was told to stop once a slice had broken a rule, so later slices are not missing.
     pub cut_short: bool,
 }

@@ -128,6 +128,7 @@ impl Tally {
             slices: self.slices,
             timeline: self.timeline,
             ending,
+            processor_wait_seconds: None,
             cut_short: self.cut_short,
         }
     }

@@ -157,6 +157,17 @@ fn a_stress_passes_whatever_the_latencies_and_fails_when_it_stops() {
 }
 
 #[test]
+fn a_busy_machine_is_told_apart_from_a_slow_device() {
+    let note = "waited for a processor";
+    let mut busy = device().with(Fault::BusyMachine);
+    let procedure = Procedure { settle: None, ..procedure() };
+    let certificate = certify(&mut busy, &procedure, &mut Unobserved).unwrap();
+    assert!(certificate.notes[0].contains(note), "{:?}", certificate.notes);
+    let idle = certify(&mut device(), &procedure, &mut Unobserved).unwrap();
+    assert!(!idle.notes.iter().any(|text| text.contains(note)), "{:?}", idle.notes);
+}
+
+#[test]
 fn a_fresh_device_is_waited_for() {
     let mut rig = device().with(Fault::Fresh(600.0));
     let certificate = certified(&mut rig);

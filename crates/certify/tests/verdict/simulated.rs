@@ -61,6 +61,8 @@ pub(crate) enum Fault {
     Fresh(f64),
     /// One device of two is slow.
     SlowDevice,
+    /// Threads of the load wait for a processor for 2 % of the time.
+    BusyMachine,
     /// Everything waits so long, in ns, before it is issued.
     Waiting(u64),
 }
@@ -212,6 +214,10 @@ impl Rig for Simulated {
         }
         self.clock = started + f64::from(seconds);
         Ok(Ending::Completed)
+    }
+
+    fn processor_wait_seconds(&self) -> Option<f64> {
+        (self.fault == Fault::BusyMachine).then_some(self.clock * 0.02)
     }
 
     fn rest(&mut self, seconds: u32) -> ControlFlow<()> {
