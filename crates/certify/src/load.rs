@@ -7,6 +7,7 @@ mod arrival;
 mod content;
 mod error;
 mod interval;
+mod model;
 mod observer;
 mod pace;
 mod plan;
@@ -27,6 +28,7 @@ pub use content::{
 };
 pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
+pub use model::{ModelOptions, ReclaimRule};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};
 pub(crate) use plan::fresh_number;

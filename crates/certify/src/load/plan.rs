@@ -11,12 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use entresol_device::WriteMode;
 use entresol_workload::mix64;
 
-use crate::config::{ArrivalKind, EngineKind, Index, SizeShare, Storage, TestOptions};
+use crate::config::{ArrivalKind, EngineKind, Index, LoadModel, SizeShare, Storage, TestOptions};
 use crate::derive::{IndexRates, StorageRates};
 use crate::load::arrival::{Arrival, Recording};
 use crate::load::content::Marking;
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Kind, Series};
+use crate::load::model::{ModelOptions, ReclaimRule};
 use crate::load::pace::{Loop, Pace, Steps};
 use crate::load::shape::{Shape, Sizes};
 use crate::load::target::Manner;
@@ -70,6 +71,11 @@ pub enum Pacing {
         /// ns.
         pause_ns: u64,
     },
+    /// An engine on the stream's device, which says what is written and where. It says what the
+    /// device's stream of large reads reads too.
+    Modelled(ModelOptions),
+    /// The engine of the device.
+    Fed,
 }
 
 /// When a load ends and reports.
@@ -132,13 +138,22 @@ const DEPTH_MIN: usize = 32;
 const DEPTH_MAX: usize = 1024;
 /// Transfers a second beyond which one thread may not be enough.
 const ONE_THREAD_PER_SEC: f64 = 200_000.0;
+/// A segment of Entresol's engine.
+const SEGMENT_BYTES: u32 = 1 << 20;
+/// Bytes written last that a modelled engine keeps in memory: a server's default.
+const RECENT_BYTES: u32 = 256 << 20;
+/// Live data on the device of a modelled engine that chooses victims late, %.
+const COST_BENEFIT_FILL_PCT: u32 = 80;
 /// Largest record and block, bytes.
 const BYTES_MAX: u32 = 8 << 20;
 
 impl Plan {
     /// The load of `config` on data devices at `rates`.
     pub fn storage(config: &Storage, rates: &StorageRates, manner: Manner) -> Result<Plan> {
-        let block_bytes = config.large_block_op_kbytes.saturating_mul(1024);
+        let block_bytes = match modelled(config, manner)? {
+            LoadModel::Entresol => SEGMENT_BYTES,
+            LoadModel::Act | LoadModel::Engine => config.large_block_op_kbytes.saturating_mul(1024),
+        };
         if block_bytes == 0 || block_bytes > BYTES_MAX {
             return Err(Error::Plan(format!(
                 "large-block-op-kbytes: {} is {block_bytes} bytes; expected 1 to 8192 KiB",
@@ -158,7 +173,11 @@ impl Plan {
         plan.block_bytes = block_bytes;
         plan.writing.compress_pct = config.compress_pct;
         plan.writing.mode = mode(config.disable_odsync);
-        plan.add_blocks(config, rates, block_bytes);
+        match modelled(config, manner)? {
+            LoadModel::Act => plan.add_blocks(config, rates),
+            model => plan.add_engines(config, rates, model),
+        }
+        plan.add_raiders(config);
         plan.add_records(config, rates);
         plan.series = match manner {
             Manner::Compatible => text::storage_series_compat(config),
@@ -240,7 +259,8 @@ impl Plan {
         }
     }
 
-    fn add_blocks(&mut self, config: &Storage, rates: &StorageRates, bytes: u32) {
+    fn add_blocks(&mut self, config: &Storage, rates: &StorageRates) {
+        let bytes = self.block_bytes;
         let devices = config.device_names.len();
         let kinds = [(Kind::LargeRead, rates.large_reads), (Kind::LargeWrite, rates.large_writes)];
         for device in 0..devices {
@@ -256,7 +276,46 @@ impl Plan {
                 self.loops.push(Loop { kind, threads: 1, pace, steps: Steps::One(stream) });
             }
         }
-        for device in (0..devices).filter(|_| config.tomb_raider) {
+    }
+
+    /// An engine for each device, which gets its share of the records written.
+    fn add_engines(&mut self, config: &Storage, rates: &StorageRates, model: LoadModel) {
+        let bytes = self.block_bytes;
+        let devices = config.device_names.len();
+        let factor = if config.sizes_from_histograms() { 1 } else { config.replication_factor };
+        let writes = f64::from(config.write_reqs_per_sec) * f64::from(factor);
+        if writes == 0.0 {
+            return;
+        }
+        let (rule, fill_pct) = match model {
+            LoadModel::Entresol => (ReclaimRule::CostBenefit, COST_BENEFIT_FILL_PCT),
+            LoadModel::Act | LoadModel::Engine => {
+                let pct = config.defrag_lwm_pct;
+                (ReclaimRule::LowWater { pct }, low_water_fill_pct(pct))
+            }
+        };
+        let options = ModelOptions {
+            records_per_block: (f64::from(bytes) / rates.stored_bytes_mean.max(1.0)) as u32,
+            writes_per_sec: writes / devices as f64,
+            fill_pct,
+            rule,
+            recent_blocks: RECENT_BYTES / bytes,
+        };
+        for device in 0..devices {
+            let streams =
+                [(Kind::LargeWrite, Pacing::Modelled(options)), (Kind::LargeRead, Pacing::Fed)];
+            self.streams.extend(streams.map(|(kind, pacing)| Stream {
+                kind,
+                device: Some(device),
+                pacing,
+                shape: Shape::Blocks { bytes },
+            }));
+        }
+    }
+
+    fn add_raiders(&mut self, config: &Storage) {
+        let bytes = self.block_bytes;
+        for device in (0..config.device_names.len()).filter(|_| config.tomb_raider) {
             let pause_ns = u64::from(config.tomb_raider_sleep_usec) * 1000;
             let stream = self.streams.len();
             self.streams.push(Stream {
@@ -278,11 +337,17 @@ impl Plan {
             return;
         }
         let first = self.streams.len();
+        let manner = self.manner;
         let record = |kind, rate: u32, sizes: &Sizes, granule_bytes_min| Stream {
             kind,
             device: None,
             pacing: Pacing::Open(f64::from(rate)),
-            shape: Shape::Records { sizes: sizes.clone(), granule_bytes_min },
+            shape: match (config.test.model, manner) {
+                (LoadModel::Engine | LoadModel::Entresol, Manner::Strict) if kind == Kind::Read => {
+                    Shape::Straddling { sizes: sizes.clone() }
+                }
+                _ => Shape::Records { sizes: sizes.clone(), granule_bytes_min },
+            },
         };
         if reads > 0 {
             self.streams.push(record(Kind::Read, reads, &read_sizes, 0));
@@ -351,7 +416,8 @@ impl Stream {
     pub fn per_sec(&self) -> f64 {
         match self.pacing {
             Pacing::Open(per_sec) => per_sec,
-            Pacing::Closed { .. } => 0.0,
+            Pacing::Closed { .. } | Pacing::Fed => 0.0,
+            Pacing::Modelled(options) => options.blocks_per_sec(),
         }
     }
 }
@@ -372,6 +438,29 @@ fn service_pace(manner: Manner, per_sec: u64, threads: u32) -> Pace {
 
 fn mode(disable_odsync: bool) -> WriteMode {
     if disable_odsync { WriteMode::Flushed } else { WriteMode::Durable }
+}
+
+/// What the load is modelled on.
+fn modelled(config: &Storage, manner: Manner) -> Result<LoadModel> {
+    match (manner, config.test.model, config.test.engine) {
+        (Manner::Compatible, ..) | (_, LoadModel::Act, _) => Ok(LoadModel::Act),
+        (Manner::Strict, model, EngineKind::Uring) => Ok(model),
+        (Manner::Strict, _, EngineKind::Psync) => Err(Error::Plan(
+            "`model` is an engine's, but `engine: psync` only issues ACT's load; use `engine: \
+             uring` or `model: act`"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Live data on the device of an engine that reclaims below a mark, %: half, or less where blocks
+/// are so long left alone that it would not fit. Between mark and full, a block's use falls as time
+/// goes by, by the same share in the same time.
+fn low_water_fill_pct(pct: u32) -> u32 {
+    const MARGIN: f64 = 0.85;
+    let mark = (f64::from(pct) / 100.0).clamp(0.02, 0.99);
+    let mean_use = (1.0 - mark) / (1.0 / mark).ln();
+    ((mean_use * MARGIN * 100.0) as u32).min(50)
 }
 
 /// Five for each processor, unless configured.

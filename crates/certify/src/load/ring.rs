@@ -18,6 +18,7 @@ use crate::load::arrival::Arrivals;
 use crate::load::content::Place;
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Ending, Kind};
+use crate::load::model::{BlockTransfer, Model};
 use crate::load::observer::Trouble;
 use crate::load::plan::{Judging, Pacing};
 use crate::load::port::{Ended, Port, Request, RingPort};
@@ -122,6 +123,21 @@ enum Rhythm {
         next_ns: u64,
         pause_ns: u64,
     },
+    /// The engine of the device of this lane; its reads go to another.
+    Modelled {
+        model: Box<Model>,
+        reads: Option<usize>,
+    },
+    /// Another flow's engine.
+    Fed,
+}
+
+/// A transfer that waits.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at_ns: u64,
+    /// Where, if it is no matter of chance.
+    offset: Option<u64>,
 }
 
 /// One stream on one device.
@@ -129,8 +145,8 @@ struct Lane {
     flow: usize,
     device: usize,
     placement: Placement,
-    /// Due times of transfers that wait for room.
-    backlog: VecDeque<u64>,
+    /// Transfers that wait for room.
+    backlog: VecDeque<Due>,
     in_flight: usize,
     /// Due times and slots of those in flight, oldest first; ended ones are dropped when they come
     /// to the front.
@@ -151,6 +167,9 @@ struct Slot {
 
 /// Transfers in flight that every lane may have, whatever the device's queue.
 const DEPTH_MIN: usize = 16;
+/// Why a modelled engine cannot go on.
+const OUT_OF_BLOCKS: &str = "the modelled engine has no free block left: use a larger device or \
+                             another defrag-lwm-pct";
 /// The longest wait, so that the end of the run is noticed.
 const WAIT_NS_MAX: u64 = 50_000_000;
 /// Transfers begun in one lane before completions are looked at.
@@ -161,6 +180,45 @@ const BACKLOG_MAX: usize = 16 << 20;
 const TAIL_NS: u64 = 2_000_000_000;
 /// The same after the planned end, where no lag ends the load.
 const DRAIN_NS: u64 = 10_000_000_000;
+
+impl Rhythm {
+    /// When something may become due.
+    fn peek(&self) -> u64 {
+        match self {
+            Rhythm::Open(arrivals) => arrivals.peek(),
+            Rhythm::Closed { next_ns, .. } => *next_ns,
+            Rhythm::Modelled { model, .. } => model.peek(),
+            Rhythm::Fed => u64::MAX,
+        }
+    }
+
+    /// The next due time before `now_ns`, if there is one, and goes on.
+    fn take_before(&mut self, now_ns: u64, random: &mut Random) -> Option<u64> {
+        let due_ns = self.peek();
+        if due_ns >= now_ns {
+            return None;
+        }
+        match self {
+            Rhythm::Open(arrivals) => arrivals.advance(random),
+            Rhythm::Closed { next_ns, .. } => *next_ns = u64::MAX,
+            Rhythm::Modelled { .. } | Rhythm::Fed => {}
+        }
+        Some(due_ns)
+    }
+}
+
+/// Tells each engine where its reads go.
+fn connect(session: &Session, flows: &mut [Flow], lanes: &[Lane]) {
+    let fed: Vec<bool> = flows.iter().map(|flow| matches!(flow.rhythm, Rhythm::Fed)).collect();
+    for flow in flows {
+        let device = session.plan.streams[flow.stream].device;
+        if let Rhythm::Modelled { reads, .. } = &mut flow.rhythm {
+            *reads = lanes
+                .iter()
+                .position(|lane| fed[lane.flow] && device.is_none_or(|only| only == lane.device));
+        }
+    }
+}
 
 impl<'a, P: Port> Issuer<'a, P> {
     pub(crate) fn new(session: &'a Session, port: P, number: usize, share: Share) -> Self {
@@ -176,6 +234,19 @@ impl<'a, P: Port> Issuer<'a, P> {
                 // A closed stream is one transfer at a time: the first thread does it.
                 Pacing::Closed { .. } if number > 0 => continue,
                 Pacing::Closed { pause_ns } => Rhythm::Closed { next_ns: pause_ns, pause_ns },
+                // A device's engine is whole, in one thread.
+                Pacing::Modelled(_) | Pacing::Fed
+                    if of.device.is_some_and(|device| device % share.count != number) =>
+                {
+                    continue;
+                }
+                Pacing::Modelled(options) => {
+                    let target = &session.targets[of.device.unwrap_or_default()];
+                    let blocks = target.blocks(plan.block_bytes);
+                    let model = Box::new(Model::new(options, blocks, &mut random));
+                    Rhythm::Modelled { model, reads: None }
+                }
+                Pacing::Fed => Rhythm::Fed,
             };
             for (device, target) in session.targets.iter().enumerate() {
                 let span = target.blocks(plan.block_bytes) * u64::from(plan.block_bytes);
@@ -193,6 +264,7 @@ impl<'a, P: Port> Issuer<'a, P> {
             }
             flows.push(Flow { stream, rhythm });
         }
+        connect(session, &mut flows, &lanes);
         let (slots, free, ended) = (Vec::new(), Vec::new(), Vec::new());
         let depth = share.depth;
         Issuer { session, port, number, depth, random, flows, lanes, slots, free, ended }
@@ -238,38 +310,42 @@ impl<'a, P: Port> Issuer<'a, P> {
     /// Puts what became due before `now_ns` into the lanes.
     fn fall_due(&mut self, now_ns: u64) {
         let mut tally = self.session.tally(self.number).lock();
+        let mut first = 0;
         for (index, flow) in self.flows.iter_mut().enumerate() {
             let kind = self.session.plan.streams[flow.stream].kind;
-            let first = self.lanes.partition_point(|lane| lane.flow < index);
             let count = self.lanes[first..].iter().take_while(|lane| lane.flow == index).count();
-            loop {
-                let due_ns = match &mut flow.rhythm {
-                    Rhythm::Open(arrivals) => {
-                        let due_ns = arrivals.peek();
-                        if due_ns < now_ns {
-                            arrivals.advance(&mut self.random);
+            let lanes = first..first + count;
+            first += count;
+            if let Rhythm::Modelled { model, reads } = &mut flow.rhythm {
+                let block_bytes = u64::from(self.session.plan.block_bytes);
+                let mut emit = |at_ns, transfer| {
+                    let (lane, block, kind) = match (transfer, *reads) {
+                        (BlockTransfer::Write { block }, _) => (lanes.start, block, kind),
+                        (BlockTransfer::Read { block }, Some(lane)) => {
+                            (lane, block, Kind::LargeRead)
                         }
-                        due_ns
-                    }
-                    Rhythm::Closed { next_ns, .. } => {
-                        let due_ns = *next_ns;
-                        if due_ns < now_ns {
-                            *next_ns = u64::MAX;
-                        }
-                        due_ns
-                    }
+                        (BlockTransfer::Read { .. }, None) => return,
+                    };
+                    let lane = &mut self.lanes[lane];
+                    lane.backlog.push_back(Due { at_ns, offset: Some(block * block_bytes) });
+                    tally.due(kind, lane.device);
                 };
-                if due_ns >= now_ns {
-                    break;
+                if model.advance(now_ns, &mut self.random, &mut emit).is_err() {
+                    self.session.end(Ending::Broken(OUT_OF_BLOCKS.to_owned()));
+                    return;
                 }
+                continue;
+            }
+            while let Some(at_ns) = flow.rhythm.take_before(now_ns, &mut self.random) {
                 let lane = match count {
-                    1 => &mut self.lanes[first],
-                    _ => &mut self.lanes[first + self.random.below(count as u64) as usize],
+                    1 => lanes.start,
+                    _ => lanes.start + self.random.below(count as u64) as usize,
                 };
-                lane.backlog.push_back(due_ns);
+                let lane = &mut self.lanes[lane];
+                lane.backlog.push_back(Due { at_ns, offset: None });
                 tally.due(kind, lane.device);
                 if lane.backlog.len() > BACKLOG_MAX {
-                    let lag_ns = now_ns - lane.backlog[0];
+                    let lag_ns = now_ns - lane.backlog[0].at_ns;
                     self.session.end(Ending::Lagged { kind, lag_ns });
                     return;
                 }
@@ -285,9 +361,9 @@ impl<'a, P: Port> Issuer<'a, P> {
                 if lane.in_flight >= self.depth {
                     break;
                 }
-                let Some(due_ns) = lane.backlog.pop_front() else { break };
-                if !self.begin_one(index, due_ns) {
-                    self.lanes[index].backlog.push_front(due_ns);
+                let Some(due) = lane.backlog.pop_front() else { break };
+                if !self.begin_one(index, due) {
+                    self.lanes[index].backlog.push_front(due);
                     break;
                 }
             }
@@ -295,11 +371,13 @@ impl<'a, P: Port> Issuer<'a, P> {
     }
 
     /// Hands over one transfer; whether there was room.
-    fn begin_one(&mut self, index: usize, due_ns: u64) -> bool {
+    fn begin_one(&mut self, index: usize, due: Due) -> bool {
+        let due_ns = due.at_ns;
         let session = self.session;
         let lane = &mut self.lanes[index];
         let of = &session.plan.streams[self.flows[lane.flow].stream];
-        let (offset, length) = lane.placement.choose(&mut self.random);
+        let (chosen, length) = lane.placement.choose(&mut self.random);
+        let offset = due.offset.unwrap_or(chosen);
         let device = lane.device;
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -326,10 +404,7 @@ impl<'a, P: Port> Issuer<'a, P> {
 
     /// When there is something to begin; never, if nothing is due before the end.
     fn next_due(&self, end_ns: u64) -> u64 {
-        let flows = self.flows.iter().map(|flow| match &flow.rhythm {
-            Rhythm::Open(arrivals) => arrivals.peek().saturating_add(1),
-            Rhythm::Closed { next_ns, .. } => next_ns.saturating_add(1),
-        });
+        let flows = self.flows.iter().map(|flow| flow.rhythm.peek().saturating_add(1));
         let room = |lane: &Lane| !lane.backlog.is_empty() && lane.in_flight < self.depth;
         if self.lanes.iter().any(room) {
             return 0;
@@ -388,7 +463,7 @@ impl<'a, P: Port> Issuer<'a, P> {
                 lane.oldest.pop_front();
             }
             let oldest = lane.oldest.front().map(|&(due_ns, ..)| due_ns);
-            let waiting = lane.backlog.front().copied();
+            let waiting = lane.backlog.front().map(|due| due.at_ns);
             let Some(due_ns) = oldest.into_iter().chain(waiting).min() else { continue };
             let kind = self.session.plan.streams[self.flows[lane.flow].stream].kind;
             let lag_ns = now_ns.saturating_sub(due_ns);

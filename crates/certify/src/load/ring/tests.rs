@@ -10,7 +10,7 @@ use crate::load::plan::{Engine, Plan, Stream, Timing, Writing};
 use crate::load::port::NoRoom;
 use crate::load::shape::Shape;
 use crate::load::target::{Manner, Target};
-use crate::load::{Arrival, Marking, Series, tally};
+use crate::load::{Arrival, Marking, ModelOptions, ReclaimRule, Series, tally};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -192,4 +192,29 @@ fn a_closed_stream_is_one_transfer_at_a_time_with_its_pause() {
     let count = taken(&session)[0].service.count();
     assert!((490..=500).contains(&count), "{count} in 1 s of 2 ms each");
     assert_eq!(drive.in_flight_max, 1);
+}
+
+#[test]
+fn a_modelled_engine_reads_and_writes_blocks_at_the_rates_that_emerge() {
+    let mut plan = plan(&[(Kind::LargeWrite, 0.0), (Kind::LargeRead, 0.0)], 400);
+    let options = ModelOptions {
+        records_per_block: 8,
+        writes_per_sec: 800.0,
+        fill_pct: 45,
+        rule: ReclaimRule::LowWater { pct: 50 },
+        recent_blocks: 8,
+    };
+    plan.streams[0].pacing = Pacing::Modelled(options);
+    plan.streams[1].pacing = Pacing::Fed;
+    plan.streams.iter_mut().for_each(|stream| stream.device = Some(0));
+    let session = session(plan, 1);
+    issue(&session, &mut Drive::new(50_000), 0, ALONE);
+    let taken = taken(&session);
+    assert_eq!(taken[0].due, taken[0].service.count());
+    // 100 blocks of records a second for 400 s. Below the mark is three of eight live at most, so
+    // that a block read makes room for five.
+    for (series, what) in taken.iter().zip(["writes", "reads"]) {
+        let amplification = series.service.count() as f64 / 40_000.0;
+        assert!((1.55..1.65).contains(&amplification), "{amplification} {what}");
+    }
 }
