@@ -10,6 +10,7 @@ use crate::seeded::Target;
 /// Tests that feed arbitrary bytes, a new stream for each seed.
 const FUZZED: &[Target] = &[
     Target { package: "entresol-wire", test: "arbitrary" },
+    Target { package: "entresol-certify", test: "arbitrary" },
     Target { package: "entresol-flash", test: "arbitrary" },
 ];
 

@@ -62,13 +62,13 @@ impl SizeHistogram {
     /// The histogram of `counts`, where bucket `i` holds sizes in (2^(i-1), 2^i], or `None` where
     /// nothing was counted.
     pub fn of_counts(counts: &[u64]) -> Option<SizeHistogram> {
-        let total: u64 = counts.iter().sum();
+        let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
         let last = counts.iter().rposition(|&count| count != 0)?;
         let mut above = total;
         let percent_above = counts[..=last]
             .iter()
-            .map(|count| {
-                above -= count;
+            .map(|&count| {
+                above -= u128::from(count);
                 above as f64 * 100.0 / total as f64
             })
             .collect();

@@ -141,9 +141,9 @@ impl Analysis {
             let text = "counts fall from the slice before to this one".to_owned();
             self.faults.push(Finding { line: Some(place.0), text });
         }
-        let total: u64 = grown.iter().sum();
+        let total = sum(&grown);
         let percent_over = self.thresholds.iter().map(|&threshold| {
-            let below: u64 = grown[..=threshold as usize].iter().sum();
+            let below = sum(&grown[..=threshold as usize]);
             match total {
                 0 => 0.0,
                 _ => rounded((total - below) as f64 * 100.0 / total as f64, 2),
@@ -210,6 +210,11 @@ fn choose(names: &[String], asked: &[String]) -> Result<Vec<usize>, AnalysisErro
         }
     };
     asked.iter().map(position).collect()
+}
+
+/// A log may hold any counts.
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// Rounds as a decimal number is written, which is what the analyser's language does.

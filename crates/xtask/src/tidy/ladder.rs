@@ -53,7 +53,7 @@ const RUNGS: &[Rung] = &[
     // A workspace of its own: it needs a nightly compiler.
     Rung {
         name: "entresol-fuzz",
-        uses: &["entresol-device", "entresol-flash", "entresol-wire"],
+        uses: &["entresol-certify", "entresol-device", "entresol-flash", "entresol-wire"],
         tests_use: &[],
     },
     // A workspace of its own: it holds the rivals.
