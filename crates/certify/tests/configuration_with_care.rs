@@ -1,6 +1,8 @@
 //! The strict reader: the same files, and an error wherever ACT would misread in silence.
 
-use entresol_certify::config::{ArrivalKind, EngineKind, LoadModel};
+use std::collections::BTreeSet;
+
+use entresol_certify::config::{self, ArrivalKind, EngineKind, LoadModel};
 use entresol_certify::{Index, Storage};
 
 const BASE: &str = "device-names: /dev/a\ntest-duration-sec: 10\nread-reqs-per-sec: 2000\n";
@@ -103,4 +105,16 @@ fn items_of_old_are_taken_for_what_they_mean_today() {
 fn a_missing_item_is_named() {
     let found = Storage::parse(b"device-names: /dev/a\n").expect_err("no duration").to_string();
     assert_eq!(found, "`test-duration-sec` is missing; expected 1 or more seconds");
+}
+
+#[test]
+fn the_reference_names_every_item_and_no_other() {
+    let reference = include_str!("../../../docs/reference/act-configuration.md");
+    let rows = reference.lines().filter(|line| line.starts_with("| `"));
+    let names = rows.filter_map(|row| row.split(" | ").next());
+    let documented: BTreeSet<&str> =
+        names.flat_map(|names| names.split('`').skip(1).step_by(2)).collect();
+    let items = config::storage_item_names().into_iter().chain(config::index_item_names());
+    let known: BTreeSet<&str> = items.map(|(name, _)| name).collect();
+    assert_eq!(documented, known);
 }
