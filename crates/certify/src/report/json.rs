@@ -107,6 +107,7 @@ fn verdict_fields(judgement: &Judgement) -> Map<String, Value> {
     let reasons: Vec<Value> = judgement.reasons.iter().map(reason).collect();
     fields.insert("verdict".into(), json!(judgement.verdict.word()));
     fields.insert("reasons".into(), json!(reasons));
+    fields.insert("notes".into(), json!(judgement.notes));
     fields
 }
 

@@ -10,8 +10,10 @@ use crate::verdict::{Latency, Run, Span};
 /// The charts that say most about a run.
 pub(crate) fn main_charts(run: &Run) -> Markup {
     html! {
-        @if let Some(judged) = run.judged_series() { (card(&latencies(run, judged))) }
-        (card(&rates(run)))
+        @if let Some(judged) = run.judged_series() {
+            (card(&latencies(run, judged)))
+            (card(&rate(run, judged)))
+        }
     }
 }
 
@@ -20,6 +22,7 @@ pub(crate) fn all_charts(run: &Run) -> Markup {
     html! {
         (main_charts(run))
         @if let Some(judged) = run.judged_series() { (card(&response_and_service(run, judged))) }
+        (card(&fulfilment(run)))
         (card(&bandwidth(run)))
         (card(&telemetry(run, "How busy the devices were", SHARE, |one| Some(one.busy * 100.0))))
         (card(&telemetry(run, "Requests in the devices' queues", DEPTH, |one| {
@@ -240,24 +243,33 @@ fn response_and_service(run: &Run, judged: usize) -> Chart<'static> {
     }
 }
 
-fn rates(run: &Run) -> Chart<'static> {
-    let mut lines = Vec::new();
-    for (colour, index) in run.counting_series().into_iter().enumerate().take(4) {
-        let name = &run.series[index].name;
-        let due = format!("{name}, due");
-        lines.push(over_time(run, (&due, colour, Style::Dashed), |span| {
-            Some(span.due_per_second(index))
-        }));
-        let done = format!("{name}, done");
-        lines.push(over_time(run, (&done, colour, Style::Solid), |span| {
-            Some(span.done_per_second(index))
-        }));
-    }
+fn rate(run: &Run, judged: usize) -> Chart<'static> {
     Chart {
-        title: "Transfers due and done",
+        title: "Rate due and done",
         horizontal: time_unit(run).axis(),
         vertical: Axis::linear("per second", words::amount),
-        lines,
+        lines: vec![
+            over_time(run, ("due", 1, Style::Dashed), |span| Some(span.due_per_second(judged))),
+            over_time(run, ("done", 0, Style::Solid), |span| Some(span.done_per_second(judged))),
+        ],
+        levels: Vec::new(),
+    }
+}
+
+/// All kinds of transfers on one scale, however rare some are.
+fn fulfilment(run: &Run) -> Chart<'static> {
+    let all = run.counting_series().into_iter().enumerate().take(4);
+    let lines = all.map(|(colour, index)| {
+        over_time(run, (&run.series[index].name, colour, Style::Solid), |span| {
+            let figures = &span.series[index];
+            (figures.due > 0).then(|| 100.0 * figures.done as f64 / figures.due as f64)
+        })
+    });
+    Chart {
+        title: "Done, in % of what was due",
+        horizontal: time_unit(run).axis(),
+        vertical: Axis::linear("% of due", |value| format!("{value:.0} %")),
+        lines: lines.collect(),
         levels: Vec::new(),
     }
 }

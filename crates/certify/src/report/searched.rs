@@ -23,6 +23,7 @@ pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
             }
             p { (line) }
         }
+        @for note in decisive_notes(found) { p.soft { "Note: " (note) } }
         p.soft { "Each slice had to keep to the bounds " (rules.bounds_text()) " (% / ms)." }
         (parts::card(&curve(found, rules)))
         (tries_table(found, rules))
@@ -38,6 +39,13 @@ pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
 fn targets(subject: &Subject) -> String {
     let names: Vec<&str> = subject.machine.targets.iter().map(|one| one.name.as_str()).collect();
     names.join(", ")
+}
+
+/// Notes on the try that set the limit: the last of the smallest load that failed, else the last.
+fn decisive_notes(found: &Found) -> &[String] {
+    let failed = |tried: &&Try| found.smallest_failed.is_none_or(|steps| tried.steps == steps);
+    let decisive = found.tries.iter().rev().find(failed);
+    decisive.map_or(&[], |tried| &tried.judgement.notes)
 }
 
 /// The longest run at the largest load that passed.

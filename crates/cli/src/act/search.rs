@@ -179,6 +179,10 @@ fn print(found: &Found, how: &Search) {
             println!("- {}x: {reason}", rounded(f64::from(tried.steps) * found.step));
         }
     }
+    let notes = found.tries.last().map(|tried| &tried.judgement.notes).into_iter().flatten();
+    for note in notes {
+        println!("* {note}");
+    }
     let best = found.tries.iter().rev().find(|tried| Some(tried.steps) == found.largest);
     if let Some(run) = best.and_then(|tried| tried.run.as_ref()) {
         println!("{}", certify::slices(run));
