@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::config::{Index, Storage};
 use crate::derive::{IndexRates, Step, StorageRates};
 use crate::load::{self, Ending, Interval, Manner, Observer, Plan, Series, Target, Trouble};
@@ -44,7 +46,7 @@ pub struct Doors {
 }
 
 /// Hears a target's name and how far a pass over it is.
-pub type Filling = Box<dyn FnMut(&str, PassProgress)>;
+pub type Filling = Box<dyn FnMut(&str, PassProgress) + Send>;
 
 /// Sentences on what went wrong that are kept.
 const TROUBLES_MAX: usize = 50;
@@ -82,24 +84,20 @@ impl Rig for DeviceRig {
     fn prepare(&mut self, which: Preparation) -> Result<Prepared, RigError> {
         let begun = Instant::now();
         let mut prepared = Prepared::default();
-        for target in self.targets()?.iter() {
-            let survey = prepare::survey(target).map_err(cannot)?;
-            if which == Preparation::IfNeeded && matches!(survey, Survey::Prepared { .. }) {
-                prepared.left += 1;
-                continue;
-            }
-            let mut before: Option<PassProgress> = None;
-            let filled = prepare::prepare(target, &self.stop, &mut |progress| {
-                if let Some(before) = before.filter(|before| before.pass == progress.pass) {
-                    prepared.bytes += progress.done_bytes.saturating_sub(before.done_bytes);
-                }
-                before = Some(progress);
-                (self.doors.filling)(target.name(), progress);
-            });
-            if filled.map_err(cannot)? == prepare::Prepared::Stopped {
-                prepared.stopped = true;
-                break;
-            }
+        let targets = self.targets()?;
+        let filling = Mutex::new(&mut self.doors.filling);
+        let (filling, stop) = (&filling, &*self.stop);
+        let fillings: Vec<_> = std::thread::scope(|scope| {
+            let begin = |target| scope.spawn(move || fill(target, which, stop, filling));
+            let threads: Vec<_> = targets.iter().map(begin).collect();
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        });
+        for filled in fillings {
+            let stopped = || RigError("a thread that filled a target stopped".to_owned());
+            let filled = filled.map_err(|_| stopped())??;
+            prepared.bytes += filled.bytes;
+            prepared.left += filled.left;
+            prepared.stopped |= filled.stopped;
         }
         prepared.seconds = begun.elapsed().as_secs();
         Ok(prepared)
@@ -208,11 +206,9 @@ impl Configured {
         }
     }
 
+    /// Those of its loads. What has no plan has none, and says why once it is loaded.
     fn series(&self) -> Vec<Series> {
-        match self {
-            Configured::Storage(it, rates) => text::storage_series(it, rates),
-            Configured::Index(it, rates) => text::index_series(it, rates),
-        }
+        self.plan(1.0, self.seconds().0).map(|plan| plan.series).unwrap_or_default()
     }
 
     fn plan(&self, factor: f64, seconds: u32) -> Result<Plan, RigError> {
@@ -242,6 +238,31 @@ impl Configured {
         };
         plan.map_err(cannot)
     }
+}
+
+/// Fills one target, unless it is to be left.
+fn fill(
+    target: &Target,
+    which: Preparation,
+    stop: &AtomicBool,
+    filling: &Mutex<&mut Filling>,
+) -> Result<Prepared, RigError> {
+    let mut prepared = Prepared::default();
+    let survey = prepare::survey(target).map_err(cannot)?;
+    if which == Preparation::IfNeeded && matches!(survey, Survey::Prepared { .. }) {
+        prepared.left = 1;
+        return Ok(prepared);
+    }
+    let mut before: Option<PassProgress> = None;
+    let filled = prepare::prepare(target, stop, &mut |so_far| {
+        if let Some(before) = before.filter(|before| before.pass == so_far.pass) {
+            prepared.bytes += so_far.done_bytes.saturating_sub(before.done_bytes);
+        }
+        before = Some(so_far);
+        (filling.lock())(target.name(), so_far);
+    });
+    prepared.stopped = filled.map_err(cannot)? == prepare::Prepared::Stopped;
+    Ok(prepared)
 }
 
 /// Passes intervals on and stops the load where that is asked for.

@@ -31,7 +31,8 @@ impl Drop for Directory {
 }
 
 fn configured(directory: &Directory) -> Configured {
-    let name = directory.0.join("target").display().to_string();
+    let name = |name| directory.0.join(name).display().to_string();
+    let name = [name("a"), name("b")].join(" ");
     // A bound that a busy machine cannot break.
     let text = format!(
         "device-names: {name}\nfile-size-mbytes: 16\ntest-duration-sec: 2\nread-reqs-per-sec: 100\n\
@@ -72,7 +73,7 @@ fn procedure(configured: &Configured) -> Procedure {
 }
 
 #[test]
-fn a_file_is_prepared_once_and_certified_with_the_counts_of_its_rates() {
+fn files_are_prepared_once_and_certified_with_the_counts_of_its_rates() {
     let directory = Directory::new("file");
     let configured = configured(&directory);
     let stop = Arc::new(AtomicBool::new(false));
@@ -90,7 +91,7 @@ fn a_file_is_prepared_once_and_certified_with_the_counts_of_its_rates() {
     let mut second = rig(&configured, &stop);
     let again = Procedure { settle: None, stress: None, ..procedure(&configured) };
     let certificate = certify(&mut second, &again, &mut Unobserved).unwrap();
-    assert_eq!(certificate.prepared.map(|prepared| (prepared.left, prepared.bytes)), Some((1, 0)));
+    assert_eq!(certificate.prepared.map(|prepared| (prepared.left, prepared.bytes)), Some((2, 0)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What `act certify` and `act search` share: read a configuration, reach its targets, show how it
 //! goes on, write the report.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use entresol_certify::report::Subject;
 use entresol_certify::search::Try;
 use entresol_certify::verdict::{Span, Verdict};
 use entresol_certify::{Configured, DeviceRig, Doors, Index, Observer, Phase, RigError, Storage};
-use indicatif::ProgressBar;
+use indicatif::{MultiProgress, ProgressBar};
 use serde_json::Value;
 
 use super::tester;
@@ -76,8 +77,8 @@ impl SubjectArgs {
         let open = move || {
             tester::open_all(&names, &options).map_err(|failure| RigError(failure.to_string()))
         };
-        let mut filling = Filling { shown: None };
-        let filling = move |name: &str, so_far| filling.show(name, so_far);
+        let mut bars = FillingBars::new();
+        let filling = move |name: &str, so_far| bars.show(name, so_far);
         let doors = Doors { open: Box::new(open), filling: Box::new(filling) };
         DeviceRig::new(configured.clone(), doors, Arc::clone(stop))
     }
@@ -131,39 +132,41 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
         .map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
 }
 
-/// A bar for each pass over each target.
-struct Filling {
-    shown: Option<(String, Pass, ProgressBar)>,
+/// A bar for each target, anew for each pass.
+struct FillingBars {
+    all: MultiProgress,
+    shown: HashMap<String, (Pass, ProgressBar)>,
 }
 
-impl Filling {
+impl FillingBars {
+    fn new() -> FillingBars {
+        FillingBars { all: MultiProgress::new(), shown: HashMap::new() }
+    }
+
     fn show(&mut self, name: &str, so_far: PassProgress) {
-        let same =
-            |(shown, pass, _): &&(String, Pass, ProgressBar)| shown == name && *pass == so_far.pass;
-        if self.shown.as_ref().filter(same).is_none() {
-            self.finish();
-            let doing = match so_far.pass {
-                Pass::Zeros => "filling with zeros",
-                Pass::Random => "filling with random data",
-                Pass::Verify => "reading",
-            };
-            let bar = progress::bytes_bar(&format!("{name}: {doing}"), so_far.total_bytes);
-            bar.set_position(so_far.done_bytes);
-            bar.reset_eta();
-            self.shown = Some((name.to_owned(), so_far.pass, bar));
-        }
-        if let Some((_, _, bar)) = &self.shown {
-            bar.set_position(so_far.done_bytes);
-            if so_far.done_bytes >= so_far.total_bytes {
-                bar.finish_and_clear();
-            }
+        let known = self.shown.get(name).filter(|(pass, _)| *pass == so_far.pass);
+        let bar = match known {
+            Some((_, bar)) => bar.clone(),
+            None => self.begin(name, so_far),
+        };
+        bar.set_position(so_far.done_bytes);
+        if so_far.done_bytes >= so_far.total_bytes {
+            bar.finish_and_clear();
         }
     }
 
-    fn finish(&mut self) {
-        if let Some((_, _, bar)) = self.shown.take() {
-            bar.finish_and_clear();
-        }
+    fn begin(&mut self, name: &str, so_far: PassProgress) -> ProgressBar {
+        let doing = match so_far.pass {
+            Pass::Zeros => "filling with zeros",
+            Pass::Random => "filling with random data",
+            Pass::Verify => "reading",
+        };
+        let bar = progress::bytes_bar(&format!("{name}: {doing}"), so_far.total_bytes);
+        let bar = if bar.is_hidden() { bar } else { self.all.add(bar) };
+        bar.set_position(so_far.done_bytes);
+        bar.reset_eta();
+        self.shown.insert(name.to_owned(), (so_far.pass, bar.clone()));
+        bar
     }
 }
 
