@@ -74,6 +74,19 @@ enum Arithmetic {
     Checked,
 }
 
+impl DeriveError {
+    /// What ACT says; `None`: it goes on.
+    pub fn compat_text(&self) -> Option<&'static str> {
+        match self {
+            DeriveError::NoRequests => {
+                Some("read-reqs-per-sec and write-reqs-per-sec can't both be zero")
+            }
+            DeriveError::LoadTooSmall => Some("load config too small"),
+            _ => None,
+        }
+    }
+}
+
 impl Storage {
     /// The rates, or why there are none.
     ///
@@ -224,10 +237,13 @@ impl Arithmetic {
 impl fmt::Display for DeriveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeriveError::NoRequests => {
-                f.write_str("read-reqs-per-sec and write-reqs-per-sec can't both be zero")
-            }
-            DeriveError::LoadTooSmall => f.write_str("load config too small"),
+            DeriveError::NoRequests => f.write_str(
+                "read-reqs-per-sec and write-reqs-per-sec can't both be zero; set one of them",
+            ),
+            DeriveError::LoadTooSmall => f.write_str(
+                "there is less than one request a second for each of the service-threads; ask for \
+                 more requests, or for fewer threads",
+            ),
             DeriveError::TooLarge(what) => write!(
                 f,
                 "the rate of {what} exceeds 4294967295 a second; lower the requests, the \

@@ -102,6 +102,18 @@ fn items_of_old_are_taken_for_what_they_mean_today() {
 }
 
 #[test]
+fn items_without_effect_are_remarked_upon() {
+    let file = format!("{BASE}read-size-offset: 90\ndirect-frees: 5\n");
+    let warnings = Storage::parse(file.as_bytes()).unwrap().warnings;
+    let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(texts[0].starts_with("line 4: `read-size-offset` has no effect"), "{texts:?}");
+    assert!(texts[1].starts_with("line 5: `direct-frees` has no effect without"), "{texts:?}");
+    let paper = include_str!("vectors/storage_histogram.conf").to_owned() + "update-pct: 10\n";
+    let warnings = Storage::parse(paper.as_bytes()).unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.text.starts_with("`update-pct` has no effect")));
+}
+
+#[test]
 fn a_missing_item_is_named() {
     let found = Storage::parse(b"device-names: /dev/a\n").expect_err("no duration").to_string();
     assert_eq!(found, "`test-duration-sec` is missing; expected 1 or more seconds");

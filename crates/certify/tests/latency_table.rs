@@ -170,6 +170,17 @@ fn logs_of_act_4_are_read_in_the_words_of_today() {
 }
 
 #[test]
+fn logs_of_act_5_are_read_with_the_names_they_give() {
+    let log = Log::read(include_str!("vectors/legacy_v5.3.out")).unwrap();
+    assert_eq!(log.names.len(), 8);
+    let options = LatencyOptions { histograms: log.names.clone(), ..each_second() };
+    let analysis = latency::analyse(&log, &options).unwrap();
+    let totals: Vec<u64> = analysis.slices[0].columns.iter().map(|column| column.total).collect();
+    assert_eq!(totals, [100, 100, 100, 2, 1, 50, 50, 50]);
+    assert_eq!(analysis.faults, []);
+}
+
+#[test]
 fn other_texts_are_no_logs() {
     assert_eq!(Log::read("").unwrap_err(), LogError::NoVersion);
     let old = BASIC.replace("ACT version 6.6", "ACT version 7.0");

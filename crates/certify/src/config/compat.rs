@@ -152,5 +152,10 @@ fn settle(violation: Option<Violation>, printed: &mut Vec<u8>) -> Option<()> {
 }
 
 fn derived<T>(rates: Result<T, DeriveError>, printed: &mut Vec<u8>) -> Option<T> {
-    rates.map_err(|error| printed.extend(format!("ERROR: {error}\n").into_bytes())).ok()
+    rates
+        .map_err(|error| {
+            let said = error.compat_text().map_or(error.to_string(), str::to_owned);
+            printed.extend(format!("ERROR: {said}\n").into_bytes());
+        })
+        .ok()
 }

@@ -42,7 +42,9 @@ impl Storage {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(file: &[u8]) -> Result<Parsed<Storage>, ConfigError> {
-        Reader::<Storage>::read(file)?.finish(|it| {
+        let mut reader = Reader::<Storage>::read(file)?;
+        reader.warn_of_idle_items();
+        reader.finish(|it| {
             validate::devices(&it.device_names).or_else(|| validate::storage(it)).or_else(|| {
                 let wrong = it.large_block_op_kbytes == 0 || it.large_block_op_kbytes > 8192;
                 let expected = "a power of two from 1 to 8192 KiB";
@@ -60,6 +62,32 @@ impl Index {
     pub fn parse(file: &[u8]) -> Result<Parsed<Index>, ConfigError> {
         Reader::<Index>::read(file)?
             .finish(|it| validate::devices(&it.device_names).or_else(|| validate::index(it)))
+    }
+}
+
+/// Items that have no effect where sizes come from histograms, which count them in already.
+const IN_HISTOGRAMS: [&str; 3] = ["replication-factor", "update-pct", "record-bytes-range-max"];
+/// Items that only have an effect there.
+const WITH_HISTOGRAMS: [&str; 4] =
+    ["storage-read-histogram", "storage-write-histogram", "read-size-offset", "write-size-offset"];
+
+impl Reader<Storage> {
+    fn warn_of_idle_items(&mut self) {
+        let (idle, why): (&[&str], &str) = match self.it.sizes_from_histograms() {
+            true => (&IN_HISTOGRAMS, "sizes come from the histograms, which have it in them"),
+            false => (&WITH_HISTOGRAMS, "`record-bytes` is not 0, so sizes come from it"),
+        };
+        for name in idle {
+            if let Some(&line) = self.lines.get(*name) {
+                self.warn(line, format!("`{name}` has no effect: {why}"));
+            }
+        }
+        let (frees, total) = (self.it.paper.direct_frees, self.it.paper.total_lbw_per_sec);
+        if frees != 0 && total == 0 {
+            let line = self.lines.get("direct-frees").copied().unwrap_or(0);
+            let text = "`direct-frees` has no effect without `total-lbw-per-sec`";
+            self.warn(line, text.to_owned());
+        }
     }
 }
 

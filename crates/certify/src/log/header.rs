@@ -23,6 +23,7 @@ pub struct Log<'a> {
     text: &'a str,
     first_report: Position,
     is_old: bool,
+    has_old_titles: bool,
 }
 
 /// Where in a text.
@@ -71,6 +72,7 @@ impl<'a> Log<'a> {
             text,
             first_report,
             is_old: number < 6.0,
+            has_old_titles: false,
         };
         log.read_rates_and_names()?;
         Ok(log)
@@ -83,26 +85,23 @@ impl<'a> Log<'a> {
 
     /// The reports, in order.
     pub fn reports(&self) -> Reports<'a> {
-        Reports::new(self.text, self.first_report, self.names.clone(), self.is_old)
+        Reports::new(self.text, self.first_report, self.names.clone(), self.has_old_titles)
     }
 
     fn read_rates_and_names(&mut self) -> Result<(), LogError> {
-        if self.is_old {
-            // Old logs show rates in words without a title, and name no histograms: those of the
-            // first report are all there are.
-            self.derived = block(self.text, |line| {
-                line.starts_with("internal read requests per sec")
-                    || line == "DERIVED CONFIGURATION"
-            });
+        self.derived = block(self.text, |line| line == "DERIVED CONFIGURATION");
+        let names = block(self.text, |line| line == "HISTOGRAM NAMES");
+        self.names = names.iter().skip(1).map(|&name| name.to_owned()).collect();
+        if self.is_old && self.names.is_empty() {
+            // Logs before 5 show rates in words without a title, and name no histograms: those of
+            // the first report are all there are.
+            self.has_old_titles = true;
+            let words = "internal read requests per sec";
+            self.derived = block(self.text, |line| line.starts_with(words));
             let lines = self.text[self.first_report.offset..].lines().skip(1);
             self.names = report::old_names(lines);
-        } else {
-            self.derived = block(self.text, |line| line == "DERIVED CONFIGURATION");
-            if self.derived.is_empty() {
-                return Err(LogError::NoDerived);
-            }
-            let names = block(self.text, |line| line == "HISTOGRAM NAMES");
-            self.names = names.iter().skip(1).map(|&name| name.to_owned()).collect();
+        } else if self.derived.is_empty() {
+            return Err(LogError::NoDerived);
         }
         if self.names.is_empty() { Err(LogError::NoNames) } else { Ok(()) }
     }

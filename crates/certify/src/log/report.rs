@@ -33,14 +33,19 @@ pub struct Reports<'a> {
     text: &'a str,
     next: Position,
     names: Vec<String>,
-    is_old: bool,
+    has_old_titles: bool,
     /// What was said outside of reports: errors, and why a test ended.
     pub remarks: Vec<Finding>,
 }
 
 impl<'a> Reports<'a> {
-    pub(super) fn new(text: &'a str, first: Position, names: Vec<String>, is_old: bool) -> Self {
-        Reports { text, next: first, names, is_old, remarks: Vec::new() }
+    pub(super) fn new(
+        text: &'a str,
+        first: Position,
+        names: Vec<String>,
+        has_old_titles: bool,
+    ) -> Self {
+        Reports { text, next: first, names, has_old_titles, remarks: Vec::new() }
     }
 
     fn next_line(&mut self) -> Option<(usize, &'a str)> {
@@ -77,7 +82,7 @@ impl Iterator for Reports<'_> {
                 break;
             }
             if let Some((name, total)) = title(text) {
-                let name = if self.is_old { titles.name(name) } else { name.to_owned() };
+                let name = if self.has_old_titles { titles.name(name) } else { name.to_owned() };
                 body.begin(self.names.iter().position(|one| *one == name), (number, &name, total));
             } else if !body.add(text) && !is_queue_line(text) {
                 let sentence = format!("`{text}` stands inside the report after {seconds} sec");
@@ -179,7 +184,7 @@ impl OldTitles {
             "READS" => "reads",
             "RAW WRITES" => "device-writes",
             "WRITES" => "writes",
-            device if device.starts_with('/') && !device.ends_with("-reads") => {
+            device if device.starts_with('/') => {
                 return format!("{device}-{}", if self.writes { "writes" } else { "reads" });
             }
             other => return other.to_owned(),
