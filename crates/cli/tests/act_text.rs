@@ -1,0 +1,118 @@
+//! `entresol act latency` and `entresol act config` as their users call them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../certify/tests/vectors")
+}
+
+/// Runs `entresol act` with `words` where the recorded logs are.
+fn act(words: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .arg("act")
+        .args(words.split(' '))
+        .current_dir(vectors())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program can be started")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn recorded_commands_of_the_analyser_print_the_same_bytes() {
+    let samples = std::fs::read_to_string(vectors().join("act_latency_samples.txt")).unwrap();
+    let mut compared = 0;
+    for sample in samples.split("$ act_latency.py ").skip(1) {
+        let (words, rest) = sample.split_once('\n').unwrap();
+        let foreign = ["#", "-s 17", "rec8m"].iter().any(|sign| words.contains(sign));
+        let Some((expected, status)) = rest.split_once("[exit status ") else { continue };
+        if foreign {
+            continue;
+        }
+        let output = act(&format!("latency {words}"));
+        assert_eq!(out(&output), expected, "{words}");
+        assert_eq!(output.status.success(), status.starts_with('0'), "{words}");
+        compared += 1;
+    }
+    assert_eq!(compared, 11);
+}
+
+#[test]
+fn a_mistyped_histogram_ends_without_a_table() {
+    let output = act("latency -l storage_basic.out -t 10 -h reads -h nope");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!out(&output).contains("avg"));
+    assert!(told(&output).contains("has no histogram `nope`"), "{}", told(&output));
+    let output = act("latency -l storage_basic.out -t 10 -h reads -h nope --compat");
+    assert_eq!(output.status.code(), Some(255));
+}
+
+#[test]
+fn a_log_cut_short_gives_its_table_and_fails() {
+    let log = std::fs::read_to_string(vectors().join("storage_basic.out")).unwrap();
+    let folder = std::env::temp_dir().join(format!("entresol-act-text-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let cut = folder.join("cut.out");
+    std::fs::write(&cut, &log[..log.len() / 2]).unwrap();
+    let output = act(&format!("latency -l {} -t 1 --json", cut.display()));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["unit"], "ms");
+    assert_eq!(object["histograms"]["reads"][0]["total"], 200);
+    assert!(!object["faults"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn csv_has_a_line_for_each_slice_and_histogram() {
+    let output =
+        act("latency -l storage_basic.out -t 10 -n 2 -h reads -h large-block-writes --csv");
+    assert_eq!(
+        out(&output),
+        "slice,histogram,total,percent_over_1ms,percent_over_2ms,ops_per_sec\n\
+         1,reads,2010,21.54,13.78,201.0\n1,large-block-writes,24,58.33,54.17,2.4\n\
+         2,reads,1990,28.44,16.83,199.0\n2,large-block-writes,24,37.50,20.83,2.4\n"
+    );
+}
+
+#[test]
+fn the_papers_configuration_is_explained_with_its_figures() {
+    let output = act("config --explain storage_histogram.conf");
+    assert!(output.status.success(), "{}", told(&output));
+    for figure in ["1702.00 blocks/s", "1582.86 blocks/s", "1230.86", "18475.11", "16948.02"] {
+        assert!(out(&output).contains(figure), "{figure}: {}", out(&output));
+    }
+}
+
+#[test]
+fn a_load_becomes_a_configuration() {
+    let output = act("config --device /dev/a,/dev/b --load 30 --set record-bytes=4096");
+    assert!(out(&output).contains("\ndevice-names: /dev/a,/dev/b\n"), "{}", told(&output));
+    assert!(out(&output).contains("\nread-reqs-per-sec: 120000\nwrite-reqs-per-sec: 60000\n"));
+    assert!(out(&output).contains("\nrecord-bytes: 4096\n"));
+    let wrong = act("config --device /dev/a --load 1 --set record-bytes=4K");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(told(&wrong).contains("`record-bytes` is `4K`; expected"), "{}", told(&wrong));
+}
+
+#[test]
+fn a_servers_log_becomes_a_configuration() {
+    let output = act("config --device /dev/a --from server_log.txt --writes 100");
+    assert!(out(&output).contains("\nread-reqs-per-sec: 10\n"), "{}", told(&output));
+    assert!(out(&output).contains("\ndirect-frees: 369\ntotal-lbw-per-sec: 1543\n"));
+}
+
+#[test]
+fn nothing_is_asked_where_nobody_can_answer() {
+    let output = act("config");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("call it from a terminal"), "{}", told(&output));
+}
