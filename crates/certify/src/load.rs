@@ -7,6 +7,7 @@ mod arrival;
 mod content;
 mod error;
 mod interval;
+mod journal;
 mod model;
 mod observer;
 mod pace;
@@ -28,6 +29,7 @@ pub use content::{
 };
 pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
+pub use journal::{JournalReport, check_journal};
 pub use model::{ModelOptions, ReclaimRule};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};

@@ -5,6 +5,7 @@
 //! as ACT 6 does, rounding included; those of a strict one keep the derived rates exactly, on index
 //! devices too.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -114,6 +115,8 @@ pub struct Writing {
     pub judging: Judging,
     /// Whether a write is on the medium when it completes.
     pub mode: WriteMode,
+    /// The directory of the journal of writes, if there is one.
+    pub journal: Option<PathBuf>,
 }
 
 /// Whether reads are judged by the descriptions of what they bring.
@@ -254,6 +257,7 @@ impl Plan {
                 marking,
                 judging: Judging::Ignored,
                 mode: WriteMode::Durable,
+                journal: None,
             },
             seed: 0,
         }
@@ -381,6 +385,14 @@ impl Plan {
         if test.verify {
             self.writing.judging = Judging::Verified;
         }
+        if test.journal.is_some() && self.writing.mode != WriteMode::Durable {
+            return Err(Error::Plan(
+                "`journal` needs writes that are durable when they are acknowledged; drop \
+                 `disable-odsync`"
+                    .to_owned(),
+            ));
+        }
+        self.writing.journal.clone_from(&test.journal);
         self.arrival = match &test.arrivals {
             ArrivalKind::Even => Arrival::Even,
             ArrivalKind::Poisson => Arrival::Poisson,

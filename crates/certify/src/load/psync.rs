@@ -6,7 +6,6 @@
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 
 use entresol_device::IoBuffer;
@@ -145,8 +144,12 @@ impl<'a> Worker<'a> {
         let file = target.blocking().expect("checked when the threads were started");
         let place = Place { device: target.identity(), offset };
         let bytes = &mut self.memory[..length];
+        let mut generation = 0;
         if of.kind.writes() {
-            let generation = session.generation.fetch_add(1, Ordering::Relaxed);
+            generation = session.begin_write(device, (offset, length));
+            if !session.flush_journal() {
+                return;
+            }
             session.content.fill(&mut self.random, place, generation, bytes);
         }
         let began_ns = session.now_ns();
@@ -165,6 +168,9 @@ impl<'a> Worker<'a> {
         };
         match result {
             Ok(()) => {
+                if of.kind.writes() {
+                    session.acknowledge_write(device, generation, (offset, length));
+                }
                 session.tally(self.number).lock().done(done);
                 if !of.kind.writes() && session.plan.writing.judging == Judging::Verified {
                     self.judge(place, done);

@@ -7,7 +7,6 @@
 //! Time and transfers come from a [`Port`], so that the logic runs in virtual time too.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread::{Builder, JoinHandle};
@@ -161,6 +160,8 @@ struct Slot {
     began_ns: u64,
     offset: u64,
     length: usize,
+    /// Which write of the run.
+    generation: u32,
     /// Which use of the slot this is; odd while in flight.
     use_count: u64,
 }
@@ -295,6 +296,9 @@ impl<'a, P: Port> Issuer<'a, P> {
             }
             let next_ns = if stopped_ns.is_some() { u64::MAX } else { self.next_due(end_ns) };
             let until_ns = next_ns.clamp(now_ns, now_ns + WAIT_NS_MAX);
+            if !self.session.flush_journal() {
+                return;
+            }
             if let Err(error) = self.port.wait(until_ns, &mut self.ended) {
                 self.session.end(Ending::Broken(error.to_string()));
                 return;
@@ -385,8 +389,9 @@ impl<'a, P: Port> Issuer<'a, P> {
         });
         let request = Request { token: u64::from(number), device, kind: of.kind, offset, length };
         let random = &mut self.random;
+        let mut generation = 0;
         let begun = self.port.begin(&request, &mut |bytes| {
-            let generation = session.generation.fetch_add(1, Ordering::Relaxed);
+            generation = session.begin_write(device, (offset, length));
             let place = Place { device: session.targets[device].identity(), offset };
             session.content.fill(random, place, generation, bytes);
         });
@@ -396,7 +401,7 @@ impl<'a, P: Port> Issuer<'a, P> {
         };
         let slot = &mut self.slots[number as usize];
         let use_count = slot.use_count + 1;
-        *slot = Slot { lane: index, due_ns, began_ns, offset, length, use_count };
+        *slot = Slot { lane: index, due_ns, began_ns, offset, length, generation, use_count };
         lane.in_flight += 1;
         lane.oldest.push_back((due_ns, number, use_count));
         true
@@ -438,6 +443,10 @@ impl<'a, P: Port> Issuer<'a, P> {
             let done = Done { kind, device, bytes, service_ns, response_ns };
             match &ended.result {
                 Ok(()) => {
+                    if kind.writes() {
+                        let range = (slot.offset, slot.length);
+                        session.acknowledge_write(device, slot.generation, range);
+                    }
                     tally.done(done);
                     if let Some(bytes) = &ended.bytes {
                         judge(session, &mut tally, done, (slot.offset, bytes));

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::load::content::Content;
+use crate::load::content::{Content, Marking};
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Ending, Interval};
+use crate::load::journal::{self, Journal};
 use crate::load::observer::{Observer, Trouble};
 use crate::load::plan::{Engine, Plan};
 use crate::load::tally::{self, Tally};
@@ -30,6 +31,7 @@ pub(crate) struct Session {
     pub(crate) content: Content,
     pub(crate) tallies: Vec<Mutex<Tally>>,
     pub(crate) generation: AtomicU32,
+    journal: Option<Mutex<Journal>>,
     start: OnceLock<Instant>,
     ended: AtomicBool,
     ending: Mutex<Option<Ending>>,
@@ -57,7 +59,13 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
     check(&plan, targets)?;
-    let session = Arc::new(Session::new(plan, targets));
+    let mut session = Session::new(plan, targets);
+    if let (Some(directory), Marking::Described { run }) =
+        (&session.plan.writing.journal, session.plan.writing.marking)
+    {
+        session.journal = Some(Mutex::new(Journal::create(directory, run, targets)?));
+    }
+    let session = Arc::new(session);
     let started = match session.plan.engine {
         Engine::Psync => psync::start(&session),
         Engine::Uring { threads, depth } => ring::start(&session, threads, depth),
@@ -88,6 +96,7 @@ impl Session {
             content,
             tallies,
             generation: AtomicU32::new(1),
+            journal: None,
             start: OnceLock::new(),
             ended: AtomicBool::new(false),
             ending: Mutex::new(None),
@@ -127,6 +136,36 @@ impl Session {
         } else {
             troubles.1 += 1;
         }
+    }
+
+    /// The number of a write that is to begin. It may be handed over after
+    /// [`Session::flush_journal`].
+    pub(crate) fn begin_write(&self, device: usize, range: (u64, usize)) -> u32 {
+        let Some(journal) = &self.journal else {
+            return self.generation.fetch_add(1, Ordering::Relaxed);
+        };
+        // Under the lock, so that the journal has the numbers in order.
+        let mut journal = journal.lock();
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed);
+        journal.begin(journal::entry(device, generation, range));
+        generation
+    }
+
+    /// A write is durable.
+    pub(crate) fn acknowledge_write(&self, device: usize, generation: u32, range: (u64, usize)) {
+        if let Some(journal) = &self.journal {
+            journal.lock().acknowledge(journal::entry(device, generation, range));
+        }
+    }
+
+    /// Makes the journal durable; a run without one has nothing to do. A journal that fails ends
+    /// the run.
+    pub(crate) fn flush_journal(&self) -> bool {
+        let flushed = self.journal.as_ref().map_or(Ok(()), |journal| journal.lock().flush());
+        if let Err(error) = &flushed {
+            self.end(Ending::Broken(error.to_string()));
+        }
+        flushed.is_ok()
     }
 
     /// Sleeps until `until_ns`, or until the run has ended.
@@ -189,6 +228,7 @@ impl<'a> Reporter<'a> {
             }
             let cut_ns = self.session.now_ns().min(ends);
             let whole = join(threads.take().unwrap_or_default());
+            self.session.flush_journal();
             self.interval(cut_ns, observer);
             let ending = self.session.ending.lock().clone().unwrap_or(Ending::Completed);
             return match ending {

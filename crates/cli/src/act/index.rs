@@ -1,6 +1,7 @@
 //! `entresol act index`.
 
 use entresol_certify::Index;
+use entresol_certify::config::TestOptions;
 use entresol_certify::load::{Manner, Plan, Target};
 use entresol_certify::text::{self, Tester};
 
@@ -67,8 +68,8 @@ impl Subject for Index {
         (self.microsecond_histograms, self.report_interval_sec)
     }
 
-    fn shortfall_pct(&self) -> f64 {
-        self.test.shortfall_pct
+    fn test(&self) -> &TestOptions {
+        &self.test
     }
 
     fn describe(&self, target: &Target) -> Option<String> {

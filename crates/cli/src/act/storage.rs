@@ -1,6 +1,7 @@
 //! `entresol act storage`.
 
 use entresol_certify::Storage;
+use entresol_certify::config::TestOptions;
 use entresol_certify::load::{Manner, Plan, Target};
 use entresol_certify::text::{self, Tester};
 
@@ -64,8 +65,8 @@ impl Subject for Storage {
         (self.microsecond_histograms, self.report_interval_sec)
     }
 
-    fn shortfall_pct(&self) -> f64 {
-        self.test.shortfall_pct
+    fn test(&self) -> &TestOptions {
+        &self.test
     }
 
     fn describe(&self, target: &Target) -> Option<String> {

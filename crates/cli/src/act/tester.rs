@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use entresol_certify::BucketUnit;
-use entresol_certify::config::Finding;
+use entresol_certify::config::{Finding, TestOptions};
 use entresol_certify::load::{
     self, Durability, Ending, Interval, Kind, Manner, Observer, Plan, Series, Target,
     TargetOptions, Trouble,
@@ -45,6 +45,10 @@ pub(crate) struct TesterArgs {
     /// it is
     #[arg(long, value_name = "SERIAL")]
     destroy: Vec<String>,
+    /// Issue nothing: check after a power cut that every acknowledged write of the last run with
+    /// `journal` is there
+    #[arg(long, conflicts_with = "compat")]
+    check_journal: bool,
 }
 
 /// A configuration of a load.
@@ -73,8 +77,8 @@ pub(crate) trait Subject: Sized {
     /// Whether buckets are in µs, and seconds between reports.
     fn reports(&self) -> (bool, u32);
 
-    /// Transfers that may be missing, %.
-    fn shortfall_pct(&self) -> f64;
+    /// How the load is issued and judged.
+    fn test(&self) -> &TestOptions;
 
     /// The line of discovery; `None` if the target is too small.
     fn describe(&self, target: &Target) -> Option<String>;
@@ -161,6 +165,9 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
     let (it, plan) = S::read(&file)?;
     let options = target_options(&it, Manner::Strict, &args.destroy);
     let targets = open_all(it.devices(), &options)?;
+    if args.check_journal {
+        return check_journal(&it, &targets, out);
+    }
     say(out, &text::banner(S::TESTER))?;
     say(out, &it.echo()?)?;
     for target in targets.iter() {
@@ -188,7 +195,32 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
             eprintln!("entresol: stopped; the last report covers what was done until then");
             Err(Failure::Told(STOPPED))
         }
-        ended => sums.judge(&ended, it.shortfall_pct()),
+        ended => sums.judge(&ended, it.test().shortfall_pct),
+    }
+}
+
+/// Compares the targets with the journal of the last run.
+fn check_journal<S: Subject>(it: &S, targets: &[Target], out: &mut dyn Write) -> Outcome<()> {
+    let Some(directory) = &it.test().journal else {
+        return Err(Failure::CannotRun(
+            "the configuration has no `journal: DIRECTORY`, in which the load wrote down its \
+             writes"
+                .to_owned(),
+        ));
+    };
+    let report = load::check_journal(directory, targets)
+        .map_err(|error| Failure::CannotRun(error.to_string()))?;
+    let text = format!(
+        "{}: {} acknowledged writes, {} of them lost; {} under way at the end\n",
+        report.path.display(),
+        report.acknowledged,
+        report.lost,
+        report.unsettled
+    );
+    say(out, &text)?;
+    match report.first {
+        None => Ok(()),
+        Some(first) => Err(Failure::Failed(format!("acknowledged writes are lost: {first}"))),
     }
 }
 

@@ -103,6 +103,7 @@ fn plan(streams: &[(Kind, f64)], seconds: u64) -> Plan {
             marking: Marking::Plain,
             judging: Judging::Ignored,
             mode: entresol_device::WriteMode::Flushed,
+            journal: None,
         },
         seed: 7,
     }

@@ -1,0 +1,104 @@
+//! Power cuts on simulated devices.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use entresol_device::WriteMode;
+use entresol_sim::{CrashChoice, SimDevice, SimOptions};
+
+use super::*;
+use crate::load::interval::Interval;
+use crate::load::{
+    Arrival, Engine, Judging, Kind, Manner, Marking, Pacing, Plan, Shape, Stream, Timing, Writing,
+    run,
+};
+
+const SIZE: u64 = 1 << 20;
+const SEEDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
+
+fn plan(directory: &Path, mode: WriteMode, seed: u64) -> Plan {
+    let stream = |kind, per_sec, bytes| Stream {
+        kind,
+        device: None,
+        pacing: Pacing::Open(per_sec),
+        shape: Shape::Blocks { bytes },
+    };
+    Plan {
+        streams: vec![stream(Kind::LargeWrite, 4000.0, 16_384), stream(Kind::Write, 4000.0, 1024)],
+        loops: Vec::new(),
+        series: Vec::new(),
+        block_bytes: 16_384,
+        timing: Timing { duration_ns: 50_000_000, interval_ns: 50_000_000, lag_ns_max: None },
+        engine: Engine::Uring { threads: 1, depth: 8 },
+        manner: Manner::Strict,
+        arrival: Arrival::Poisson,
+        writing: Writing {
+            compress_pct: 100,
+            marking: Marking::Described { run: seed },
+            judging: Judging::Ignored,
+            mode,
+            journal: Some(directory.to_owned()),
+        },
+        seed,
+    }
+}
+
+/// Runs a load that power cuts short, and checks what the device then holds.
+fn cut(mode: WriteMode, seed: u64) -> JournalReport {
+    let directory = std::env::temp_dir()
+        .join(format!("certify-journal-{mode:?}-{seed}-{}", std::process::id()));
+    let device = SimDevice::new(SimOptions::new(seed, SIZE));
+    device.crash_after(60 + seed * 7);
+    let targets: Arc<[Target]> = [Target::of(Arc::new(device.clone()))].into();
+    let stop = AtomicBool::new(false);
+    let mut ignore = |_: &Interval| {};
+    let _broken = run(plan(&directory, mode, seed), &targets, &stop, &mut ignore);
+    assert!(device.is_crashed(), "seed {seed}: the load was long enough");
+    let reopened = device.reopened(CrashChoice::Random(seed));
+    let targets = [Target::of(Arc::new(reopened))];
+    let report = check_journal(&directory, &targets);
+    let _left_behind = std::fs::remove_dir_all(&directory);
+    report.unwrap()
+}
+
+#[test]
+fn every_acknowledged_write_is_found_after_a_power_cut() {
+    for seed in SEEDS {
+        let report = cut(WriteMode::Durable, seed);
+        assert_eq!((report.lost, &report.first), (0, &None), "seed {seed}");
+        assert!(report.acknowledged > 20, "seed {seed}: {report:?}");
+    }
+}
+
+#[test]
+fn a_device_that_acknowledges_what_it_does_not_keep_is_found_out() {
+    let lost: Vec<u64> = SEEDS.map(|seed| cut(WriteMode::Flushed, seed).lost).to_vec();
+    assert!(lost.iter().all(|&lost| lost > 0), "{lost:?} of seeds {SEEDS:?}");
+}
+
+#[test]
+fn misdirected_and_flipped_writes_are_lost_writes() {
+    for (seed, fault) in [(1, "misdirected"), (2, "flipped")] {
+        let directory =
+            std::env::temp_dir().join(format!("certify-journal-{fault}-{}", std::process::id()));
+        let device = SimDevice::new(SimOptions::new(seed, SIZE));
+        if fault == "misdirected" {
+            device.misdirect_write(3, SIZE - 16_384);
+        }
+        let targets: Arc<[Target]> = [Target::of(Arc::new(device.clone()))].into();
+        let mut load = plan(&directory, WriteMode::Durable, seed);
+        load.streams.truncate(1);
+        // So few that hardly any block is written twice.
+        load.streams[0].pacing = Pacing::Open(200.0);
+        let stop = AtomicBool::new(false);
+        let mut ignore = |_: &Interval| {};
+        run(load, &targets, &stop, &mut ignore).unwrap();
+        if fault == "flipped" {
+            (0..SIZE / 512).for_each(|unit| device.flip_bits(unit * 512 + 17, 1));
+        }
+        let report = check_journal(&directory, &targets);
+        let _left_behind = std::fs::remove_dir_all(&directory);
+        let report = report.unwrap();
+        assert!(report.lost > 0, "{fault}: {report:?}");
+    }
+}
