@@ -2,7 +2,7 @@
 
 use entresol_certify::Storage;
 use entresol_certify::config::TestOptions;
-use entresol_certify::load::{Manner, Plan, Target};
+use entresol_certify::load::{self, Manner, Plan, Target};
 use entresol_certify::text::{self, Tester};
 
 use super::tester::{self, Subject, TesterArgs};
@@ -29,19 +29,13 @@ impl Subject for Storage {
         Ok((it, plan))
     }
 
-    fn read_compat(file: &[u8]) -> (Vec<u8>, Option<(Storage, Plan)>) {
+    fn read_compat(file: &[u8]) -> (Vec<u8>, Option<(Self, load::Result<Plan>)>) {
         let reading = Storage::parse_compat(file, tester::processors);
-        let mut printed = reading.printed;
-        let outcome = reading.outcome.and_then(|(it, rates)| {
-            match Plan::storage(&it, &rates, Manner::Compatible) {
-                Ok(plan) => Some((it, plan)),
-                Err(error) => {
-                    printed.extend(format!("{}\n", error.compat_line()).into_bytes());
-                    None
-                }
-            }
+        let outcome = reading.outcome.map(|(it, rates)| {
+            let plan = Plan::storage(&it, &rates, Manner::Compatible);
+            (it, plan)
         });
-        (printed, outcome)
+        (reading.printed, outcome)
     }
 
     fn echo(&self) -> Outcome<String> {

@@ -59,8 +59,9 @@ pub(crate) trait Subject: Sized {
     /// Reads a configuration with care.
     fn read(file: &[u8]) -> Outcome<(Self, Plan)>;
 
-    /// Reads it as ACT does: what that prints, and the configuration if it gets so far.
-    fn read_compat(file: &[u8]) -> (Vec<u8>, Option<(Self, Plan)>);
+    /// Reads it as ACT does: what that prints, and the configuration if it gets so far. A load that
+    /// would crash ACT is an error only after the devices are open, as ACT opens them first.
+    fn read_compat(file: &[u8]) -> (Vec<u8>, Option<(Self, load::Result<Plan>)>);
 
     /// The blocks of configuration and derived rates.
     fn echo(&self) -> Outcome<String>;
@@ -138,6 +139,13 @@ fn run_compat<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         }
     }
     say(out, "\n")?;
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => {
+            say(out, &format!("{}\n", error.compat_line()))?;
+            return given_up;
+        }
+    };
     say(out, &text::histogram_names(&plan.series))?;
     let mut log = Log::new::<S>(&it, &plan.series, Manner::Compatible, out);
     let stop = stop_on_signals()?;
@@ -162,7 +170,12 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         return Err(Failure::CannotRun("expected the path of one configuration file".to_owned()));
     };
     let file = read_file(config).map_err(|error| Failure::doing(config.display(), error))?;
-    let (it, plan) = S::read(&file)?;
+    let (it, plan) = S::read(&file).map_err(|failure| match failure {
+        Failure::CannotRun(why) => {
+            Failure::doing(format_args!("configuration {}", config.display()), why)
+        }
+        other => other,
+    })?;
     let options = target_options(&it, Manner::Strict, &args.destroy);
     let targets = open_all(it.devices(), &options)?;
     if args.check_journal {
