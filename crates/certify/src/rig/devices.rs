@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::config::{Index, Storage};
 use crate::derive::{IndexRates, Step, StorageRates};
 use crate::load::{self, Ending, Interval, Manner, Observer, Plan, Series, Target, Trouble};
-use crate::prepare::{self, PassProgress, Survey};
+use crate::prepare::{self, Pass, PassProgress, Survey};
 use crate::rig::{Preparation, Prepared, Rig, RigError};
 use crate::text;
 use crate::verdict::{Bound, Rules};
@@ -253,12 +253,15 @@ fn fill(
         prepared.left = 1;
         return Ok(prepared);
     }
-    let mut before: Option<PassProgress> = None;
+    let mut before = match survey {
+        Survey::Zeroing { done_bytes, .. } => (Pass::Zeros, done_bytes),
+        Survey::Randomizing { done_bytes, .. } => (Pass::Random, done_bytes),
+        Survey::Unprepared | Survey::Prepared { .. } => (Pass::Zeros, 0),
+    };
     let filled = prepare::prepare(target, stop, &mut |so_far| {
-        if let Some(before) = before.filter(|before| before.pass == so_far.pass) {
-            prepared.bytes += so_far.done_bytes.saturating_sub(before.done_bytes);
-        }
-        before = Some(so_far);
+        let begun = if before.0 == so_far.pass { before.1 } else { 0 };
+        prepared.bytes += so_far.done_bytes.saturating_sub(begun);
+        before = (so_far.pass, so_far.done_bytes);
         (filling.lock())(target.name(), so_far);
     });
     prepared.stopped = filled.map_err(cannot)? == prepare::Prepared::Stopped;

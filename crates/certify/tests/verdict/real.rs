@@ -82,6 +82,8 @@ fn files_are_prepared_once_and_certified_with_the_counts_of_its_rates() {
     assert_eq!(certificate.verdict, Verdict::Pass, "{:?}", certificate.reasons());
     let prepared = certificate.prepared.unwrap();
     assert_eq!((prepared.left, prepared.stopped), (0, false));
+    // Two passes over two files.
+    assert_eq!(prepared.bytes, 2 * 2 * (16 << 20));
     assert_eq!(certificate.steadiness.as_ref().unwrap().rounds.len(), 2);
     let json = certificate_json(&Subject::default(), &certificate);
     let reads = |run: &str| json[run]["total"]["series"]["reads"]["done"].as_u64().unwrap();
