@@ -23,7 +23,7 @@ pub fn certificate_page(subject: &Subject, certificate: &Certificate) -> String 
             }
             (parts::slice_table(&test.run))
             (parts::series_table(&test.run))
-            (parts::all_charts(&test.run))
+            (parts::all_charts(&test.run, &subject.machine))
         }
         @if let Some(stress) = &certificate.stress { (stress_section(stress)) }
         @if let Some(steadiness) = &certificate.steadiness { (steady_section(steadiness)) }

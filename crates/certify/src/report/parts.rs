@@ -3,6 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::load::Telemetry;
+use crate::machine::Machine;
 use crate::report::charts::{Axis, Chart, Line, Style, TimeUnit};
 use crate::report::words;
 use crate::verdict::{Latency, Run, Span};
@@ -18,17 +19,19 @@ pub(crate) fn main_charts(run: &Run) -> Markup {
 }
 
 /// All charts of a run.
-pub(crate) fn all_charts(run: &Run) -> Markup {
+pub(crate) fn all_charts(run: &Run, machine: &Machine) -> Markup {
+    let devices = distinct_devices(run, machine);
+    let of_devices = (run, devices.as_slice());
     html! {
         (main_charts(run))
         @if let Some(judged) = run.judged_series() { (card(&response_and_service(run, judged))) }
         (card(&fulfilment(run)))
-        (card(&bandwidth(run)))
-        (card(&telemetry(run, "How busy the devices were", SHARE, |one| Some(one.busy * 100.0))))
-        (card(&telemetry(run, "Requests in the devices' queues", DEPTH, |one| {
+        (card(&bandwidth(of_devices)))
+        (card(&telemetry(of_devices, "How busy the devices were", SHARE, |one| Some(one.busy * 100.0))))
+        (card(&telemetry(of_devices, "Requests in the devices' queues", DEPTH, |one| {
             Some(one.queue_depth)
         })))
-        (card(&telemetry(run, "Temperature", DEGREES, |one| one.temperature)))
+        (card(&telemetry(of_devices, "Temperature", DEGREES, |one| one.temperature)))
     }
 }
 
@@ -274,10 +277,11 @@ fn fulfilment(run: &Run) -> Chart<'static> {
     }
 }
 
-fn bandwidth(run: &Run) -> Chart<'static> {
+fn bandwidth((run, devices): (&Run, &[Observed])) -> Chart<'static> {
     let line = |name, colour, pick: fn(&Telemetry) -> u64| {
         over_time(run, (name, colour, Style::Solid), |span| {
-            let bytes: u64 = span.telemetry.iter().map(pick).sum();
+            let told = devices.iter().filter_map(|device| device.of(span));
+            let bytes: u64 = told.map(pick).sum();
             let told = !span.telemetry.is_empty() && span.covered_seconds > 0.0;
             told.then(|| bytes as f64 / span.covered_seconds)
         })
@@ -295,18 +299,45 @@ fn bandwidth(run: &Run) -> Chart<'static> {
 }
 
 fn telemetry(
-    run: &Run,
+    (run, devices): (&Run, &[Observed]),
     title: &'static str,
     vertical: Axis,
     value: fn(&Telemetry) -> Option<f64>,
 ) -> Chart<'static> {
-    let names = run.total.telemetry.iter().map(|one| one.device.clone()).take(4).enumerate();
-    let lines = names.map(|(colour, device)| {
-        over_time(run, (&device, colour, Style::Solid), |span| {
-            value(span.telemetry.iter().find(|one| one.device == device)?)
-        })
+    let lines = devices.iter().take(4).enumerate().map(|(colour, device)| {
+        over_time(run, (&device.label, colour, Style::Solid), |span| value(device.of(span)?))
     });
     let mut lines: Vec<Line> = lines.collect();
     lines.retain(|line| line.points.iter().any(|point| point.1 > 0.0));
     Chart { title, horizontal: time_unit(run).axis(), vertical, lines, levels: Vec::new() }
+}
+
+/// A device that the system tells of.
+struct Observed {
+    /// The target by whose name it is told of.
+    target: String,
+    /// What it is called in a legend.
+    label: String,
+}
+
+impl Observed {
+    fn of<'a>(&self, span: &'a Span) -> Option<&'a Telemetry> {
+        span.telemetry.iter().find(|one| one.device == self.target)
+    }
+}
+
+/// Each device once, however many targets lie on it.
+fn distinct_devices(run: &Run, machine: &Machine) -> Vec<Observed> {
+    let mut seen = Vec::new();
+    let mut devices = Vec::new();
+    for told in &run.total.telemetry {
+        let known = machine.targets.iter().find(|target| target.name == told.device);
+        let device = known.and_then(|target| target.device.clone());
+        let label = device.unwrap_or_else(|| told.device.clone());
+        if !seen.contains(&label) {
+            seen.push(label.clone());
+            devices.push(Observed { target: told.device.clone(), label });
+        }
+    }
+    devices
 }

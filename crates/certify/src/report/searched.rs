@@ -30,7 +30,7 @@ pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
         @if let Some(run) = best(found) {
             h2 { "The largest load that passed" }
             (parts::slice_table(run))
-            (parts::all_charts(run))
+            (parts::all_charts(run, &subject.machine))
         }
     };
     frame::page("Largest load", subject, word, &body)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use entresol_certify::machine::Machine;
+use entresol_certify::machine::{Machine, TargetHardware};
 use entresol_certify::report::{
     Subject, certificate_json, certificate_line, certificate_page, search_json, search_line,
     search_page,
@@ -83,6 +83,23 @@ fn a_pass_is_told_in_one_line_and_in_a_page_of_its_own() {
     let over = &json["test"]["total"]["series"]["reads"]["response"]["over"];
     assert_eq!(over[0]["threshold_ms"], 1.0);
     assert!(json["stress"]["verdict"] == "pass" && json["steady_state"]["steady"] == true);
+}
+
+#[test]
+fn two_targets_on_one_device_count_once() {
+    let certificate = certify(&mut device(), &procedure(), &mut Unobserved).unwrap();
+    let mut subject = subject();
+    subject.machine.targets = ["/dev/a", "/dev/b"]
+        .map(|name| TargetHardware {
+            name: name.to_owned(),
+            device: Some("nvme7n1".to_owned()),
+            ..TargetHardware::default()
+        })
+        .to_vec();
+    let page = certificate_page(&subject, &certificate);
+    let charts = page.split("<h3>").filter(|part| part.starts_with("How busy")).count();
+    let legends = page.split("<li>").filter(|part| part.contains("</i>nvme7n1</li>")).count();
+    assert_eq!((charts, legends), (1, 2), "busy and temperature have a line each");
 }
 
 #[test]
