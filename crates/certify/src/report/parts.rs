@@ -27,7 +27,9 @@ pub(crate) fn all_charts(run: &Run, machine: &Machine) -> Markup {
         @if let Some(judged) = run.judged_series() { (card(&response_and_service(run, judged))) }
         (card(&fulfilment(run)))
         (card(&bandwidth(of_devices)))
-        (card(&telemetry(of_devices, "How busy the devices were", SHARE, |one| Some(one.busy * 100.0))))
+        (card(&telemetry(of_devices, "How busy the devices were", SHARE, |one| {
+            Some(one.busy * 100.0)
+        })))
         (card(&telemetry(of_devices, "Requests in the devices' queues", DEPTH, |one| {
             Some(one.queue_depth)
         })))
