@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_certify::load::{
-    self, Durability, Ending, Engine, Interval, Judging, Kind, Manner, Plan, Target, TargetOptions,
+    self, Durability, Ending, Engine, Interval, Judging, Kind, Manner, Observer, Plan, Target,
+    TargetOptions, Trouble,
 };
-use entresol_certify::{Index, Storage, StorageRates};
+use entresol_certify::{Index, Storage, StorageRates, prepare};
+use entresol_sim::{SimDevice, SimOptions};
 
 /// A directory of the test's own.
 struct Directory(PathBuf);
@@ -213,4 +215,61 @@ fn plans_that_fit_no_target_are_errors() {
     let large = StorageRates { stored_bytes_max: 32 << 20, ..rates() };
     let plan = Plan::storage(&config, &large, Manner::Strict).unwrap();
     assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
+}
+
+#[test]
+fn failed_reads_are_counted_and_told_and_are_in_no_histogram() {
+    let device = SimDevice::new(SimOptions::new(3, 16 << 20));
+    device.fail_reads(0..4 << 20);
+    let targets: Arc<[Target]> = [Target::of(Arc::new(device))].into();
+    let config = Storage { test_duration_sec: 1, ..storage(&["sim".to_owned()]) };
+    let plan = Plan::storage(&config, &rates(), Manner::Strict).unwrap();
+    let mut heard = Heard::default();
+    let stop = AtomicBool::new(false);
+    assert_eq!(load::run(plan, &targets, &stop, &mut heard).unwrap(), Ending::Completed);
+    let reads = &heard.intervals[0].series[0];
+    assert!((1..=99).contains(&reads.errors), "{} of 100", reads.errors);
+    assert_eq!(reads.due, reads.errors + reads.service.count());
+    assert!(heard.troubles.iter().all(|one| matches!(one, Trouble::Failed { .. })));
+    assert!(heard.troubles.len() as u64 >= reads.errors);
+}
+
+#[test]
+fn reads_that_bring_what_belongs_elsewhere_are_wrong() {
+    let device = SimDevice::new(SimOptions::new(4, 16 << 20));
+    let targets: Arc<[Target]> = [Target::of(Arc::new(device.clone()))].into();
+    prepare::prepare(&targets[0], &AtomicBool::new(false), &mut |_| {}).unwrap();
+    let mut config = Storage { test_duration_sec: 1, ..storage(&["sim".to_owned()]) };
+    config.test.verify = true;
+    config.test.seed = Some(5);
+    // A write that lands elsewhere leaves units there that say where they belong.
+    (0..400).for_each(|call| device.misdirect_write(device.calls() + call, 8 << 20));
+    let plan = Plan::storage(&config, &rates(), Manner::Strict).unwrap();
+    let mut heard = Heard::default();
+    let stop = AtomicBool::new(false);
+    load::run(plan, &targets, &stop, &mut heard).unwrap();
+    let wrong: u64 = heard.intervals.iter().flat_map(|i| &i.series).map(|one| one.wrong).sum();
+    assert!(wrong > 0, "{:?}", heard.troubles);
+    assert!(
+        heard.troubles.iter().any(
+            |one| matches!(one, Trouble::Wrong { text, .. } if text.contains("were written to"))
+        )
+    );
+}
+
+/// Everything that an observer is told.
+#[derive(Default)]
+struct Heard {
+    intervals: Vec<Interval>,
+    troubles: Vec<Trouble>,
+}
+
+impl Observer for Heard {
+    fn interval(&mut self, interval: &Interval) {
+        self.intervals.push(interval.clone());
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        self.troubles.push(trouble.clone());
+    }
 }

@@ -401,7 +401,7 @@ impl Plan {
         if test.engine == EngineKind::Uring {
             let depth = match test.queue_depth {
                 0 => self.depth(),
-                depth => depth as usize,
+                depth => (depth as usize / self.lanes()).max(1),
             };
             self.engine = Engine::Uring { threads: self.threads(), depth };
         }
@@ -414,6 +414,15 @@ impl Plan {
         let rates = self.streams.iter().map(Stream::per_sec);
         let needed = rates.fold(0.0, f64::max) * SERVICE_SECONDS;
         (needed as usize).clamp(DEPTH_MIN, DEPTH_MAX)
+    }
+
+    /// Streams that share the busiest device.
+    fn lanes(&self) -> usize {
+        let on = |device: usize| {
+            self.streams.iter().filter(|of| of.device.is_none_or(|only| only == device)).count()
+        };
+        let devices = self.streams.iter().filter_map(|of| of.device).max().unwrap_or_default();
+        (0..=devices).map(on).max().unwrap_or(1).max(1)
     }
 
     fn threads(&self) -> usize {

@@ -51,6 +51,11 @@ pub(crate) fn run(args: &PrepareArgs) -> Outcome<()> {
         destroy: args.destroy.clone(),
     };
     let name = args.device.display().to_string();
+    if args.capacity.is_none() && !args.device.exists() {
+        return Err(Failure::CannotRun(format!(
+            "{name}: no such file or device; `lsblk` lists the devices, and --capacity makes a file"
+        )));
+    }
     let targets = tester::open_all(&[name], &options)?;
     let target = &targets[0];
     println!(
