@@ -27,7 +27,6 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod uring;
-mod wait;
 mod waiting;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
@@ -41,5 +40,4 @@ pub use memory::MemoryDevice;
 pub use shared::SharedMemory;
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use table::Table;
-pub use wait::wait_for_any;
 pub use waiting::wait_readable;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use entresol_device::{Completion, Queue, WriteBuffer, WriteMode, WriteRequest, wait_for_any};
+use entresol_device::{Completion, Queue, WriteBuffer, WriteMode, WriteRequest, wait_readable};
 use entresol_workload::oltp::{
     BLOCK_BYTES, Configuration, Operation, Period, Request, TICKS_PER_SECOND, Tally,
 };
@@ -287,7 +287,9 @@ impl<'a> Live<'a> {
             timeout = timeout.min((request.due * TICK_NS).saturating_sub(now));
         }
         if timeout > 0 {
-            wait_for_any(&self.queues, Duration::from_nanos(timeout))?;
+            let busy = self.queues.iter().filter(|queue| queue.in_flight() > 0);
+            let descriptors: Vec<_> = busy.filter_map(|queue| queue.poll_fd()).collect();
+            wait_readable(&descriptors, Duration::from_nanos(timeout))?;
         }
         Ok(())
     }
