@@ -4,6 +4,7 @@ mod certify;
 mod config;
 mod index;
 mod latency;
+mod link;
 mod outcome;
 mod prepare;
 mod search;
@@ -14,6 +15,8 @@ mod tester;
 use clap::Subcommand;
 
 use crate::failure::Outcome;
+
+pub(crate) use link::named_by_link;
 
 /// What is done.
 #[derive(Debug, Subcommand)]

@@ -75,7 +75,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = pblio::respelled(std::env::args_os().collect(), &options_of("pblio"));
+    let arguments = act::named_by_link(std::env::args_os().collect());
+    let arguments = pblio::respelled(arguments, &options_of("pblio"));
     let cli = Cli::parse_from(arguments);
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args),
