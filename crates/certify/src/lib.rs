@@ -3,7 +3,7 @@
 //!
 //! A configuration ([`Storage`] or [`Index`]) in the language of Aerospike's ACT 6 derives the
 //! rates of small and large transfers; [`load`] issues them and reports [`load::Interval`]s;
-//! [`verdict`] says what they mean; [`certify`] and [`search`] drive a [`Rig`].
+//! [`verdict`] says what they mean; [`certify`] and [`search()`] drive a [`Rig`].
 //!
 //! Unlike the engine's crates this one starts threads and reads the clock: it measures time.
 
