@@ -27,8 +27,19 @@ const RUNGS: &[Rung] = &[
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
+        name: "entresol-volume",
+        uses: &["entresol-device", "entresol-flash", "entresol-wire"],
+        tests_use: &["entresol-sim", "entresol-workload"],
+    },
+    Rung {
         name: "entresol-server",
-        uses: &["entresol-device", "entresol-flash", "entresol-tier", "entresol-wire"],
+        uses: &[
+            "entresol-device",
+            "entresol-flash",
+            "entresol-tier",
+            "entresol-volume",
+            "entresol-wire",
+        ],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
@@ -44,6 +55,7 @@ const RUNGS: &[Rung] = &[
             "entresol-flash",
             "entresol-tier",
             "entresol-server",
+            "entresol-volume",
             "entresol-wire",
             "entresol-workload",
         ],
@@ -53,7 +65,13 @@ const RUNGS: &[Rung] = &[
     // A workspace of its own: it needs a nightly compiler.
     Rung {
         name: "entresol-fuzz",
-        uses: &["entresol-certify", "entresol-device", "entresol-flash", "entresol-wire"],
+        uses: &[
+            "entresol-certify",
+            "entresol-device",
+            "entresol-flash",
+            "entresol-volume",
+            "entresol-wire",
+        ],
         tests_use: &[],
     },
     // A workspace of its own: it holds the rivals.

@@ -1,0 +1,141 @@
+//! The device under a volume: a file, a block device, or an NBD server.
+
+use std::os::fd::RawFd;
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::request::{Durable, Hole};
+
+/// A backing device. One thread owns it and keeps many requests in flight, which complete in any
+/// order; the caller keeps overlapping ones apart.
+///
+/// Invariants every implementation keeps:
+/// 1. Every begun request completes exactly once, with its result or an error; none hangs for
+///    longer than the implementation's documented time-out.
+/// 2. A completed flush makes every write *completed* before it was begun survive power loss.
+/// 3. A read sees every write completed before it was begun.
+pub trait Backing: Send {
+    /// What it is; constant while it is open.
+    fn description(&self) -> &Description;
+
+    /// Begins `request`. It may be gathered until [`Backing::submit`].
+    fn begin(&mut self, token: u64, request: BackingRequest);
+
+    /// Hands all gathered requests over.
+    fn submit(&mut self);
+
+    /// Appends what has completed. Does not wait.
+    fn reap(&mut self, completions: &mut Vec<BackingCompletion>);
+
+    /// Waits until something has completed, or nothing is in flight; then as [`Backing::reap`].
+    fn wait(&mut self, completions: &mut Vec<BackingCompletion>);
+
+    /// Requests begun and not yet reaped.
+    fn in_flight(&self) -> usize;
+
+    /// A descriptor that polls readable when completions wait; the same while it is open.
+    fn poll_fd(&self) -> Option<RawFd>;
+
+    /// What stands in a range, as far as it is known without reading: blocking, for reports of
+    /// allocation. Data, where nothing is known.
+    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
+        let _ = offset;
+        Ok(vec![Extent { length, kind: ExtentKind::Data }])
+    }
+}
+
+/// What a backing is and can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Its size in bytes: any number.
+    pub bytes: u64,
+    /// Binds a cache to it: the same for the same contents' place, whatever process opens it. For a
+    /// file its device and inode numbers, for a block device its serial or partition identity where
+    /// there is one, for NBD the URI without credentials; and always the size.
+    pub identity: String,
+    /// Changes when somebody else wrote to it between two uses, where that can be known (a file's
+    /// time of modification); empty where not.
+    pub version: String,
+    /// Offsets and lengths of requests must be multiples of this (the end of the backing counts as
+    /// one): 1 for files.
+    pub alignment: u32,
+    /// Most bytes of one read or write.
+    pub request_bytes_max: u32,
+    /// Whether it may only be read.
+    pub read_only: bool,
+    /// Whether [`BackingRequest::Trim`] does something.
+    pub can_trim: bool,
+    /// Whether [`BackingRequest::Zero`] costs less than writing zeros.
+    pub zeroes_fast: bool,
+    /// Whether it is a spinning disk, as far as is known: near requests are worth sorting.
+    pub rotational: bool,
+}
+
+/// One request to a backing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackingRequest {
+    /// Read a range.
+    Read {
+        /// Where it begins.
+        offset: u64,
+        /// How long it is, more than 0.
+        length: u32,
+    },
+    /// Write a range.
+    Write {
+        /// Where it begins.
+        offset: u64,
+        /// What is written.
+        bytes: Bytes,
+        /// What its end means.
+        durable: Durable,
+    },
+    /// Make what completed before survive power loss.
+    Flush,
+    /// The range is no longer needed.
+    Trim {
+        /// Where it begins.
+        offset: u64,
+        /// How long it is.
+        length: u64,
+    },
+    /// The range reads as zeros; written, where the backing has nothing better.
+    Zero {
+        /// Where it begins.
+        offset: u64,
+        /// How long it is.
+        length: u64,
+        /// Whether it may become a hole.
+        hole: Hole,
+    },
+}
+
+/// How a request to a backing ended.
+#[derive(Debug)]
+pub struct BackingCompletion {
+    /// The token it was begun with.
+    pub token: u64,
+    /// For reads exactly the bytes asked for; else empty.
+    pub result: Result<Bytes>,
+}
+
+/// A run of bytes that stand alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Its length in bytes.
+    pub length: u64,
+    /// How it stands.
+    pub kind: ExtentKind,
+}
+
+/// How bytes of a backing stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtentKind {
+    /// Allocated.
+    Data,
+    /// Allocated, and reads as zeros.
+    Zero,
+    /// Not allocated; reads as zeros.
+    Hole,
+}

@@ -1,0 +1,16 @@
+//! The block cache: volumes over slow backing devices, their blocks cached on flash.
+//!
+//! A [`Volume`](VolumeId) has the size of its backing. What was read or written lately is kept on
+//! the cache device, clean blocks as entries that may be evicted, dirty ones in a log that is
+//! written back in order, so that the backing is at every moment a consistent past of the volume.
+
+pub mod backing;
+mod error;
+mod request;
+mod types;
+mod volumes;
+
+pub use error::{Error, ErrorKind, Result};
+pub use request::{Completion, Durable, Hole, Request};
+pub use types::{Mode, Moment, Qos, VolumeId, VolumeOptions};
+pub use volumes::{Context, Run, VolumeInfo, Volumes};

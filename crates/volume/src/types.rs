@@ -1,0 +1,121 @@
+//! The nouns of the block cache.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind};
+
+/// Nanoseconds since some fixed moment. Time is always an argument: the cache reads no clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub u64);
+
+/// A volume of an open cache; its number is kept for the life of the volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeId(pub u16);
+
+/// What a volume's reads and writes do with the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Writes are answered when the backing has them; reads and writes are cached.
+    #[default]
+    WriteThrough,
+    /// Writes are answered when the cache has them, and written back later, in order.
+    WriteBack,
+    /// As write-through, but a write is cached only where the block is cached already.
+    WriteAround,
+    /// As write-back, but reads that miss are not cached.
+    WriteOnly,
+    /// The cache is not used.
+    PassThrough,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Mode; 5] = [
+        Mode::WriteThrough,
+        Mode::WriteBack,
+        Mode::WriteAround,
+        Mode::WriteOnly,
+        Mode::PassThrough,
+    ];
+
+    /// Its short name: `wt`, `wb`, `wa`, `wo` or `pt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::WriteThrough => "wt",
+            Mode::WriteBack => "wb",
+            Mode::WriteAround => "wa",
+            Mode::WriteOnly => "wo",
+            Mode::PassThrough => "pt",
+        }
+    }
+
+    /// Whether writes are answered before the backing has them.
+    pub fn is_lazy(self) -> bool {
+        matches!(self, Mode::WriteBack | Mode::WriteOnly)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Mode, Error> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
+            let detail = format!("mode: expected wt, wb, wa, wo or pt, found '{text}'");
+            Error::new(ErrorKind::InvalidInput, detail)
+        })
+    }
+}
+
+/// Quality of service of a volume, by mClock (Gulati, Merchant and Varman, OSDI 2010).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Qos {
+    /// I/Os a second it gets whatever the others ask; 0: none.
+    pub reservation: f64,
+    /// I/Os a second it never exceeds; 0: no limit.
+    pub limit: f64,
+    /// Its part of what is left, relative to the others' weights; 0 counts as 1.
+    pub weight: f64,
+}
+
+/// How a volume is made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VolumeOptions {
+    /// Its name: 1 to 255 bytes; the export's name over NBD.
+    pub name: String,
+    /// Where its backing is: a path or an NBD URI, as the user gave it.
+    pub backing: String,
+    /// What it does with the cache.
+    pub mode: Mode,
+    /// Most bytes of the cache that its clean blocks may take; 0: all.
+    pub share_bytes: u64,
+    /// Its quality of service.
+    pub qos: Qos,
+    /// Reads and writes of a stream longer than this go around the cache; 0: never.
+    pub sequential_cutoff_bytes: u64,
+    /// Misses of a block until it is cached: 1 caches at the first.
+    pub admission_hits: u8,
+    /// Bytes read ahead of a sequential reader, shorter than the cut-off; 0: none.
+    pub read_ahead_bytes: u32,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> VolumeOptions {
+        VolumeOptions {
+            name: String::new(),
+            backing: String::new(),
+            mode: Mode::WriteThrough,
+            share_bytes: 0,
+            qos: Qos::default(),
+            sequential_cutoff_bytes: 4 << 20,
+            admission_hits: 1,
+            read_ahead_bytes: 0,
+        }
+    }
+}
