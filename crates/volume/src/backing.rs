@@ -1,10 +1,12 @@
 //! The device under a volume: a file, a block device, or an NBD server.
 
+pub mod memory;
+
 use std::os::fd::RawFd;
 
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Durable, Hole};
 
 /// A backing device. One thread owns it and keeps many requests in flight, which complete in any
@@ -28,7 +30,8 @@ pub trait Backing: Send {
     /// Appends what has completed. Does not wait.
     fn reap(&mut self, completions: &mut Vec<BackingCompletion>);
 
-    /// Waits until something has completed, or nothing is in flight; then as [`Backing::reap`].
+    /// Submits, waits until something has completed or nothing is in flight; then as
+    /// [`Backing::reap`].
     fn wait(&mut self, completions: &mut Vec<BackingCompletion>);
 
     /// Requests begun and not yet reaped.
@@ -109,6 +112,69 @@ pub enum BackingRequest {
         /// Whether it may become a hole.
         hole: Hole,
     },
+}
+
+impl BackingRequest {
+    /// Where it begins and how long it is; nothing for a flush.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        match *self {
+            BackingRequest::Flush => None,
+            BackingRequest::Read { offset, length } => Some((offset, length.into())),
+            BackingRequest::Write { offset, ref bytes, .. } => Some((offset, bytes.len() as u64)),
+            BackingRequest::Trim { offset, length }
+            | BackingRequest::Zero { offset, length, .. } => Some((offset, length)),
+        }
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            BackingRequest::Read { .. } => "read",
+            BackingRequest::Write { .. } => "write",
+            BackingRequest::Flush => "flush",
+            BackingRequest::Trim { .. } => "trim",
+            BackingRequest::Zero { .. } => "zeroing",
+        }
+    }
+}
+
+impl Description {
+    /// Whether a backing like this can be asked for `request`. Errors: `ReadOnly`; `NoSpace` for
+    /// writes and `InvalidInput` for others past the end; `InvalidInput` if it is empty, too long
+    /// for one request or not aligned.
+    pub fn check(&self, request: &BackingRequest) -> Result<()> {
+        let name = request.name();
+        let changes = !matches!(request, BackingRequest::Read { .. } | BackingRequest::Flush);
+        if changes && self.read_only {
+            let detail = format!("{}: {name} refused: it may only be read", self.identity);
+            return Err(Error::new(ErrorKind::ReadOnly, detail));
+        }
+        let Some((offset, length)) = request.range() else { return Ok(()) };
+        let carries = matches!(request, BackingRequest::Read { .. } | BackingRequest::Write { .. });
+        let unit = u64::from(self.alignment.max(1));
+        let end = offset.checked_add(length);
+        let (kind, expected) = if end.is_none_or(|end| end > self.bytes) {
+            let writes =
+                matches!(request, BackingRequest::Write { .. } | BackingRequest::Zero { .. });
+            let kind = if writes { ErrorKind::NoSpace } else { ErrorKind::InvalidInput };
+            (kind, format!("a range within its {} bytes", self.bytes))
+        } else if length == 0 {
+            (ErrorKind::InvalidInput, "at least one byte".to_owned())
+        } else if carries && length > u64::from(self.request_bytes_max) {
+            (ErrorKind::InvalidInput, format!("at most {} bytes", self.request_bytes_max))
+        } else if !offset.is_multiple_of(unit)
+            || !(length.is_multiple_of(unit) || end == Some(self.bytes))
+        {
+            (ErrorKind::InvalidInput, format!("multiples of {unit}"))
+        } else {
+            return Ok(());
+        };
+        let detail = format!(
+            "{}: {name} of {length} bytes at offset {offset}: expected {expected}",
+            self.identity
+        );
+        Err(Error::new(kind, detail))
+    }
 }
 
 /// How a request to a backing ended.
