@@ -6,4 +6,5 @@
 
 #![deny(clippy::indexing_slicing)]
 
+pub mod nbd;
 pub mod resp;
