@@ -2,10 +2,15 @@
 //! and does not panic. `ENTRESOL_SEED` replaces the seeds.
 
 mod decode;
+mod nbd;
 #[path = "../random/mod.rs"]
 mod random;
 
 use decode::decode;
+use entresol_wire::nbd::{
+    ClientHandshake, ClientOptions, Command, CommandFlags, ReplyEncoder, ReplyStyle, ReplyTo,
+    Request,
+};
 use entresol_wire::resp::Limits;
 use random::Random;
 
@@ -86,6 +91,84 @@ fn damaged_streams_neither_panic_nor_stall_nor_pass_a_limit() {
             };
             decode(&stream, tight, &mut || 1 + random.below(30));
             decode(&stream, Limits::default(), &mut || 1 + random.below(30));
+        }
+    }
+}
+
+/// A stream of what one side of NBD sends: a handshake, requests or replies.
+fn well_formed_nbd(random: &mut Random) -> Vec<u8> {
+    let styles = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
+    let style = styles[random.below(3)];
+    let to = ReplyTo { cookie: 1, offset: random.below(64) as u64 };
+    let mut stream = Vec::new();
+    match random.below(4) {
+        0 => {
+            let mut client = ClientHandshake::new(ClientOptions::export("volume"));
+            let greeting = b"NBDMAGICIHAVEOPT\0\x03";
+            client.step(greeting, &mut stream).expect("a sound greeting");
+            for option in [5_u32, 8, 10, 7] {
+                stream.extend_from_slice(b"IHAVEOPT");
+                stream.extend_from_slice(&option.to_be_bytes());
+                let data: &[u8] = match option {
+                    7 => b"\0\0\0\x06volume\0\x01\0\x03",
+                    10 => b"\0\0\0\x06volume\0\0\0\x01\0\0\0\x0fbase:allocation",
+                    _ => b"",
+                };
+                stream.extend_from_slice(&(data.len() as u32).to_be_bytes());
+                stream.extend_from_slice(data);
+            }
+        }
+        1 => {
+            stream.extend_from_slice(b"NBDMAGICIHAVEOPT\0\x03");
+            let answers: [(u32, u32, &[u8]); 5] = [
+                (5, 1 << 31 | 1, b"no"),
+                (11, 1, b""),
+                (10, 4, b"\0\0\0\x01base:allocation"),
+                (10, 1, b""),
+                (7, 3, b"\0\0\0\0\0\0\0\x10\0\0\0\x01"),
+            ];
+            for (option, kind, data) in answers {
+                stream.extend_from_slice(&0x0003_e889_0455_65a9_u64.to_be_bytes());
+                for number in [option, kind, data.len() as u32] {
+                    stream.extend_from_slice(&number.to_be_bytes());
+                }
+                stream.extend_from_slice(data);
+            }
+        }
+        2 => {
+            let command = Command::ALL[random.below(8)];
+            let flags = CommandFlags(1 << random.below(7));
+            let request = Request::new(command, 1, 0, random.below(64) as u64).with_flags(flags);
+            request.encode(style, &mut stream).expect("a short length");
+        }
+        _ => {
+            let encoder = ReplyEncoder::new(style);
+            let length = 1 + random.below(40) as u32;
+            encoder.data(to, length, &mut stream);
+            stream.resize(stream.len() + length as usize, 7);
+            if style != ReplyStyle::Simple {
+                encoder.hole(to, length, &mut stream);
+                encoder.status(to, 1, &[(4096, 1), (512, 0)], &mut stream);
+            }
+            encoder.done(to, &mut stream);
+        }
+    }
+    stream
+}
+
+#[test]
+fn damaged_streams_of_nbd_neither_panic_nor_stall_nor_pass_a_limit() {
+    for seed in seeds() {
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        for _ in 0..STREAMS_PER_SEED {
+            let mut stream = match random.below(8) {
+                0 => b"nbd+unix://u@h:1/ex%20port?socket=/s&tls-type=x509".to_vec(),
+                _ => well_formed_nbd(&mut random),
+            };
+            nbd::exercise(&stream);
+            damage(&mut stream, &mut random);
+            nbd::exercise(&stream);
         }
     }
 }
