@@ -6,6 +6,7 @@
 
 pub mod backing;
 mod error;
+pub mod policy;
 mod request;
 mod types;
 mod volumes;

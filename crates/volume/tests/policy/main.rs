@@ -1,0 +1,3 @@
+//! The policies, each held against what it promises, in virtual time.
+
+mod qos;
