@@ -4,3 +4,4 @@
 //! it allocates when it is made, and can be tested without a cache.
 
 pub mod qos;
+pub mod sequential;

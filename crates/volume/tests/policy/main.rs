@@ -1,3 +1,4 @@
 //! The policies, each held against what it promises, in virtual time.
 
 mod qos;
+mod sequential;

@@ -1,0 +1,75 @@
+//! Streams are found, told apart and forgotten.
+
+use entresol_sim::Random;
+use entresol_volume::policy::sequential::{Direction, STREAMS, Streams};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn interleaved_streams_grow_each_by_its_own() {
+    let mut streams = Streams::default();
+    let count = STREAMS as u64 - 1;
+    for step in 0..64 {
+        for stream in 0..count {
+            let offset = stream * 1000 * MIB + step * 65536;
+            let direction = if stream % 2 == 0 { Direction::Read } else { Direction::Write };
+            let run = *streams.on_request(direction, offset, 65536);
+            assert_eq!((run.run_bytes, run.requests), ((step + 1) * 65536, step + 1));
+        }
+        // One stray request in between, of a place of its own, does not displace any.
+        assert_eq!(streams.on_request(Direction::Read, step * 77 * MIB + 1, 512).requests, 1);
+    }
+}
+
+#[test]
+fn the_stream_that_was_continued_longest_ago_makes_room() {
+    let mut streams = Streams::default();
+    streams.on_request(Direction::Read, 0, 4096);
+    for stray in 1..STREAMS as u64 {
+        streams.on_request(Direction::Read, stray * MIB, 4096);
+    }
+    assert_eq!(streams.on_request(Direction::Read, 4096, 4096).requests, 2);
+    for stray in 0..STREAMS as u64 {
+        streams.on_request(Direction::Read, (1000 + stray) * MIB, 4096);
+    }
+    assert_eq!(streams.on_request(Direction::Read, 8192, 4096).requests, 1);
+}
+
+#[test]
+fn reads_do_not_continue_writes() {
+    let mut streams = Streams::default();
+    streams.on_request(Direction::Write, 0, 4096);
+    assert_eq!(streams.on_request(Direction::Read, 4096, 4096).requests, 1);
+    assert_eq!(streams.on_request(Direction::Write, 4096, 4096).requests, 2);
+}
+
+#[test]
+fn only_what_is_longer_than_the_cutoff_goes_around() {
+    let mut streams = Streams::default();
+    let mut around = Vec::new();
+    for step in 0..6 {
+        let stream = streams.on_request(Direction::Read, step * MIB, MIB);
+        around.push(stream.goes_around(4 * MIB));
+        assert!(!stream.goes_around(0));
+    }
+    assert_eq!(around, [false, false, false, false, true, true]);
+}
+
+#[test]
+fn requests_at_random_in_a_small_place_are_no_stream() {
+    let mut random = Random::new(5);
+    let mut streams = Streams::default();
+    let mut longest = 0;
+    for _ in 0..100_000 {
+        let offset = random.below(4096) * 4096;
+        longest = longest.max(streams.on_request(Direction::Read, offset, 4096).run_bytes);
+    }
+    assert!(longest < MIB / 8, "a run of {longest} bytes");
+}
+
+#[test]
+fn the_ends_of_the_numbers_are_places_like_others() {
+    let mut streams = Streams::default();
+    assert_eq!(streams.on_request(Direction::Read, u64::MAX, u64::MAX).requests, 1);
+    assert_eq!(streams.on_request(Direction::Write, 0, 0).requests, 1);
+}
