@@ -4,4 +4,5 @@
 //! it allocates when it is made, and can be tested without a cache.
 
 pub mod qos;
+pub mod readahead;
 pub mod sequential;

@@ -1,4 +1,5 @@
 //! The policies, each held against what it promises, in virtual time.
 
 mod qos;
+mod readahead;
 mod sequential;
