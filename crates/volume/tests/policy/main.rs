@@ -1,5 +1,6 @@
 //! The policies, each held against what it promises, in virtual time.
 
+mod admission;
 mod qos;
 mod readahead;
 mod sequential;
