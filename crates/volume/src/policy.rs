@@ -5,5 +5,6 @@
 
 pub mod admission;
 pub mod qos;
+pub mod rate;
 pub mod readahead;
 pub mod sequential;

@@ -2,5 +2,6 @@
 
 mod admission;
 mod qos;
+mod rate;
 mod readahead;
 mod sequential;
