@@ -1,7 +1,7 @@
 //! How fast dirty data is written back: by how much of it there is.
 //!
 //! A proportional-integral controller, as bcache's: the rate is what would bring the dirty share
-//! back to its target within [`SECONDS_TO_TARGET`], plus what it took to hold it there so far.
+//! back to its target within ten seconds, plus what it took to hold it there so far.
 //! Between the marks writers set the pace; below the low mark what is dirty trickles out, so that
 //! an idle volume ends up clean; above the high mark nothing holds the cleaner back.
 //!
