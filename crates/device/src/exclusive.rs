@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::{Force, Kind};
 use crate::{foreign, system};
 
-/// Exclusive use of what stands at a path; given up when dropped.
+/// Exclusive or, to read, shared use of what stands at a path; given up when dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     file: File,
@@ -52,11 +52,21 @@ impl Claim {
         Claim::of(path, file)
     }
 
+    /// Claims what stands at `path` for reading, with others that do so, or fails with `InUse`.
+    pub(crate) fn share(path: &Path) -> Result<Claim> {
+        let file = File::open(path).map_err(|error| system::open_error(path, error))?;
+        Claim::lock(path, file, libc::LOCK_SH)
+    }
+
     /// Claims an open file; `path` is for messages.
     pub(crate) fn of(path: &Path, file: File) -> Result<Claim> {
+        Claim::lock(path, file, libc::LOCK_EX)
+    }
+
+    fn lock(path: &Path, file: File, how: libc::c_int) -> Result<Claim> {
         loop {
             // SAFETY: plain system call on an open descriptor.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
                 return Ok(Claim { file });
             }
             let error = io::Error::last_os_error();
