@@ -1,5 +1,6 @@
 //! The device under a volume: a file, a block device, or an NBD server.
 
+pub mod file;
 pub mod memory;
 
 use std::os::fd::RawFd;

@@ -67,6 +67,7 @@ impl From<entresol_device::Error> for Error {
         let kind = match source.kind() {
             entresol_device::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
             entresol_device::ErrorKind::Io => ErrorKind::Io,
+            entresol_device::ErrorKind::Full => ErrorKind::NoSpace,
             _ => ErrorKind::Unavailable,
         };
         Error::new(kind, source.to_string())

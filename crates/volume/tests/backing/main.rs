@@ -1,5 +1,7 @@
 //! What every backing keeps, shown for each of them.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+mod file;
 mod memory;
 mod model;
+mod scratch;

@@ -1,0 +1,334 @@
+//! A backing that is a file or a block device.
+//!
+//! Threads of its own read and write it through the page cache, as many as are asked for at once
+//! and at most sixteen.
+//!
+//! Invariants:
+//! 1. After a sync failed, in a flush or a durable write, every later one fails: what the system
+//!    dropped then is not known, and a retry that succeeds would prove nothing. Reads and plain
+//!    writes go on.
+//! 2. The pipe that is polled holds a byte exactly while a completion waits to be reaped.
+//!
+//! There is no time-out: a request takes as long as the system takes.
+
+use std::collections::VecDeque;
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use entresol_device::{Access, Force, PlainFile, WriteMode, Zeroed};
+use parking_lot::{Condvar, Mutex};
+
+use crate::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent, ExtentKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::request::{Durable, Hole};
+
+/// Most threads, and so most requests that the system has at a time.
+const THREADS_MAX: usize = 16;
+
+/// Most bytes of one request.
+const REQUEST_BYTES_MAX: u32 = 32 << 20;
+
+/// Bytes of one write of zeros.
+const ZEROS_BYTES: usize = 1 << 20;
+
+/// A file or block device. Dropping it waits for what is in flight.
+#[derive(Debug)]
+pub struct FileBacking {
+    description: Description,
+    shared: Arc<Shared>,
+    gathered: Vec<(u64, BackingRequest)>,
+    threads: Vec<JoinHandle<()>>,
+    in_flight: usize,
+    readable: PipeReader,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: PlainFile,
+    state: Mutex<State>,
+    /// Requests wait, or it is over.
+    work: Condvar,
+    /// A completion waits.
+    done: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    queue: VecDeque<(u64, BackingRequest)>,
+    completions: Vec<BackingCompletion>,
+    /// Threads that wait for requests.
+    idle: usize,
+    /// The sync that failed.
+    poisoned: Option<Error>,
+    is_over: bool,
+    signal: PipeWriter,
+}
+
+impl FileBacking {
+    /// Opens the file or block device at `path`. One that may not be written is opened read-only.
+    ///
+    /// Errors: `Unavailable` if it is not there or in use; `InvalidInput` if it is none.
+    pub fn open(path: impl AsRef<Path>, force: Force) -> Result<FileBacking> {
+        let path = path.as_ref();
+        let may_write = std::fs::OpenOptions::new().write(true).open(path);
+        let is_denied = |error: &std::io::Error| {
+            use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+            matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+        };
+        let access = match may_write {
+            Err(error) if is_denied(&error) => Access::ReadOnly,
+            _ => Access::ReadWrite,
+        };
+        FileBacking::open_as(path, access, force)
+    }
+
+    /// Opens the file or block device at `path` to do with it what `access` says.
+    pub fn open_as(path: impl AsRef<Path>, access: Access, force: Force) -> Result<FileBacking> {
+        let file = PlainFile::open(path, access, force)?;
+        let description = Description {
+            bytes: file.bytes(),
+            identity: file.identity(),
+            version: file.modified().unwrap_or_default(),
+            alignment: 1,
+            request_bytes_max: REQUEST_BYTES_MAX,
+            read_only: access == Access::ReadOnly,
+            can_trim: file.can_punch(),
+            zeroes_fast: file.can_punch(),
+            rotational: file.is_rotational(),
+        };
+        let (readable, signal) = std::io::pipe().map_err(|source| {
+            let detail =
+                format!("{}: cannot make a pipe to be polled: {source}", file.path().display());
+            Error::new(ErrorKind::Unavailable, detail)
+        })?;
+        let state = State {
+            queue: VecDeque::new(),
+            completions: Vec::new(),
+            idle: 0,
+            poisoned: None,
+            is_over: false,
+            signal,
+        };
+        let shared =
+            Shared { file, state: Mutex::new(state), work: Condvar::new(), done: Condvar::new() };
+        Ok(FileBacking {
+            description,
+            shared: Arc::new(shared),
+            gathered: Vec::new(),
+            threads: Vec::new(),
+            in_flight: 0,
+            readable,
+        })
+    }
+
+    /// Takes what has completed; empties the pipe.
+    fn take(&mut self, state: &mut State, completions: &mut Vec<BackingCompletion>) {
+        if state.completions.is_empty() {
+            return;
+        }
+        self.in_flight -= state.completions.len();
+        completions.append(&mut state.completions);
+        self.readable.read_exact(&mut [0]).expect("a byte stands in the pipe, by invariant 2");
+    }
+}
+
+impl Backing for FileBacking {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn begin(&mut self, token: u64, request: BackingRequest) {
+        self.in_flight += 1;
+        self.gathered.push((token, request));
+    }
+
+    fn submit(&mut self) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state.lock();
+        for (token, request) in self.gathered.drain(..) {
+            match self.description.check(&request) {
+                Ok(()) => state.queue.push_back((token, request)),
+                Err(error) => shared.complete(&mut state, token, Err(error)),
+            }
+        }
+        let wanted = state.queue.len().saturating_sub(state.idle);
+        let missing = wanted.min(THREADS_MAX - self.threads.len());
+        for _ in 0..missing {
+            let ours = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new()
+                .name("backing".to_owned())
+                .stack_size(256 << 10)
+                .spawn(move || ours.serve());
+            match thread {
+                Ok(thread) => self.threads.push(thread),
+                // With one at least, it only takes longer.
+                Err(_) if !self.threads.is_empty() => break,
+                Err(source) => {
+                    let detail =
+                        format!("{}: cannot start a thread: {source}", self.description.identity);
+                    let error = Error::new(ErrorKind::Unavailable, detail);
+                    while let Some((token, _)) = state.queue.pop_front() {
+                        shared.complete(&mut state, token, Err(error.clone()));
+                    }
+                }
+            }
+        }
+        match state.queue.len() {
+            0 => {}
+            1 => drop(shared.work.notify_one()),
+            _ => drop(shared.work.notify_all()),
+        }
+    }
+
+    fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
+        let shared = Arc::clone(&self.shared);
+        self.take(&mut shared.state.lock(), completions);
+    }
+
+    fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
+        self.submit();
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state.lock();
+        while state.completions.is_empty() && self.in_flight > 0 {
+            shared.done.wait(&mut state);
+        }
+        self.take(&mut state, completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.readable.as_raw_fd())
+    }
+
+    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
+        let runs = self.shared.file.extents(offset, length).into_iter();
+        let kind = |data| if data { ExtentKind::Data } else { ExtentKind::Hole };
+        Ok(runs.map(|(length, data)| Extent { length, kind: kind(data) }).collect())
+    }
+}
+
+impl Drop for FileBacking {
+    fn drop(&mut self) {
+        self.shared.state.lock().is_over = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // It can only have panicked, which was told where it did.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// One thread's life: requests until it is over and none is left.
+    fn serve(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some((token, request)) = state.queue.pop_front() {
+                let poisoned = state.poisoned.clone();
+                drop(state);
+                let result = self.perform(&request, poisoned);
+                state = self.state.lock();
+                // A durable write that found no room was not made: that is not the sync's failure.
+                let fails = |error: &Error| {
+                    request == BackingRequest::Flush || error.kind() != ErrorKind::NoSpace
+                };
+                if let Err(error) = &result
+                    && is_sync(&request)
+                    && fails(error)
+                {
+                    state.poisoned.get_or_insert_with(|| error.clone());
+                }
+                self.complete(&mut state, token, result);
+            } else if state.is_over {
+                return;
+            } else {
+                state.idle += 1;
+                self.work.wait(&mut state);
+                state.idle -= 1;
+            }
+        }
+    }
+
+    fn complete(&self, state: &mut State, token: u64, result: Result<Bytes>) {
+        if state.completions.is_empty() {
+            // Under the lock: one byte in an empty pipe never waits.
+            state.signal.write_all(&[0]).expect("the pipe is empty, and open while this is");
+        }
+        state.completions.push(BackingCompletion { token, result });
+        self.done.notify_one();
+    }
+
+    fn perform(&self, request: &BackingRequest, poisoned: Option<Error>) -> Result<Bytes> {
+        if let Some(error) = poisoned.filter(|_| is_sync(request)) {
+            let detail = format!("a sync failed before, nothing is sure until reopened: {error}");
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        match *request {
+            BackingRequest::Read { offset, length } => {
+                let mut bytes = vec![0; length as usize];
+                self.file.read_at(offset, &mut bytes)?;
+                return Ok(Bytes::from(bytes));
+            }
+            BackingRequest::Write { offset, ref bytes, durable } => {
+                let mode = match durable {
+                    Durable::AtFlush => WriteMode::Flushed,
+                    Durable::AtOnce => WriteMode::Durable,
+                };
+                self.file.write_at(offset, bytes, mode)?;
+            }
+            BackingRequest::Flush => self.file.sync()?,
+            BackingRequest::Trim { offset, length } => {
+                // What it cannot do need not be done.
+                let _either_way = self.file.punch(offset, length)?;
+            }
+            BackingRequest::Zero { offset, length, hole } => self.zero(offset, length, hole)?,
+        }
+        Ok(Bytes::new())
+    }
+
+    fn zero(&self, offset: u64, length: u64, hole: Hole) -> Result<()> {
+        let zeroed = match hole {
+            Hole::Allowed => self.file.punch(offset, length)?,
+            Hole::Forbidden => self.file.zero(offset, length)?,
+        };
+        if zeroed == Zeroed::Unsupported {
+            return self.write_zeros(offset, offset + length);
+        }
+        // What is less than a sector of a block device was left alone.
+        let (start, whole) = self.file.whole_sectors(offset, length);
+        if whole == 0 {
+            return self.write_zeros(offset, offset + length);
+        }
+        self.write_zeros(offset, start)?;
+        self.write_zeros(start + whole, offset + length)
+    }
+
+    fn write_zeros(&self, mut offset: u64, end: u64) -> Result<()> {
+        let zeros = vec![0; end.saturating_sub(offset).min(ZEROS_BYTES as u64) as usize];
+        while offset < end {
+            let count = (end - offset).min(ZEROS_BYTES as u64) as usize;
+            self.file.write_at(offset, &zeros[..count], WriteMode::Flushed)?;
+            offset += count as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the end of a request says that something survives power loss.
+fn is_sync(request: &BackingRequest) -> bool {
+    match request {
+        BackingRequest::Flush => true,
+        BackingRequest::Write { durable, .. } => *durable == Durable::AtOnce,
+        _ => false,
+    }
+}
