@@ -12,6 +12,7 @@ mod ahead;
 mod pending;
 mod resolve;
 mod scan;
+mod sync_point;
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -35,6 +36,7 @@ pub use ahead::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 use pending::{Pending, PendingKind};
 pub(crate) use resolve::{decode_manifest, with_piece_key};
 pub use scan::VisitEntry;
+pub use sync_point::SyncPoint;
 
 /// Called with the token and the outcome of each finished operation.
 pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);

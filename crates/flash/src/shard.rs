@@ -228,6 +228,13 @@ impl Shard {
         }
     }
 
+    /// Whether any slot or note may be of `key`.
+    pub(crate) fn may_hold(&mut self, key: Key<'_>, slot_hash: u64, hash: u128) -> bool {
+        self.index.candidates(slot_hash, &mut self.found);
+        self.found.iter().any(|place| !self.is_dropped(key, place.address))
+            || self.notes.hidden(hash).any(|note| !self.is_dropped(key, note.address))
+    }
+
     /// Sequence of the segment that `address` is in.
     pub(crate) fn segment_sequence(&self, address: u64) -> u64 {
         let (segment, _) = self.log.shape.split(address);

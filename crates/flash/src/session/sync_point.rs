@@ -1,0 +1,48 @@
+//! Waiting for durability without blocking, and without a write to wait for.
+
+use super::Session;
+use crate::error::Result;
+use crate::log::Goal;
+use crate::notes::index_hash;
+use crate::record::hash_key;
+use crate::types::Key;
+
+/// Everything that was appended to a store before some moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SyncPoint {
+    /// Append stamps, one a shard.
+    stamps: Vec<u64>,
+}
+
+impl Session {
+    /// All that any session has appended to the store so far.
+    pub fn sync_point(&self) -> SyncPoint {
+        let shards = self.inner.shards.iter();
+        SyncPoint { stamps: shards.map(|shard| shard.lock().log.appended()).collect() }
+    }
+
+    /// Whether all of `point` survives power loss by now. Where not, sees to it that a sync is
+    /// under way, without waiting; [`Session::poll_fds`] tell when to ask again.
+    ///
+    /// Errors: `Poisoned`, if a write or sync failed.
+    pub fn reach(&mut self, point: &SyncPoint) -> Result<bool> {
+        let mut reached = true;
+        for (shard, stamp) in self.inner.shards.iter().zip(&point.stamps) {
+            let log = &mut shard.lock().log;
+            if log.durable() < *stamp {
+                log.poll(0)?;
+                log.begin_round(Goal::Synced)?;
+                reached &= log.durable() >= *stamp;
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Whether the store may hold an entry of `key`: never wrongly no, wrongly yes about once in
+    /// two million keys that it does not hold. Reads nothing.
+    pub fn may_hold(&self, key: Key<'_>) -> bool {
+        let hash = hash_key(self.inner.hash_seed, key);
+        let mut shard = self.inner.shards[self.inner.shard_of(hash)].lock();
+        shard.may_hold(key, index_hash(hash), hash)
+    }
+}
