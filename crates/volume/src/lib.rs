@@ -5,9 +5,14 @@
 //! written back in order, so that the backing is at every moment a consistent past of the volume.
 
 pub mod backing;
+mod dirty;
 mod error;
+mod meta;
 pub mod policy;
+mod ranges;
+mod regions;
 mod request;
+mod tasks;
 mod types;
 mod volumes;
 

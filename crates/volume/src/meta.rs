@@ -1,0 +1,376 @@
+//! The records by which a cache knows itself and its volumes, byte by byte (integers little
+//! endian, keys big endian). They are pinned entries of space 0 of the flash store, which
+//! checksums them; `docs/internals/volume-format.md` describes them too.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::types::{Mode, Qos, VolumeId, VolumeOptions};
+
+/// Bytes of a block, the unit of caching.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+/// The version of these records.
+const VERSION: u16 = 1;
+/// First bytes of every entry of a volume's log.
+const LOG_MAGIC: u32 = u32::from_le_bytes(*b"EVLG");
+/// Bytes before an entry's data.
+pub(crate) const LOG_HEADER_BYTES: usize = 40;
+
+/// A volume, as the cache remembers it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct VolumeRecord {
+    pub options: VolumeOptions,
+    /// Size of the volume.
+    pub bytes: u64,
+    /// Which backing it belongs to.
+    pub identity: String,
+    /// The backing's version when the cache was last closed; empty: not known.
+    pub version: String,
+    /// Entries of the log in one partition of its space.
+    pub partition_entries: u64,
+}
+
+/// How far the log of a volume was written back, and who wrote what is left of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct StateRecord {
+    /// Entries up to this number are on the backing.
+    pub written_back: u64,
+    /// (incarnation, number of its first entry), oldest first.
+    pub incarnations: Vec<(u32, u64)>,
+}
+
+/// How the cache was used last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionRecord {
+    /// Whether it was closed in order.
+    pub clean: bool,
+    /// Grows with every opening.
+    pub incarnation: u32,
+    /// The boot of the machine, 0 where that is not known.
+    pub boot: u128,
+    /// Identifies the cache.
+    pub cache: u128,
+}
+
+/// Regions that writes may have reached on the backing, but not in the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RegionsRecord {
+    /// Bytes of a region.
+    pub region_bytes: u64,
+    /// One bit a region.
+    pub bits: Vec<u64>,
+}
+
+/// What stands before an entry's data in the log of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogHeader {
+    pub volume: u16,
+    pub zeros: bool,
+    pub incarnation: u32,
+    pub epoch: u64,
+    pub first: u64,
+    pub blocks: u64,
+}
+
+/// The key of the session record.
+pub(crate) const SESSION_KEY: &[u8] = b"session";
+
+/// The key of a volume's record of a kind: `volume/`, `state/` or `regions/`.
+pub(crate) fn key_of(kind: &str, volume: VolumeId) -> Vec<u8> {
+    let mut key = kind.as_bytes().to_vec();
+    key.extend_from_slice(&volume.0.to_be_bytes());
+    key
+}
+
+impl VolumeRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        let options = &self.options;
+        out.u16(options.mode as u16);
+        out.u16(u16::from(options.admission_hits));
+        out.u64(self.bytes);
+        out.u64(self.partition_entries);
+        out.u64(options.share_bytes);
+        out.u64(options.sequential_cutoff_bytes);
+        out.u32(options.read_ahead_bytes);
+        for number in [options.qos.reservation, options.qos.limit, options.qos.weight] {
+            out.u64(number.to_bits());
+        }
+        for text in [&options.name, &options.backing, &self.identity, &self.version] {
+            out.text(text);
+        }
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<VolumeRecord> {
+        let mut from = Reader::new("volume", bytes)?;
+        let mode = from.u16()?;
+        let mode = Mode::ALL.into_iter().find(|known| *known as u16 == mode).ok_or_else(|| {
+            from.wrong(&format!("a mode of 0 to {}, found {mode}", Mode::ALL.len() - 1))
+        })?;
+        let admission_hits = from.u16()?.min(255) as u8;
+        let bytes = from.u64()?;
+        let partition_entries = from.u64()?.max(1);
+        let share_bytes = from.u64()?;
+        let sequential_cutoff_bytes = from.u64()?;
+        let read_ahead_bytes = from.u32()?;
+        let mut number = || from.u64().map(f64::from_bits);
+        let qos = Qos { reservation: number()?, limit: number()?, weight: number()? };
+        let options = VolumeOptions {
+            name: from.text()?,
+            backing: from.text()?,
+            mode,
+            share_bytes,
+            qos,
+            sequential_cutoff_bytes,
+            admission_hits,
+            read_ahead_bytes,
+        };
+        let (identity, version) = (from.text()?, from.text()?);
+        Ok(VolumeRecord { options, bytes, identity, version, partition_entries })
+    }
+}
+
+impl StateRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u64(self.written_back);
+        out.u32(self.incarnations.len() as u32);
+        for (incarnation, first) in &self.incarnations {
+            out.u32(*incarnation);
+            out.u64(*first);
+        }
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<StateRecord> {
+        let mut from = Reader::new("state", bytes)?;
+        let mut state = StateRecord { written_back: from.u64()?, incarnations: Vec::new() };
+        for _ in 0..from.u32()? {
+            state.incarnations.push((from.u32()?, from.u64()?));
+        }
+        Ok(state)
+    }
+
+    /// The incarnation that entry `number` must be of.
+    pub(crate) fn incarnation_of(&self, number: u64) -> Option<u32> {
+        let mut before = self.incarnations.iter().rev();
+        before.find(|(_, first)| *first <= number).map(|(incarnation, _)| *incarnation)
+    }
+
+    /// Notes that `incarnation` begins at entry `first`, and forgets those that wrote nothing
+    /// that is left.
+    pub(crate) fn begin(&mut self, incarnation: u32, first: u64) {
+        self.incarnations.retain(|(_, begun)| *begun < first);
+        let oldest = self.incarnation_of(self.written_back + 1);
+        self.incarnations.retain(|(of, begun)| *begun > self.written_back || Some(*of) == oldest);
+        self.incarnations.push((incarnation, first));
+    }
+}
+
+impl SessionRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u16(u16::from(self.clean));
+        out.u32(self.incarnation);
+        out.0.extend_from_slice(&self.boot.to_le_bytes());
+        out.0.extend_from_slice(&self.cache.to_le_bytes());
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<SessionRecord> {
+        let mut from = Reader::new("session", bytes)?;
+        let (clean, incarnation) = (from.u16()? != 0, from.u32()?);
+        Ok(SessionRecord { clean, incarnation, boot: from.u128()?, cache: from.u128()? })
+    }
+}
+
+impl RegionsRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u64(self.region_bytes);
+        out.u32(self.bits.len() as u32);
+        self.bits.iter().for_each(|word| out.u64(*word));
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<RegionsRecord> {
+        let mut from = Reader::new("regions", bytes)?;
+        let region_bytes = from.u64()?;
+        let words = from.u32()?;
+        let bits: Result<Vec<u64>> = (0..words).map(|_| from.u64()).collect();
+        Ok(RegionsRecord { region_bytes, bits: bits? })
+    }
+}
+
+impl LogHeader {
+    pub(crate) fn encode(&self) -> [u8; LOG_HEADER_BYTES] {
+        let mut out = Writer(Vec::with_capacity(LOG_HEADER_BYTES));
+        out.u32(LOG_MAGIC);
+        out.u16(self.volume);
+        out.u16(u16::from(self.zeros));
+        out.u32(self.incarnation);
+        out.u32(0);
+        out.u64(self.epoch);
+        out.u64(self.first);
+        out.u64(self.blocks);
+        let mut bytes = [0; LOG_HEADER_BYTES];
+        bytes.copy_from_slice(&out.0);
+        bytes
+    }
+
+    /// The header and the data of an entry; `None` if it is none.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(LogHeader, &[u8])> {
+        let mut from = Reader { what: "log", bytes };
+        if from.u32().ok()? != LOG_MAGIC {
+            return None;
+        }
+        let (volume, kind) = (from.u16().ok()?, from.u16().ok()?);
+        let incarnation = from.u32().ok()?;
+        let _unused = from.u32().ok()?;
+        let (epoch, first, blocks) = (from.u64().ok()?, from.u64().ok()?, from.u64().ok()?);
+        let header = LogHeader { volume, zeros: kind == 1, incarnation, epoch, first, blocks };
+        let whole = kind <= 1
+            && blocks > 0
+            && first.checked_add(blocks).is_some()
+            && (kind == 1) == from.bytes.is_empty();
+        whole.then_some((header, from.bytes))
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new() -> Writer {
+        Writer(VERSION.to_le_bytes().to_vec())
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Length (2 bytes), then the text, cut at 64 KiB.
+    fn text(&mut self, text: &str) {
+        let mut end = text.len().min(usize::from(u16::MAX));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.u16(end as u16);
+        self.0.extend_from_slice(&text.as_bytes()[..end]);
+    }
+}
+
+struct Reader<'a> {
+    what: &'static str,
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn new(what: &'static str, bytes: &'a [u8]) -> Result<Reader<'a>> {
+        let mut from = Reader { what, bytes };
+        let version = from.u16()?;
+        if version != VERSION {
+            return Err(from.wrong(&format!("version {VERSION}, found {version}")));
+        }
+        Ok(from)
+    }
+
+    fn wrong(&self, expected: &str) -> Error {
+        let detail = format!("the cache's {} record: expected {expected}", self.what);
+        Error::new(ErrorKind::Incompatible, detail)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some((taken, rest)) = self.bytes.split_first_chunk::<N>() else {
+            return Err(self.wrong(&format!("{N} bytes more, found {}", self.bytes.len())));
+        };
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn u128(&mut self) -> Result<u128> {
+        Ok(u128::from_le_bytes(self.take()?))
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let length = usize::from(self.u16()?);
+        let Some((text, rest)) = self.bytes.split_at_checked(length) else {
+            let expected = format!("a text of {length} bytes, found {}", self.bytes.len());
+            return Err(self.wrong(&expected));
+        };
+        self.bytes = rest;
+        String::from_utf8(text.to_vec()).map_err(|_| self.wrong("a text in UTF-8"))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were_and_cut_ones_are_refused() {
+        let volume = VolumeRecord {
+            options: VolumeOptions {
+                name: "disk".to_owned(),
+                backing: "nbd://host/ä".to_owned(),
+                mode: Mode::WriteOnly,
+                qos: Qos { reservation: 1.5, limit: 100.0, weight: 2.0 },
+                ..VolumeOptions::default()
+            },
+            bytes: 123_456_789,
+            identity: "file 1:2".to_owned(),
+            version: String::new(),
+            partition_entries: 77,
+        };
+        let bytes = volume.encode();
+        assert_eq!(VolumeRecord::decode(&bytes).unwrap(), volume);
+        for length in 0..bytes.len() {
+            assert!(VolumeRecord::decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        let state = StateRecord { written_back: 9, incarnations: vec![(1, 1), (4, 20)] };
+        assert_eq!(StateRecord::decode(&state.encode()).unwrap(), state);
+        let regions = RegionsRecord { region_bytes: 1 << 24, bits: vec![5, 0, 7] };
+        assert_eq!(RegionsRecord::decode(&regions.encode()).unwrap(), regions);
+        let session = SessionRecord { clean: true, incarnation: 3, boot: 1 << 90, cache: 7 };
+        assert_eq!(SessionRecord::decode(&session.encode()).unwrap(), session);
+        let header =
+            LogHeader { volume: 2, zeros: false, incarnation: 3, epoch: 4, first: 5, blocks: 1 };
+        let mut entry = header.encode().to_vec();
+        assert!(LogHeader::decode(&entry).is_none());
+        entry.push(1);
+        assert_eq!(LogHeader::decode(&entry).unwrap(), (header, &[1u8][..]));
+    }
+
+    #[test]
+    fn an_entry_is_of_the_last_incarnation_that_began_before_it() {
+        let mut state = StateRecord::default();
+        state.begin(1, 1);
+        state.begin(2, 50);
+        state.begin(3, 80);
+        assert_eq!(state.incarnation_of(49), Some(1));
+        assert_eq!(state.incarnation_of(79), Some(2));
+        assert_eq!(state.incarnation_of(1000), Some(3));
+        state.written_back = 60;
+        state.begin(4, 70);
+        assert_eq!(state.incarnations, [(2, 50), (4, 70)]);
+    }
+}
