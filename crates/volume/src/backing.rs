@@ -41,6 +41,11 @@ pub trait Backing: Send {
     /// A descriptor that polls readable when completions wait; the same while it is open.
     fn poll_fd(&self) -> Option<RawFd>;
 
+    /// [`Description::version`] as it is now, all writes of our own included.
+    fn version(&mut self) -> String {
+        self.description().version.clone()
+    }
+
     /// What stands in a range, as far as it is known without reading: blocking, for reports of
     /// allocation. Data, where nothing is known.
     fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {

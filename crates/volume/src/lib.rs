@@ -5,6 +5,8 @@
 //! written back in order, so that the backing is at every moment a consistent past of the volume.
 
 pub mod backing;
+mod cache;
+mod counts;
 mod dirty;
 mod error;
 mod meta;
@@ -16,6 +18,8 @@ mod tasks;
 mod types;
 mod volumes;
 
+pub use cache::{Cache, CacheOptions, Distrust, OpenBacking};
+pub use counts::Counts;
 pub use error::{Error, ErrorKind, Result};
 pub use request::{Completion, Durable, Hole, Request};
 pub use types::{Mode, Moment, Qos, VolumeId, VolumeOptions};

@@ -66,11 +66,6 @@ impl Regions {
         }
     }
 
-    /// Whether regions wait for a record that opens them.
-    pub(crate) fn wants_record(&self) -> bool {
-        self.wanted.iter().zip(&self.durable).any(|(wanted, durable)| wanted & !durable != 0)
-    }
-
     /// The record that opens what is wanted; [`Regions::opened`] once it is durable.
     pub(crate) fn record(&self) -> RegionsRecord {
         RegionsRecord { region_bytes: self.region_bytes, bits: self.wanted.clone() }
@@ -103,6 +98,11 @@ impl Regions {
         self.durable.iter_mut().zip(&self.written).for_each(|(open, written)| *open &= written);
         self.wanted.clone_from(&self.written);
         Some(self.record())
+    }
+
+    /// The record that says that all are closed.
+    pub(crate) fn closed(&self) -> RegionsRecord {
+        RegionsRecord { region_bytes: self.region_bytes, bits: Vec::new() }
     }
 
     /// Whether any region is open.

@@ -1,0 +1,513 @@
+//! The cache: one flash store that holds the blocks of many volumes, and the volumes.
+
+mod clean;
+mod core;
+mod open;
+mod perform;
+mod read;
+mod report;
+mod volume;
+mod write;
+
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use entresol_device::Device;
+use entresol_flash::{
+    Durability, Key, OpenMode, Parallel, Reclaim, SessionOptions, SpaceId, Store, StoreOptions,
+    one_after_another,
+};
+
+pub use self::core::Distrust;
+use self::core::{Core, Limits};
+use self::open::{Left, Quiet, attach, enlist};
+use self::volume::{Parts, Volume};
+use crate::backing::{Backing, BackingRequest};
+use crate::counts::Counts;
+use crate::dirty::DirtyLog;
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{BLOCK_BYTES, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of};
+use crate::ranges::Access;
+use crate::request::{Completion, Request};
+use crate::types::{Mode, Moment, VolumeId, VolumeOptions};
+use crate::volumes::{Context, Run, VolumeInfo, Volumes};
+
+/// Where the cache keeps what it knows of itself and its volumes.
+pub(crate) const META_SPACE: SpaceId = SpaceId(0);
+/// Most volumes of a cache.
+pub(crate) const VOLUMES_MAX: u16 = 1024;
+/// Partitions of a log's space, used in turn.
+pub(crate) const PARTITIONS: u64 = 16;
+/// Partitions that entries not yet written back may fill.
+pub(crate) const PARTITIONS_FILLED: u64 = 12;
+/// Requests a cache has in flight on its device at once.
+const DEPTH: usize = 256;
+
+/// Opens the backing that [`VolumeOptions::backing`] names.
+pub type OpenBacking = Box<dyn Fn(&str) -> Result<Box<dyn Backing>>>;
+
+/// How a cache is opened.
+pub struct CacheOptions {
+    /// What to do with what the cache device holds.
+    pub mode: OpenMode,
+    /// Identifies the cache where it is made: random.
+    pub identity: u128,
+    /// Directory of the write buffers that outlive the process, normally `/dev/shm`. Without it the
+    /// death of the process counts as power loss.
+    pub buffer_directory: Option<PathBuf>,
+    /// Identifies the boot of the machine; 0: unknown.
+    pub boot: u128,
+    /// Most bytes the index may use.
+    pub index_bytes_max: u64,
+    /// Most of the capacity that logs not written back yet may take, percent.
+    pub dirty_percent: u8,
+    /// How long the first write may wait until writing back begins, milliseconds.
+    pub write_back_delay_ms: u64,
+    /// How backings are opened.
+    pub open_backing: OpenBacking,
+    /// Notes durably, outside the cache device, that its clean blocks are stale.
+    pub distrust: Option<Distrust>,
+    /// Whether that was noted.
+    pub distrusted: bool,
+    /// How the jobs of the open are run.
+    pub parallel: Parallel,
+}
+
+impl Default for CacheOptions {
+    fn default() -> CacheOptions {
+        CacheOptions {
+            mode: OpenMode::OpenOrCreate,
+            identity: 0,
+            buffer_directory: None,
+            boot: 0,
+            index_bytes_max: u64::MAX,
+            dirty_percent: 25,
+            write_back_delay_ms: 500,
+            open_backing: Box::new(|name| {
+                let detail = format!("nothing was given to open the backing {name} with");
+                Err(Error::new(ErrorKind::Unavailable, detail))
+            }),
+            distrust: None,
+            distrusted: false,
+            parallel: one_after_another,
+        }
+    }
+}
+
+/// A cache and its volumes. One thread owns it; nothing it does waits, but opening, closing and
+/// [`Cache::wait`].
+pub struct Cache {
+    core: Rc<Core>,
+    open_backing: OpenBacking,
+    incarnation: u32,
+    session_record: SessionRecord,
+    requests: Rc<std::cell::Cell<usize>>,
+    absent: Vec<(String, Error)>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("cache", &self.session_record.cache).finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// Opens the cache on `device`, or makes one, as `options.mode` says, and its volumes. A volume
+    /// whose backing cannot be opened stays as it is and is told by [`Cache::absent`].
+    ///
+    /// Errors: as [`Store::open`], and `Incompatible` if the device holds a store that is no cache.
+    pub fn open(device: Arc<dyn Device>, options: CacheOptions, now: Moment) -> Result<Cache> {
+        let capacity = device.geometry().capacity_bytes;
+        let timestamp = entresol_flash::Timestamp(now.0 / 1_000_000);
+        let shared = options.buffer_directory.is_some();
+        let store = Store::open(device, store_options(&options, capacity), timestamp)?;
+        let mut session =
+            store.session(SessionOptions { depth: DEPTH, read_buffer_bytes: 8 << 10 })?;
+        let mut quiet = Quiet { store: &store, session: &mut session, now: timestamp };
+        let before = quiet.session_record()?;
+        if before.is_none() && store.spaces().iter().any(|space| store.count(*space) > 0) {
+            let detail = format!(
+                "{}: a store that is no block cache; name another device, or remove the store",
+                store.device().name()
+            );
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+        let same_boot = before.is_some_and(|before| before.boot == options.boot);
+        let left = match before {
+            None => Left::Clean,
+            Some(before) if before.clean => Left::Clean,
+            Some(_) if same_boot && options.boot != 0 && shared => Left::Killed,
+            Some(_) => Left::PowerLost,
+        };
+        let session_record = SessionRecord {
+            clean: false,
+            incarnation: before.map_or(0, |before| before.incarnation) + 1,
+            boot: options.boot,
+            cache: before.map_or(options.identity, |before| before.cache),
+        };
+        quiet.put(Key::new(META_SPACE, SESSION_KEY), &session_record.encode())?;
+        let incarnation = session_record.incarnation;
+        let (mut volumes, mut absent) = (Vec::new(), Vec::new());
+        for (id, record) in quiet.volumes()? {
+            if options.distrusted {
+                store.drop_space(self::volume::clean_space(id))?;
+            }
+            let name = record.options.name.clone();
+            let attached = (options.open_backing)(&record.options.backing)
+                .and_then(|backing| attach(&mut quiet, (id, record), backing, (left, incarnation)));
+            match attached {
+                Ok(volume) => volumes.push(volume),
+                Err(error) => absent.push((name, error)),
+            }
+        }
+        let limits = Limits {
+            write_back_delay: options.write_back_delay_ms * 1_000_000,
+            dirty_blocks_max: dirty_blocks_max(&store, options.dirty_percent),
+            distrust: options.distrust,
+        };
+        let core = Rc::new(Core::new(store, session, limits));
+        core.now.set(now);
+        volumes.into_iter().for_each(|volume| drop(enlist(&core, volume)));
+        let open_backing = options.open_backing;
+        let requests = Rc::default();
+        Ok(Cache { core, open_backing, incarnation, session_record, requests, absent })
+    }
+
+    /// Identifies the cache.
+    pub fn identity(&self) -> u128 {
+        self.session_record.cache
+    }
+
+    /// Volumes the cache remembers that could not be opened, and why.
+    pub fn absent(&self) -> &[(String, Error)] {
+        &self.absent
+    }
+
+    /// The volume of a name.
+    pub fn find(&self, name: &str) -> Option<VolumeId> {
+        let volumes = self.core.volumes.borrow();
+        volumes.iter().flatten().find(|volume| volume.name == name).map(|volume| volume.id)
+    }
+
+    /// What a volume has counted.
+    pub fn counts(&self, volume: VolumeId) -> Option<Counts> {
+        Some(*self.core.volume(volume)?.counts.borrow())
+    }
+
+    /// Blocks of a volume that are dirty.
+    pub fn dirty_blocks(&self, volume: VolumeId) -> Option<u64> {
+        Some(self.core.volume(volume)?.log.borrow().dirty_blocks())
+    }
+
+    /// Requests submitted that have not completed.
+    pub fn in_flight(&self) -> usize {
+        self.requests.get()
+    }
+
+    /// Takes a turn; where it brings nothing and requests are in flight, waits for a device and
+    /// takes another.
+    pub fn wait(&mut self, now: Moment, completions: &mut Vec<Completion>) {
+        let before = completions.len();
+        self.turn(now, completions);
+        if completions.len() > before {
+            return;
+        }
+        let core = &self.core;
+        let busy = core.volumes.borrow().iter().flatten().find(|v| v.in_flight() > 0).cloned();
+        if core.in_flight() > 0 {
+            core.wait();
+        } else if let Some(volume) = busy {
+            volume.wait();
+        }
+        self.turn(now, completions);
+    }
+
+    /// Ends what is in flight, and closes the cache so that its next opening finds it in order.
+    /// What is dirty stays in the cache. Completions that nobody took are dropped.
+    pub fn close(mut self, now: Moment) -> Result<()> {
+        self.core.stopping.set(true);
+        let mut completions = Vec::new();
+        let volumes: Vec<Rc<Volume>> =
+            self.core.volumes.borrow().iter().flatten().cloned().collect();
+        loop {
+            for volume in &volumes {
+                volume.kick.raise(&self.core.tasks);
+                volume.cleaned.raise(&self.core.tasks);
+            }
+            self.core.ring_all();
+            self.wait(now, &mut completions);
+            completions.clear();
+            if self.requests.get() == 0 && volumes.iter().all(|v| v.cleaner_stopped.get()) {
+                break;
+            }
+        }
+        for volume in &volumes {
+            self.finish(volume, now)?;
+        }
+        let record = SessionRecord { clean: true, ..self.session_record };
+        self.put_synced(SESSION_KEY, &record.encode(), now)?;
+        self.core.tasks.abandon();
+        Ok(self.core.store.close(self.core.timestamp())?)
+    }
+
+    /// Brings one volume to rest.
+    fn finish(&mut self, volume: &Rc<Volume>, now: Moment) -> Result<()> {
+        let (core, of) = (Rc::clone(&self.core), Rc::clone(volume));
+        self.block_on(now, async move {
+            of.ask(&core.tasks, BackingRequest::Flush).await?;
+            clean::settle_state(&core, &of).await
+        })?;
+        let closed = volume.regions.borrow().closed();
+        self.put_synced(&key_of("regions/", volume.id), &closed.encode(), now)?;
+        volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());
+        let record = volume.record.borrow().encode();
+        self.put_synced(&key_of("volume/", volume.id), &record, now)
+    }
+
+    fn put_synced(&mut self, key: &[u8], value: &[u8], now: Moment) -> Result<()> {
+        let core = Rc::clone(&self.core);
+        let (key, value) = (key.to_vec(), value.to_vec());
+        self.block_on(now, async move {
+            core.put_pinned(Key::new(META_SPACE, &key), &value).await?;
+            core.sync().await
+        })
+    }
+
+    /// Runs one task to its end.
+    fn block_on<T: 'static>(
+        &mut self,
+        now: Moment,
+        task: impl Future<Output = Result<T>> + 'static,
+    ) -> Result<T> {
+        let ended = Rc::new(std::cell::Cell::new(None));
+        let told = Rc::clone(&ended);
+        self.core.tasks.spawn(async move { told.set(Some(task.await)) });
+        loop {
+            self.run(now);
+            if let Some(result) = ended.take() {
+                return result;
+            }
+            self.wait_once();
+        }
+    }
+
+    fn wait_once(&self) {
+        let busy = self.core.volumes.borrow().iter().flatten().find(|v| v.in_flight() > 0).cloned();
+        match busy {
+            Some(volume) => volume.wait(),
+            None => self.core.wait_any(),
+        }
+    }
+
+    fn run(&mut self, now: Moment) {
+        self.core.now.set(now);
+        loop {
+            let mut came = self.core.reap();
+            let volumes = self.core.volumes.borrow().clone();
+            for volume in volumes.iter().flatten() {
+                came |= volume.reap();
+            }
+            came |= self.core.tasks.run();
+            self.core.submit();
+            volumes.iter().flatten().for_each(|volume| volume.submit());
+            if !came {
+                return;
+            }
+        }
+    }
+
+    fn make(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId> {
+        if options.name.is_empty() || options.name.len() > 255 {
+            let detail = format!("a volume's name is 1 to 255 bytes, not {}", options.name.len());
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let absent = self.absent.iter().any(|(name, _)| *name == options.name);
+        if absent || self.find(&options.name).is_some() {
+            let detail = format!("there is a volume named {} already", options.name);
+            return Err(Error::new(ErrorKind::Name, detail));
+        }
+        let backing = (self.open_backing)(&options.backing)?;
+        let description = backing.description();
+        if u64::from(description.alignment) > BLOCK_BYTES {
+            let detail = format!(
+                "{}: its requests must be aligned to {} bytes; at most {BLOCK_BYTES} expected",
+                options.backing, description.alignment
+            );
+            return Err(Error::new(ErrorKind::Unsupported, detail));
+        }
+        let id = self.unused_id()?;
+        let record = VolumeRecord {
+            options: options.clone(),
+            bytes: description.bytes,
+            identity: description.identity.clone(),
+            version: String::new(),
+            partition_entries: (self.core.dirty_blocks_max / 4).max(64),
+        };
+        let mut state = StateRecord::default();
+        state.begin(self.incarnation, 1);
+        self.put_synced(&key_of("state/", id), &state.encode(), now)?;
+        self.put_synced(&key_of("volume/", id), &record.encode(), now)?;
+        let log = DirtyLog::new(1, 1);
+        let incarnation = self.incarnation;
+        enlist(&self.core, Volume::new(Parts { id, record, backing, log, state, incarnation }));
+        Ok(id)
+    }
+
+    fn unused_id(&self) -> Result<VolumeId> {
+        let volumes = self.core.volumes.borrow();
+        let held = |number: u16| {
+            let known = volumes.get(usize::from(number)).is_some_and(Option::is_some);
+            known || self.core.may_hold(META_SPACE, &key_of("volume/", VolumeId(number)))
+        };
+        (0..VOLUMES_MAX).find(|number| !held(*number)).map(VolumeId).ok_or_else(|| {
+            let detail = format!("a cache has at most {VOLUMES_MAX} volumes");
+            Error::new(ErrorKind::NoSpace, detail)
+        })
+    }
+}
+
+impl Volumes for Cache {
+    fn list(&self) -> Vec<VolumeInfo> {
+        let volumes = self.core.volumes.borrow();
+        volumes.iter().flatten().map(|volume| volume.info()).collect()
+    }
+
+    fn submit(&mut self, volume: VolumeId, token: u64, request: Request, now: Moment) {
+        let core = &self.core;
+        core.now.set(now);
+        let checked = core.volume(volume).ok_or_else(|| {
+            Error::new(ErrorKind::Name, format!("there is no volume of number {}", volume.0))
+        });
+        let checked = checked.and_then(|volume| volume.check(&request).map(|()| volume));
+        let of = match checked {
+            Ok(of) if !core.stopping.get() => of,
+            Ok(of) => {
+                let detail = format!("volume {}: it is being closed", of.name);
+                return core.complete(volume, token, Err(Error::new(ErrorKind::Closing, detail)));
+            }
+            Err(error) => return core.complete(volume, token, Err(error)),
+        };
+        self.requests.set(self.requests.get() + 1);
+        let (requests, by) = (Rc::clone(&self.requests), Rc::clone(core));
+        let served = serve(Rc::clone(core), of, request);
+        core.tasks.spawn(async move {
+            let result = served.await;
+            by.complete(volume, token, result);
+            requests.set(requests.get() - 1);
+        });
+    }
+
+    fn turn(&mut self, now: Moment, completions: &mut Vec<Completion>) {
+        self.run(now);
+        completions.append(&mut self.core.done.borrow_mut());
+    }
+
+    fn wake_at(&self) -> Option<Moment> {
+        self.core.wake_at()
+    }
+
+    fn poll_fds(&self) -> Vec<RawFd> {
+        let mut all = self.core.poll_fds();
+        let volumes = self.core.volumes.borrow();
+        all.extend(
+            volumes
+                .iter()
+                .flatten()
+                .filter_map(|volume| volume.with_backing(|backing| backing.poll_fd())),
+        );
+        all
+    }
+
+    fn extents(
+        &mut self,
+        volume: VolumeId,
+        context: Context,
+        range: (u64, u64),
+        most: usize,
+    ) -> Result<Vec<Run>> {
+        let found = self.core.volume(volume).ok_or_else(|| {
+            Error::new(ErrorKind::Name, format!("there is no volume of number {}", volume.0))
+        })?;
+        report::extents(&self.core, &found, context, (range, most))
+    }
+
+    fn create(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId> {
+        self.make(options, now)
+    }
+
+    fn statistics(&self) -> String {
+        report::statistics(&self.core, self.session_record.cache, &self.absent)
+    }
+}
+
+/// Serves one request. Its place among requests that overlap is taken by the call, not by the
+/// first poll.
+fn serve(
+    core: Rc<Core>,
+    volume: Rc<Volume>,
+    request: Request,
+) -> impl Future<Output = Result<Bytes>> {
+    let (blocks, access) = match &request {
+        Request::Read { offset, length } => {
+            (volume.blocks_of(*offset, u64::from(*length)), Access::Shared)
+        }
+        Request::Prefetch { offset, length } => {
+            (volume.blocks_of(*offset, *length), Access::Shared)
+        }
+        Request::Write { offset, bytes, .. } => {
+            (volume.blocks_of(*offset, bytes.len() as u64), Access::Exclusive)
+        }
+        Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. } => {
+            (volume.blocks_of(*offset, *length), Access::Exclusive)
+        }
+        Request::SetMode(_) => (0..volume.blocks(), Access::Exclusive),
+        Request::Flush | Request::WriteBack => (0..0, Access::Shared),
+    };
+    let drains = matches!(request, Request::SetMode(_)) && volume.mode.get().is_lazy();
+    let lock = (!blocks.is_empty() && !drains)
+        .then(|| volume.ranges.lock(&core.tasks, blocks.clone(), access));
+    async move {
+        if drains {
+            // All but the last of it while requests go on.
+            clean::drain(&core, &volume).await?;
+        }
+        let _guard = match lock {
+            Some(lock) => Some(lock.await),
+            None if drains => Some(volume.ranges.lock(&core.tasks, blocks.clone(), access).await),
+            None => None,
+        };
+        perform::perform(&core, &volume, request, blocks).await
+    }
+}
+
+fn store_options(options: &CacheOptions, capacity: u64) -> StoreOptions {
+    let segment_bytes = (capacity / 128).next_power_of_two() / 2;
+    StoreOptions {
+        mode: options.mode,
+        shards: 1,
+        segment_bytes: segment_bytes.clamp(64 << 10, 1 << 20) as u32,
+        durability: if options.buffer_directory.is_some() {
+            Durability::Process
+        } else {
+            Durability::Memory
+        },
+        reclaim: Reclaim::Evict,
+        buffer_directory: options.buffer_directory.clone(),
+        buffers_per_shard: 16,
+        index_bytes_max: options.index_bytes_max,
+        boot: options.boot,
+        parallel: options.parallel,
+        seed: options.identity as u64,
+        ..StoreOptions::default()
+    }
+}
+
+fn dirty_blocks_max(store: &Store, percent: u8) -> u64 {
+    let statistics = store.statistics();
+    let bytes = statistics.capacity_bytes / 100 * u64::from(percent.clamp(1, 60));
+    // A write of 16 KiB must fit, whatever the percentage.
+    (bytes / BLOCK_BYTES).max(16)
+}

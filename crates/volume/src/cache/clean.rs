@@ -1,0 +1,335 @@
+//! Writing back: the log of a volume, applied to its backing in order.
+//!
+//! A batch is of one epoch, durable in the log before any of it is written to the backing, and
+//! flushed there before the next begins: so the backing is at every moment what the volume was
+//! after some flush, with some of the writes since.
+//!
+//! Within a batch only the newest bytes of a block are written. After it they are put into the
+//! cache as clean, and that is durable before the record of how far the log was written back is
+//! put: power loss never brings back an older clean copy of a block that is no longer dirty.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use entresol_flash::Key;
+
+use crate::backing::BackingRequest;
+use crate::cache::core::{Core, Flash};
+use crate::cache::read::insert;
+use crate::cache::volume::Volume;
+use crate::cache::write::{invalidate, partition_of};
+use crate::dirty::{DirtyLog, LogEntry, LogKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{BLOCK_BYTES, LOG_HEADER_BYTES, LogHeader, key_of};
+use crate::request::Hole;
+use crate::types::Moment;
+
+/// Most data of a batch.
+const BATCH_BYTES: u64 = 2 << 20;
+/// Most entries of a batch.
+const BATCH_ENTRIES: usize = 512;
+/// Most bytes of one write to the backing.
+const WRITE_BYTES_MAX: u64 = 1 << 20;
+/// How long a volume waits after its backing failed a write.
+const RETRY_NANOSECONDS: u64 = 1_000_000_000;
+
+/// Entries that are written back together.
+struct Batch {
+    entries: Vec<LogEntry>,
+    last: u64,
+}
+
+/// Bytes or zeros for consecutive blocks of the backing.
+struct Run {
+    blocks: Range<u64>,
+    bytes: Option<Bytes>,
+}
+
+/// Writes back what is dirty of `volume` until the cache is closed.
+pub(crate) async fn clean(core: Rc<Core>, volume: Rc<Volume>) {
+    while !core.stopping.get() {
+        let due = due(&core, &volume);
+        if due.is_none_or(|due| due > core.now.get()) {
+            due.inspect(|due| kick_at(&core, &volume, *due));
+            volume.kick.wait(&core.tasks).await;
+            continue;
+        }
+        match clean_batch(&core, &volume).await {
+            Ok(()) => {
+                *volume.clean_error.borrow_mut() = None;
+                volume.cleaned.raise(&core.tasks);
+            }
+            Err(error) => {
+                *volume.clean_error.borrow_mut() = Some(error);
+                volume.cleaned.raise(&core.tasks);
+                let again = Moment(core.now.get().0 + RETRY_NANOSECONDS);
+                core.sleep_until(again).await;
+            }
+        }
+    }
+    volume.cleaner_stopped.set(true);
+    volume.cleaned.raise(&core.tasks);
+}
+
+/// Waits until what is dirty now is on the backing.
+pub(crate) async fn drain(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
+    let last = volume.log.borrow().next().saturating_sub(1);
+    volume.drain_to.set(volume.drain_to.get().max(last));
+    *volume.clean_error.borrow_mut() = None;
+    loop {
+        let oldest = volume.log.borrow().entries().next().map(|entry| entry.number);
+        if oldest.is_none_or(|oldest| oldest > last) {
+            return Ok(());
+        }
+        if volume.cleaner_stopped.get() {
+            let detail = format!("volume {}: it is being closed", volume.name);
+            return Err(Error::new(ErrorKind::Closing, detail));
+        }
+        volume.kick.raise(&core.tasks);
+        volume.cleaned.wait(&core.tasks).await;
+        if let Some(error) = volume.clean_error.borrow().clone() {
+            return Err(error);
+        }
+    }
+}
+
+/// Puts the record of how far the log was written back, once that is safe, and lets go of what
+/// lies behind it.
+pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
+    let ended = {
+        let log = volume.log.borrow();
+        log.entries().next().map_or(log.next(), |oldest| oldest.number).saturating_sub(1)
+    };
+    let before = volume.state.borrow().written_back;
+    if ended <= before {
+        return Ok(());
+    }
+    core.sync().await?;
+    volume.state.borrow_mut().written_back = ended;
+    let record = volume.state.borrow().encode();
+    let key = key_of("state/", volume.id);
+    core.put_pinned(Key::new(super::META_SPACE, &key), &record).await?;
+    let size = volume.record.borrow().partition_entries;
+    let (from, to) = ((before + 1) / size, (ended + 1) / size);
+    if from < to {
+        core.sync().await?;
+        for whole in from..to {
+            core.store.drop_partition(volume.log_space(), partition_of(whole * size, size))?;
+        }
+    }
+    Ok(())
+}
+
+/// When the oldest entry should be written back; `None`: there is none.
+fn due(core: &Core, volume: &Volume) -> Option<Moment> {
+    let log = volume.log.borrow();
+    let oldest = log.entries().next()?;
+    let pressed = log.logged_blocks() * 2 > core.dirty_blocks_max
+        || log.len() as u64 > volume.record.borrow().partition_entries
+        || oldest.number <= volume.drain_to.get();
+    if pressed {
+        return Some(Moment(0));
+    }
+    Some(Moment(volume.dirty_since.get().0 + core.write_back_delay))
+}
+
+/// Sees to it that the cleaner looks again at a moment.
+fn kick_at(core: &Rc<Core>, volume: &Rc<Volume>, at: Moment) {
+    if volume.kick_at.get().is_some_and(|set| set <= at) {
+        return;
+    }
+    volume.kick_at.set(Some(at));
+    let (core, volume) = (Rc::clone(core), Rc::clone(volume));
+    let tasks = Rc::clone(&core.tasks);
+    tasks.spawn(async move {
+        core.sleep_until(at).await;
+        volume.kick_at.set(None);
+        volume.kick.raise(&core.tasks);
+    });
+}
+
+async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
+    if let Some(failure) = core.failure() {
+        return Err(failure);
+    }
+    settle_state(core, volume).await?;
+    let Some(batch) = take_batch(volume) else { return Ok(()) };
+    if batch.last > volume.synced_to.get() {
+        let last = volume.log.borrow().next() - 1;
+        core.sync().await?;
+        volume.synced_to.set(last);
+    }
+    let runs = read_batch(core, volume, &batch).await?;
+    write_runs(core, volume, &runs).await?;
+    volume.ask(&core.tasks, BackingRequest::Flush).await?;
+    keep_clean(core, volume, &runs).await?;
+    volume.log.borrow_mut().end_up_to(batch.last);
+    if volume.log.borrow().len() == 0 {
+        settle_state(core, volume).await?;
+    }
+    Ok(())
+}
+
+fn take_batch(volume: &Volume) -> Option<Batch> {
+    let log = volume.log.borrow();
+    let epoch = log.entries().next()?.epoch;
+    let mut bytes = 0;
+    let entries: Vec<LogEntry> = log
+        .entries()
+        .take(BATCH_ENTRIES)
+        .take_while(|entry| {
+            if entry.kind == LogKind::Data {
+                bytes += (entry.blocks.end - entry.blocks.start) * BLOCK_BYTES;
+            }
+            entry.epoch == epoch && bytes <= BATCH_BYTES
+        })
+        .cloned()
+        .collect();
+    let last = entries.last()?.number;
+    Some(Batch { entries, last })
+}
+
+/// The newest bytes of each block of a batch, in order of blocks.
+async fn read_batch(core: &Rc<Core>, volume: &Rc<Volume>, batch: &Batch) -> Result<Vec<Run>> {
+    let mut newest = DirtyLog::new(0, 0);
+    batch.entries.iter().for_each(|entry| newest.append(entry.clone()));
+    let mut all: Vec<_> = batch.entries.iter().map(|entry| entry.blocks.clone()).collect();
+    all.sort_by_key(|blocks| blocks.start);
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    for blocks in all {
+        let blocks = blocks.start.max(at)..blocks.end;
+        if !blocks.is_empty() {
+            at = blocks.end;
+            pieces.extend(newest.pieces(blocks));
+        }
+    }
+    let begun: Vec<_> = pieces
+        .into_iter()
+        .filter_map(|piece| {
+            let entry = newest.entry(piece.entry?)?.clone();
+            let data = entry.kind == LogKind::Data;
+            let reply = data.then(|| core.get_logged(volume, entry.number));
+            Some((piece.blocks, entry, reply))
+        })
+        .collect();
+    let mut runs: Vec<Run> = Vec::with_capacity(begun.len());
+    for (blocks, entry, reply) in begun {
+        let bytes = match reply {
+            None => None,
+            Some(reply) => Some(entry_bytes(volume, &blocks, &entry, reply.await)?),
+        };
+        runs.push(Run { blocks, bytes });
+    }
+    Ok(runs)
+}
+
+fn entry_bytes(
+    volume: &Volume,
+    blocks: &Range<u64>,
+    entry: &LogEntry,
+    reply: crate::cache::core::FlashReply,
+) -> Result<Bytes> {
+    let why = match reply {
+        Ok(Flash::Found(bytes, _)) => {
+            let range = volume.bytes_of(blocks);
+            let skip = (blocks.start - entry.blocks.start) * BLOCK_BYTES;
+            let start = LOG_HEADER_BYTES + skip as usize;
+            let end = start + (range.end - range.start) as usize;
+            match LogHeader::decode(&bytes) {
+                Some((header, _)) if header.first == entry.blocks.start && end <= bytes.len() => {
+                    return Ok(bytes.slice(start..end));
+                }
+                _ => "it is not the entry that was written".to_owned(),
+            }
+        }
+        Ok(_) => "it is not there".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let detail = format!(
+        "volume {}: entry {} of the log (blocks {} to {}) cannot be read, so nothing after it is \
+         written back: {why}",
+        volume.name,
+        entry.number,
+        entry.blocks.start,
+        entry.blocks.end - 1
+    );
+    Err(Error::new(ErrorKind::Io, detail))
+}
+
+/// Writes runs to the backing, adjacent ones as one.
+async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
+    let most = u64::from(volume.description.request_bytes_max).min(WRITE_BYTES_MAX);
+    let mut begun = Vec::new();
+    let mut at = 0;
+    while at < runs.len() {
+        let run = &runs[at];
+        let range = volume.bytes_of(&run.blocks);
+        let Some(bytes) = &run.bytes else {
+            let length = range.end - range.start;
+            let request = BackingRequest::Zero { offset: range.start, length, hole: Hole::Allowed };
+            begun.push(volume.ask(&core.tasks, request));
+            at += 1;
+            continue;
+        };
+        let mut end = at + 1;
+        let mut length = bytes.len() as u64;
+        while let Some(next) = runs.get(end)
+            && let Some(more) = &next.bytes
+            && next.blocks.start == runs[end - 1].blocks.end
+            && length + more.len() as u64 <= most
+        {
+            length += more.len() as u64;
+            end += 1;
+        }
+        let whole = if end == at + 1 {
+            bytes.clone()
+        } else {
+            let mut whole = BytesMut::with_capacity(length as usize);
+            runs[at..end]
+                .iter()
+                .flat_map(|run| &run.bytes)
+                .for_each(|b| whole.extend_from_slice(b));
+            whole.freeze()
+        };
+        let durable = crate::request::Durable::AtFlush;
+        let request = BackingRequest::Write { offset: range.start, bytes: whole, durable };
+        begun.push(volume.ask(&core.tasks, request));
+        at = end;
+    }
+    let mut failed = None;
+    for write in begun {
+        failed = write.await.err().or(failed);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Puts what was written back into the cache as clean. Blocks that were written since, too: should
+/// power loss take the newer write, no older copy may stand where this one is on the backing.
+async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
+    let mut puts = Vec::new();
+    for run in runs {
+        let Some(bytes) = &run.bytes else {
+            invalidate(core, volume, run.blocks.clone()).await?;
+            continue;
+        };
+        volume.counts.borrow_mut().cleaned_blocks += run.blocks.end - run.blocks.start;
+        for block in run.blocks.clone() {
+            let at = ((block - run.blocks.start) * BLOCK_BYTES) as usize;
+            let end = (at + BLOCK_BYTES as usize).min(bytes.len());
+            puts.push((block, insert(core, volume, block, &bytes[at..end])));
+        }
+    }
+    for (block, put) in puts {
+        if let Err(error) = put.await {
+            volume.counts.borrow_mut().cache_write_errors += 1;
+            core.note_error(&error);
+            // An older clean copy must not stand where this one found no room.
+            invalidate(core, volume, block..block + 1).await?;
+        }
+    }
+    match core.failure() {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,400 @@
+//! What all tasks of a cache share: the flash session, timers and syncs, and the replies that come
+//! from them.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use entresol_flash::{
+    Budget, Condition, ErrorKind as FlashErrorKind, Key, Operation, Outcome, Pinning, PutOptions,
+    Session, SpaceId, Store, SyncPoint, Timestamp,
+};
+
+use crate::cache::volume::Volume;
+use crate::cache::write::partition_of;
+use crate::error::{Error, ErrorKind, Result};
+use crate::request::Completion;
+use crate::tasks::{Answer, Reply, Tasks, reply};
+use crate::types::{Moment, VolumeId};
+
+/// Called when the cache device has failed, before anything is written around it: must durably note
+/// that the clean blocks of this cache are not to be trusted any more.
+pub type Distrust = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
+
+/// The label of an entry that says that its block is not cached.
+pub(crate) const ABSENT_LABEL: u8 = 1;
+
+/// What all tasks of a cache share.
+pub(crate) struct Core {
+    pub tasks: Rc<Tasks>,
+    pub store: Store,
+    pub volumes: RefCell<Vec<Option<Rc<Volume>>>>,
+    pub done: RefCell<Vec<Completion>>,
+    pub now: Cell<Moment>,
+    pub stopping: Cell<bool>,
+    pub write_back_delay: u64,
+    pub dirty_blocks_max: u64,
+    session: RefCell<Session>,
+    replies: RefCell<Places<Answer<FlashReply>>>,
+    syncs: RefCell<Vec<(SyncPoint, Answer<Result<()>>)>>,
+    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
+    timers_begun: Cell<u64>,
+    failed: RefCell<Option<Error>>,
+    distrust: Option<Distrust>,
+    distrusted: Cell<bool>,
+    awaits_device: Cell<bool>,
+}
+
+/// How an operation on the flash store ended.
+pub(crate) type FlashReply = std::result::Result<Flash, entresol_flash::Error>;
+
+/// What an operation on the flash store found or did.
+#[derive(Debug)]
+pub(crate) enum Flash {
+    Found(Bytes, u8),
+    Missing,
+    Done,
+}
+
+struct Timer {
+    at: Moment,
+    number: u64,
+    answer: Answer<()>,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Timer) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Timer) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Timer) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// How the tasks of a cache are limited.
+pub(crate) struct Limits {
+    pub write_back_delay: u64,
+    pub dirty_blocks_max: u64,
+    pub distrust: Option<Distrust>,
+}
+
+impl Core {
+    pub(crate) fn new(store: Store, session: Session, limits: Limits) -> Core {
+        Core {
+            tasks: Rc::new(Tasks::default()),
+            store,
+            volumes: RefCell::default(),
+            done: RefCell::default(),
+            now: Cell::default(),
+            stopping: Cell::new(false),
+            write_back_delay: limits.write_back_delay,
+            dirty_blocks_max: limits.dirty_blocks_max,
+            session: RefCell::new(session),
+            replies: RefCell::default(),
+            syncs: RefCell::default(),
+            timers: RefCell::default(),
+            timers_begun: Cell::new(0),
+            failed: RefCell::default(),
+            distrust: limits.distrust,
+            distrusted: Cell::new(false),
+            awaits_device: Cell::new(false),
+        }
+    }
+
+    /// The volume of a number.
+    pub(crate) fn volume(&self, id: VolumeId) -> Option<Rc<Volume>> {
+        self.volumes.borrow().get(usize::from(id.0)).cloned().flatten()
+    }
+
+    pub(crate) fn complete(&self, volume: VolumeId, token: u64, result: Result<Bytes>) {
+        self.done.borrow_mut().push(Completion { volume, token, result });
+    }
+
+    /// Begins an operation on the flash store.
+    pub(crate) fn flash(&self, operation: Operation<'_>) -> Reply<FlashReply> {
+        let (answer, told) = reply(&self.tasks);
+        let token = self.replies.borrow_mut().put(answer);
+        let mut session = self.session.borrow_mut();
+        session.submit(token as u64, self.timestamp(), operation, &mut |token, outcome| {
+            self.told(token, outcome);
+        });
+        told
+    }
+
+    pub(crate) fn get(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {
+        self.flash(Operation::Get { key: Key::new(space, key) })
+    }
+
+    /// Begins to read an entry of a volume's log.
+    pub(crate) fn get_logged(&self, volume: &Volume, number: u64) -> Reply<FlashReply> {
+        let partition = partition_of(number, volume.record.borrow().partition_entries);
+        let bytes = &number.to_be_bytes();
+        self.flash(Operation::Get { key: Key { space: volume.log_space(), partition, bytes } })
+    }
+
+    /// The reply of a cache that holds nothing.
+    pub(crate) fn nothing(&self) -> Reply<FlashReply> {
+        let (answer, told) = reply(&self.tasks);
+        answer.give(Ok(Flash::Missing));
+        told
+    }
+
+    pub(crate) fn put(&self, key: Key<'_>, value: &[u8], options: PutOptions) -> Reply<FlashReply> {
+        self.flash(Operation::Put { key, value, options })
+    }
+
+    pub(crate) fn put_pinned(&self, key: Key<'_>, value: &[u8]) -> Reply<FlashReply> {
+        let options = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
+        self.put(key, value, options)
+    }
+
+    pub(crate) fn remove(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {
+        self.flash(Operation::Remove { key: Key::new(space, key), condition: Condition::Always })
+    }
+
+    /// Whether a block may be cached, by the index alone.
+    pub(crate) fn may_hold(&self, space: SpaceId, key: &[u8]) -> bool {
+        self.session.borrow().may_hold(Key::new(space, key))
+    }
+
+    /// Waits until all that was put so far survives power loss.
+    pub(crate) async fn sync(&self) -> Result<()> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        let point = self.session.borrow().sync_point();
+        let (answer, told) = reply(&self.tasks);
+        self.syncs.borrow_mut().push((point, answer));
+        told.await
+    }
+
+    /// Waits for a moment.
+    pub(crate) fn sleep_until(&self, at: Moment) -> Reply<()> {
+        let (answer, told) = reply(&self.tasks);
+        self.timers_begun.set(self.timers_begun.get() + 1);
+        let number = self.timers_begun.get();
+        self.timers.borrow_mut().push(Reverse(Timer { at, number, answer }));
+        told
+    }
+
+    /// Takes note of an error of the store: whether it means that the cache device has failed.
+    pub(crate) fn note_error(&self, error: &entresol_flash::Error) -> bool {
+        let fatal = matches!(
+            error.kind(),
+            FlashErrorKind::Poisoned | FlashErrorKind::Device | FlashErrorKind::Incompatible
+        );
+        if fatal && self.failed.borrow().is_none() {
+            let detail = format!("the cache device failed: {error}");
+            *self.failed.borrow_mut() = Some(Error::new(ErrorKind::Io, detail));
+        }
+        fatal
+    }
+
+    /// Why the cache device is not written any more, if so.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failed.borrow().clone()
+    }
+
+    /// Whether the backing may be written although the failed cache will not hear of it: only once
+    /// it is durably known that what the cache holds is not to be trusted.
+    pub(crate) fn may_write_around(&self, failure: &Error) -> Result<()> {
+        if self.distrusted.get() {
+            return Ok(());
+        }
+        let noted = match &self.distrust {
+            Some(distrust) => distrust(failure),
+            None => Err("no place to note it was given".to_owned()),
+        };
+        match noted {
+            Ok(()) => {
+                self.distrusted.set(true);
+                Ok(())
+            }
+            Err(why) => {
+                let detail = format!(
+                    "{failure}; writes are refused, for it could not be noted elsewhere that the \
+                     cache is stale from now on: {why}"
+                );
+                Err(Error::new(ErrorKind::Io, detail))
+            }
+        }
+    }
+
+    /// Takes what the cache device and the timers have; whether anything came.
+    pub(crate) fn reap(&self) -> bool {
+        let mut came = false;
+        let mut session = self.session.borrow_mut();
+        let polled = session.poll(0, self.timestamp(), &mut |token, outcome| {
+            came = true;
+            self.told(token, outcome);
+        });
+        if let Err(error) = polled {
+            self.note_error(&error);
+        }
+        let mut syncs = self.syncs.borrow_mut();
+        let mut at = 0;
+        while at < syncs.len() {
+            let reached = match session.reach(&syncs[at].0) {
+                Ok(false) => {
+                    at += 1;
+                    continue;
+                }
+                Ok(true) => Ok(()),
+                Err(error) => {
+                    self.note_error(&error);
+                    Err(error.into())
+                }
+            };
+            let (_, answer) = syncs.swap_remove(at);
+            answer.give(reached);
+            came = true;
+        }
+        drop((session, syncs));
+        came | self.ring_timers()
+    }
+
+    /// Hands gathered reads to the cache device and does background work of the store.
+    pub(crate) fn submit(&self) {
+        let mut session = self.session.borrow_mut();
+        if let Err(error) = session.flush() {
+            self.note_error(&error);
+        }
+        drop(session);
+        if self.failed.borrow().is_some() {
+            return;
+        }
+        match self.store.maintain(self.timestamp(), Budget { segments: 1 }) {
+            Ok(done) => self.awaits_device.set(done.awaits_device || done.more),
+            Err(error) => {
+                self.note_error(&error);
+            }
+        }
+    }
+
+    /// When a turn is due although nothing is signalled.
+    pub(crate) fn wake_at(&self) -> Option<Moment> {
+        let timer = self.timers.borrow().peek().map(|timer| timer.0.at);
+        let soon = self.awaits_device.get() || !self.syncs.borrow().is_empty();
+        let soon = soon.then(|| Moment(self.now.get().0 + 1_000_000));
+        timer.into_iter().chain(soon).min()
+    }
+
+    pub(crate) fn poll_fds(&self) -> Vec<std::os::fd::RawFd> {
+        self.session.borrow().poll_fds()
+    }
+
+    /// Whether the device still owes replies.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.session.borrow().in_flight()
+    }
+
+    /// Waits for the cache device, where anything is in flight on it.
+    pub(crate) fn wait(&self) {
+        let mut session = self.session.borrow_mut();
+        if session.in_flight() == 0 {
+            return;
+        }
+        let polled = session.poll(1, self.timestamp(), &mut |token, outcome| {
+            self.told(token, outcome);
+        });
+        if let Err(error) = polled {
+            self.note_error(&error);
+        }
+    }
+
+    /// Waits for the cache device: for reads, or for a sync that is under way.
+    pub(crate) fn wait_any(&self) {
+        if self.in_flight() > 0 {
+            return self.wait();
+        }
+        if !self.syncs.borrow().is_empty()
+            && let Err(error) = self.store.sync()
+        {
+            self.note_error(&error);
+        }
+    }
+
+    /// Ends all timers.
+    pub(crate) fn ring_all(&self) {
+        let timers = std::mem::take(&mut *self.timers.borrow_mut());
+        timers.into_iter().for_each(|timer| timer.0.answer.give(()));
+    }
+
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        Timestamp(self.now.get().0 / 1_000_000)
+    }
+
+    fn told(&self, token: u64, outcome: entresol_flash::Result<Outcome<'_>>) {
+        let Some(answer) = self.replies.borrow_mut().take(token as usize) else { return };
+        answer.give(outcome.map(|outcome| match outcome {
+            Outcome::Found(entry) => Flash::Found(Bytes::copy_from_slice(entry.value), entry.label),
+            Outcome::Missing | Outcome::Refused { .. } => Flash::Missing,
+            Outcome::Stored { .. } | Outcome::Removed { .. } | Outcome::Touched { .. } => {
+                Flash::Done
+            }
+        }));
+    }
+
+    fn ring_timers(&self) -> bool {
+        let mut rang = false;
+        loop {
+            let mut timers = self.timers.borrow_mut();
+            if timers.peek().is_none_or(|timer| timer.0.at > self.now.get()) {
+                return rang;
+            }
+            let Some(Reverse(timer)) = timers.pop() else { return rang };
+            drop(timers);
+            timer.answer.give(());
+            rang = true;
+        }
+    }
+}
+
+/// Things that wait under a number.
+#[derive(Debug)]
+pub(crate) struct Places<T> {
+    places: Vec<Option<T>>,
+    unused: Vec<usize>,
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Places<T> {
+        Places { places: Vec::new(), unused: Vec::new() }
+    }
+}
+
+impl<T> Places<T> {
+    pub(crate) fn put(&mut self, thing: T) -> usize {
+        match self.unused.pop() {
+            Some(place) => {
+                self.places[place] = Some(thing);
+                place
+            }
+            None => {
+                self.places.push(Some(thing));
+                self.places.len() - 1
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self, place: usize) -> Option<T> {
+        let taken = self.places.get_mut(place)?.take();
+        if taken.is_some() {
+            self.unused.push(place);
+        }
+        taken
+    }
+}

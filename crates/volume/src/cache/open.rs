@@ -1,0 +1,230 @@
+//! Opening: which volumes there are, what of their logs is to be written back yet, and what must
+//! not be trusted after the way the cache was left.
+
+use std::rc::Rc;
+
+use entresol_flash::{
+    Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions, Session, SpaceId, Store,
+    Timestamp,
+};
+
+use crate::backing::Backing;
+use crate::cache::core::Core;
+use crate::cache::volume::{Parts, Volume, clean_space, log_space};
+use crate::cache::write::partition_of;
+use crate::cache::{META_SPACE, VOLUMES_MAX};
+use crate::dirty::{DirtyLog, LogEntry, LogKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{
+    LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of,
+};
+use crate::regions::Regions;
+use crate::types::VolumeId;
+
+/// Entries of a log that are read at once.
+const REPLAY_WINDOW: u64 = 256;
+
+/// Whether what was acknowledged last may be missing from the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Closed in order.
+    Clean,
+    /// The process ended, the machine did not: nothing is missing.
+    Killed,
+    /// What was not synced may be missing.
+    PowerLost,
+}
+
+/// The flash store, while nothing is in flight.
+pub(crate) struct Quiet<'a> {
+    pub store: &'a Store,
+    pub session: &'a mut Session,
+    pub now: Timestamp,
+}
+
+impl Quiet<'_> {
+    pub(crate) fn get(&mut self, key: Key<'_>) -> Result<Option<Vec<u8>>> {
+        let mut found = None;
+        self.session.run(self.now, Operation::Get { key }, &mut |outcome| {
+            if let Outcome::Found(entry) = outcome {
+                found = Some(entry.value.to_vec());
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Puts a pinned entry that survives power loss on return.
+    pub(crate) fn put(&mut self, key: Key<'_>, value: &[u8]) -> Result<()> {
+        let options = PutOptions {
+            pinning: Pinning::Pinned,
+            durability: Some(Durability::Synced),
+            ..PutOptions::default()
+        };
+        Ok(self.session.run(self.now, Operation::Put { key, value, options }, &mut |_| {})?)
+    }
+
+    pub(crate) fn meta(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get(Key::new(META_SPACE, key))
+    }
+
+    /// The session record of a cache; `None`: the store is new.
+    pub(crate) fn session_record(&mut self) -> Result<Option<SessionRecord>> {
+        self.meta(SESSION_KEY)?.map(|bytes| SessionRecord::decode(&bytes)).transpose()
+    }
+
+    /// All volumes the cache remembers.
+    pub(crate) fn volumes(&mut self) -> Result<Vec<(VolumeId, VolumeRecord)>> {
+        let mut found = Vec::new();
+        for number in 0..VOLUMES_MAX {
+            let id = VolumeId(number);
+            if let Some(bytes) = self.meta(&key_of("volume/", id))? {
+                found.push((id, VolumeRecord::decode(&bytes)?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The log of a volume as far as it is whole, and its state.
+    pub(crate) fn replay(
+        &mut self,
+        id: VolumeId,
+        partition_entries: u64,
+    ) -> Result<(DirtyLog, StateRecord)> {
+        let state = self.meta(&key_of("state/", id))?;
+        let state =
+            state.map_or(Ok(StateRecord::default()), |bytes| StateRecord::decode(&bytes))?;
+        let mut log = DirtyLog::new(state.written_back + 1, 1);
+        loop {
+            let from = log.next();
+            let mut found: Vec<Option<LogEntry>> = vec![None; REPLAY_WINDOW as usize];
+            let mut failed = None;
+            let mut visit = |token: u64, outcome: entresol_flash::Result<Outcome<'_>>| match outcome
+            {
+                Ok(Outcome::Found(entry)) => {
+                    let number = from + token;
+                    let valid = LogHeader::decode(entry.value).filter(|(header, _)| {
+                        header.volume == id.0
+                            && state.incarnation_of(number) == Some(header.incarnation)
+                    });
+                    found[token as usize] = valid.map(|(header, _)| LogEntry {
+                        number,
+                        epoch: header.epoch,
+                        blocks: header.first..header.first + header.blocks,
+                        kind: if header.zeros { LogKind::Zeros } else { LogKind::Data },
+                    });
+                }
+                Ok(_) => {}
+                Err(error) => failed = Some((from + token, error)),
+            };
+            for token in 0..REPLAY_WINDOW {
+                let number = from + token;
+                let bytes = &number.to_be_bytes();
+                let partition = partition_of(number, partition_entries);
+                let key = Key { space: log_space(id), partition, bytes };
+                self.session.submit(token, self.now, Operation::Get { key }, &mut visit);
+            }
+            while self.session.in_flight() > 0 {
+                self.session.poll(1, self.now, &mut visit)?;
+            }
+            if let Some((number, error)) = failed {
+                let detail = format!(
+                    "volume {}: entry {number} of its log cannot be read: {error}; blocks that are \
+                     dirty may be lost, so the volume is not opened",
+                    id.0
+                );
+                return Err(Error::new(ErrorKind::Io, detail));
+            }
+            for entry in found {
+                match entry {
+                    Some(entry) => log.append(entry),
+                    None => return Ok((log, state)),
+                }
+            }
+        }
+    }
+
+    /// Lets go of the clean blocks of regions that were open when power was lost.
+    pub(crate) fn close_regions(&mut self, id: VolumeId, left: Left) -> Result<()> {
+        let key = key_of("regions/", id);
+        let Some(bytes) = self.meta(&key)? else { return Ok(()) };
+        let record = RegionsRecord::decode(&bytes)?;
+        if left == Left::PowerLost {
+            for blocks in Regions::blocks_of(&record) {
+                for block in blocks {
+                    self.remove(clean_space(id), block)?;
+                }
+            }
+        }
+        let closed = RegionsRecord { region_bytes: record.region_bytes, bits: Vec::new() };
+        self.put(Key::new(META_SPACE, &key), &closed.encode())
+    }
+
+    fn remove(&mut self, space: SpaceId, block: u64) -> Result<()> {
+        let bytes = &block.to_be_bytes();
+        let key = Key::new(space, bytes);
+        let operation = Operation::Remove { key, condition: Condition::Always };
+        let removed = self.session.run(self.now, operation, &mut |_| {});
+        if removed.is_ok() {
+            return Ok(());
+        }
+        // It cannot be read, so not be removed; what takes its place needs no reading.
+        let options =
+            PutOptions { label: crate::cache::core::ABSENT_LABEL, ..PutOptions::default() };
+        let operation = Operation::Put { key, value: &[], options };
+        Ok(self.session.run(self.now, operation, &mut |_| {})?)
+    }
+}
+
+/// Binds a volume that the cache remembers to its backing.
+pub(crate) fn attach(
+    quiet: &mut Quiet<'_>,
+    (id, mut record): (VolumeId, VolumeRecord),
+    backing: Box<dyn Backing>,
+    (left, incarnation): (Left, u32),
+) -> Result<Volume> {
+    let (log, mut state) = quiet.replay(id, record.partition_entries)?;
+    let found = backing.description();
+    let name = &record.options.name;
+    let dirty = log.dirty_blocks();
+    if found.identity != record.identity || found.bytes != record.bytes {
+        let detail = format!(
+            "volume {name}: expected the backing it was made for ({}, {} bytes), found {} of {} \
+             bytes at {}; {dirty} blocks are dirty",
+            record.identity, record.bytes, found.identity, found.bytes, record.options.backing
+        );
+        return Err(Error::new(ErrorKind::Incompatible, detail));
+    }
+    let known = left == Left::Clean && !record.version.is_empty() && !found.version.is_empty();
+    if known && found.version != record.version {
+        if dirty > 0 {
+            let detail = format!(
+                "volume {name}: somebody else wrote to its backing {} since the cache was closed \
+                 ({} expected, {} found), and {dirty} dirty blocks are to be written back to it; \
+                 `entresol volume check` tells what can be done",
+                record.options.backing, record.version, found.version
+            );
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+        quiet.store.drop_space(clean_space(id))?;
+    }
+    quiet.close_regions(id, left)?;
+    state.begin(incarnation, log.next());
+    quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
+    record.version.clear();
+    quiet.put(Key::new(META_SPACE, &key_of("volume/", id)), &record.encode())?;
+    Ok(Volume::new(Parts { id, record, backing, log, state, incarnation }))
+}
+
+/// Begins the tasks of a volume and lists it.
+pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
+    let volume = Rc::new(volume);
+    let place = usize::from(volume.id.0);
+    let mut volumes = core.volumes.borrow_mut();
+    if volumes.len() <= place {
+        volumes.resize_with(place + 1, || None);
+    }
+    volumes[place] = Some(Rc::clone(&volume));
+    drop(volumes);
+    core.tasks.spawn(crate::cache::clean::clean(Rc::clone(core), Rc::clone(&volume)));
+    volume
+}

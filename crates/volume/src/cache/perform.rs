@@ -1,0 +1,176 @@
+//! Each kind of request, once its blocks are locked.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use entresol_flash::Key;
+
+use crate::backing::BackingRequest;
+use crate::cache::META_SPACE;
+use crate::cache::clean::{drain, settle_state};
+use crate::cache::core::Core;
+use crate::cache::read::{Keep, assemble, gather};
+use crate::cache::volume::Volume;
+use crate::cache::write::{Change, write_back, write_through};
+use crate::error::Result;
+use crate::meta::key_of;
+use crate::request::Request;
+use crate::types::Mode;
+
+/// Blocks that are prefetched in one go.
+const PREFETCH_BLOCKS: u64 = 256;
+/// Flushes from one sweep of the regions to the next.
+const SWEEP_FLUSHES: u32 = 64;
+
+/// Performs a request whose `blocks` are locked.
+pub(crate) async fn perform(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    request: Request,
+    blocks: Range<u64>,
+) -> Result<Bytes> {
+    let done = match request {
+        Request::Read { offset, length } => {
+            return read(core, volume, offset..offset + u64::from(length)).await;
+        }
+        Request::Write { bytes, .. } if bytes.is_empty() => Ok(()),
+        Request::Write { offset, bytes, durable } => {
+            let range = offset..offset + bytes.len() as u64;
+            write(core, volume, range, (Change::Data(bytes), durable)).await
+        }
+        Request::Trim { offset, length, durable } => {
+            volume.counts.borrow_mut().trims += 1;
+            write(core, volume, offset..offset + length, (Change::Trim, durable)).await
+        }
+        Request::Zero { offset, length, hole, durable } => {
+            volume.counts.borrow_mut().trims += 1;
+            write(core, volume, offset..offset + length, (Change::Zeros(hole), durable)).await
+        }
+        Request::Flush => flush(core, volume).await,
+        Request::Prefetch { .. } => prefetch(core, volume, blocks).await,
+        Request::WriteBack => {
+            drain(core, volume).await?;
+            settle_state(core, volume).await
+        }
+        Request::SetMode(mode) => set_mode(core, volume, mode).await,
+    };
+    done.map(|()| Bytes::new())
+}
+
+async fn read(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>) -> Result<Bytes> {
+    if range.is_empty() {
+        return Ok(Bytes::new());
+    }
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    let count = blocks.end - blocks.start;
+    let keep = match volume.mode.get() {
+        Mode::PassThrough => Keep::Around,
+        Mode::WriteOnly => Keep::No,
+        _ => Keep::Yes,
+    };
+    let gathered = gather(core, volume, blocks, keep).await?;
+    let mut counts = volume.counts.borrow_mut();
+    if keep == Keep::Around {
+        counts.pass_through_reads += 1;
+        counts.blocks_to_clients += count;
+    } else {
+        counts.count_read(gathered.hits, count);
+    }
+    Ok(assemble(&gathered.parts, range))
+}
+
+async fn write(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    change: (Change, crate::request::Durable),
+) -> Result<()> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    if volume.mode.get().is_lazy() {
+        write_back(core, volume, range, change).await
+    } else {
+        write_through(core, volume, range, change).await
+    }
+}
+
+async fn flush(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
+    volume.counts.borrow_mut().flushes += 1;
+    if volume.mode.get().is_lazy() {
+        volume.log.borrow_mut().begin_epoch();
+        let last = volume.log.borrow().next().saturating_sub(1);
+        core.sync().await?;
+        volume.synced_to.set(volume.synced_to.get().max(last));
+        return Ok(());
+    }
+    let flushes = volume.flushes_since_sweep.get() + 1;
+    let sweeps = flushes >= SWEEP_FLUSHES
+        && !volume.sweeping.get()
+        && core.failure().is_none()
+        && volume.regions.borrow().any_open();
+    volume.flushes_since_sweep.set(if sweeps { 0 } else { flushes });
+    if sweeps {
+        volume.sweeping.set(true);
+        volume.regions.borrow_mut().begin_sweep();
+    }
+    let flushed = volume.ask(&core.tasks, BackingRequest::Flush).await;
+    if sweeps {
+        if flushed.is_ok() {
+            sweep(core, volume).await;
+        }
+        volume.sweeping.set(false);
+    }
+    flushed.map(drop)
+}
+
+/// Closes regions that are not written any more; they stay open where that fails.
+async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
+    if core.sync().await.is_err() {
+        return;
+    }
+    let Some(record) = volume.regions.borrow_mut().end_sweep() else { return };
+    let key = key_of("regions/", volume.id);
+    let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode());
+    if let Err(error) = put.await {
+        core.note_error(&error);
+    }
+}
+
+async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {
+    volume.counts.borrow_mut().prefetches += 1;
+    if volume.mode.get() == Mode::PassThrough {
+        return Ok(());
+    }
+    let mut at = blocks.start;
+    while at < blocks.end {
+        let end = blocks.end.min(at + PREFETCH_BLOCKS);
+        gather(core, volume, at..end, Keep::Yes).await?;
+        at = end;
+    }
+    Ok(())
+}
+
+async fn set_mode(core: &Rc<Core>, volume: &Rc<Volume>, mode: Mode) -> Result<()> {
+    let before = volume.mode.get();
+    if before == mode {
+        return Ok(());
+    }
+    if before.is_lazy() && !mode.is_lazy() {
+        drain(core, volume).await?;
+        settle_state(core, volume).await?;
+    }
+    if !before.is_lazy() && mode.is_lazy() {
+        // What was answered so far is on the backing only: the log begins after it.
+        volume.ask(&core.tasks, BackingRequest::Flush).await?;
+    }
+    let mut record = volume.record.borrow().clone();
+    record.options.mode = mode;
+    let key = key_of("volume/", volume.id);
+    core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await?;
+    core.sync().await?;
+    volume.record.borrow_mut().options.mode = mode;
+    volume.mode.set(mode);
+    Ok(())
+}

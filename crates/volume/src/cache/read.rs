@@ -1,0 +1,317 @@
+//! Reading: each block from the log where it is dirty, else from the cache, else from the backing,
+//! once for all who want it.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use entresol_flash::{Key, PutOptions};
+
+use crate::backing::BackingRequest;
+use crate::cache::core::{ABSENT_LABEL, Core, Flash, FlashReply};
+use crate::cache::volume::{Fill, Volume};
+use crate::dirty::LogKind;
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{BLOCK_BYTES, LogHeader};
+use crate::tasks::{Reply, Signal};
+
+/// Most bytes of one read of the backing.
+const FILL_BYTES_MAX: u64 = 1 << 20;
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Whether blocks that are read from the backing are put into the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Yes,
+    No,
+    /// Nor are they looked for there.
+    Around,
+}
+
+/// Consecutive bytes of a volume.
+pub(crate) struct Part {
+    pub offset: u64,
+    pub bytes: Bytes,
+}
+
+/// Blocks that were gathered.
+pub(crate) struct Gathered {
+    /// In order, without a gap.
+    pub parts: Vec<Part>,
+    /// How many of the blocks were in the cache.
+    pub hits: u64,
+}
+
+enum Source {
+    Zeros,
+    Log(u64, Reply<FlashReply>),
+    Cached(Reply<FlashReply>),
+}
+
+/// Reads `blocks`, which the caller has locked.
+pub(crate) async fn gather(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    keep: Keep,
+) -> Result<Gathered> {
+    loop {
+        let mut gathered = Gathered { parts: Vec::new(), hits: 0 };
+        let mut missed = Vec::new();
+        let mut outrun = false;
+        for (wanted, source) in begin(core, volume, &blocks, keep) {
+            let found = match source {
+                Source::Zeros => Some(zeros(volume.bytes_of(&wanted))),
+                Source::Log(entry, reply) => match logged(volume, &wanted, entry, reply.await)? {
+                    Some(bytes) => Some(bytes),
+                    None => {
+                        outrun = true;
+                        None
+                    }
+                },
+                Source::Cached(reply) => cached(core, volume, &wanted, reply.await),
+            };
+            match found {
+                Some(bytes) => {
+                    gathered.hits += wanted.end - wanted.start;
+                    let offset = wanted.start * BLOCK_BYTES;
+                    gathered.parts.push(Part { offset, bytes });
+                }
+                None => missed.push(wanted.start),
+            }
+        }
+        if outrun {
+            // Written back and let go since it was looked up: it is elsewhere now.
+            continue;
+        }
+        if !missed.is_empty() {
+            let filled = fill(core, volume, &missed, keep).await?;
+            gathered.parts.extend(filled);
+            gathered.parts.sort_by_key(|part| part.offset);
+        }
+        return Ok(gathered);
+    }
+}
+
+/// The bytes of a range out of parts that cover it.
+pub(crate) fn assemble(parts: &[Part], range: Range<u64>) -> Bytes {
+    let within = |part: &Part| {
+        let end = part.offset + part.bytes.len() as u64;
+        let start = range.start.max(part.offset);
+        let end = range.end.min(end);
+        part.bytes.slice((start - part.offset) as usize..(end - part.offset) as usize)
+    };
+    let overlapping = |part: &&Part| {
+        part.offset < range.end && part.offset + part.bytes.len() as u64 > range.start
+    };
+    let mut found = parts.iter().filter(overlapping);
+    match (found.next(), found.next()) {
+        (Some(only), None) => within(only),
+        _ => {
+            let mut whole = BytesMut::with_capacity((range.end - range.start) as usize);
+            parts.iter().filter(overlapping).for_each(|part| {
+                whole.extend_from_slice(&within(part));
+            });
+            whole.freeze()
+        }
+    }
+}
+
+/// Puts a block that reads as `bytes` into the cache; its range must be locked.
+pub(crate) fn insert(core: &Core, volume: &Volume, block: u64, bytes: &[u8]) -> Reply<FlashReply> {
+    volume.counts.borrow_mut().insertions += 1;
+    let key = block.to_be_bytes();
+    core.put(Key::new(volume.clean_space(), &key), bytes, PutOptions::default())
+}
+
+/// Waits for insertions.
+pub(crate) async fn settle(core: &Core, volume: &Volume, puts: Vec<Reply<FlashReply>>) {
+    for put in puts {
+        if let Err(error) = put.await {
+            volume.counts.borrow_mut().cache_write_errors += 1;
+            core.note_error(&error);
+        }
+    }
+}
+
+fn begin(
+    core: &Core,
+    volume: &Volume,
+    blocks: &Range<u64>,
+    keep: Keep,
+) -> Vec<(Range<u64>, Source)> {
+    let log = volume.log.borrow();
+    let mut sources = Vec::new();
+    let trusted = core.failure().is_none() && keep != Keep::Around;
+    for piece in log.pieces(blocks.clone()) {
+        let Some(number) = piece.entry else {
+            for block in piece.blocks {
+                let source = if trusted {
+                    Source::Cached(core.get(volume.clean_space(), &block.to_be_bytes()))
+                } else {
+                    Source::Cached(core.nothing())
+                };
+                sources.push((block..block + 1, source));
+            }
+            continue;
+        };
+        let zeros = log.entry(number).is_some_and(|entry| entry.kind == LogKind::Zeros);
+        let source = if zeros {
+            Source::Zeros
+        } else {
+            Source::Log(number, core.get_logged(volume, number))
+        };
+        sources.push((piece.blocks, source));
+    }
+    sources
+}
+
+/// The bytes of `wanted` out of a log entry; `None` if the entry was let go meanwhile.
+fn logged(
+    volume: &Volume,
+    wanted: &Range<u64>,
+    number: u64,
+    reply: FlashReply,
+) -> Result<Option<Bytes>> {
+    let gone = volume.log.borrow().entry(number).is_none();
+    let why = match reply {
+        Ok(Flash::Found(bytes, _)) => {
+            if let Some((header, _)) = LogHeader::decode(&bytes) {
+                let range = volume.bytes_of(wanted);
+                let skip = range.start.saturating_sub(header.first * BLOCK_BYTES) as usize;
+                let start = crate::meta::LOG_HEADER_BYTES + skip;
+                let end = start + (range.end - range.start) as usize;
+                if header.volume == volume.id.0
+                    && header.first <= wanted.start
+                    && end <= bytes.len()
+                {
+                    return Ok(Some(bytes.slice(start..end)));
+                }
+            }
+            "it is not the entry that was written".to_owned()
+        }
+        _ if gone => return Ok(None),
+        Ok(_) => "it is not there".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    volume.counts.borrow_mut().cache_read_errors += 1;
+    let detail = format!(
+        "volume {}: blocks {} to {} are dirty and cannot be read from the cache (entry {number} of \
+         the log): {why}",
+        volume.name,
+        wanted.start,
+        wanted.end - 1
+    );
+    Err(Error::new(ErrorKind::Io, detail))
+}
+
+/// The bytes of a block that is in the cache and whole.
+fn cached(core: &Core, volume: &Volume, wanted: &Range<u64>, reply: FlashReply) -> Option<Bytes> {
+    match reply {
+        Ok(Flash::Found(bytes, label)) => {
+            let range = volume.bytes_of(wanted);
+            let whole = bytes.len() as u64 == range.end - range.start;
+            (whole && label != ABSENT_LABEL).then_some(bytes)
+        }
+        Ok(_) => None,
+        Err(error) => {
+            // Clean: the backing has it too.
+            volume.counts.borrow_mut().cache_read_errors += 1;
+            core.note_error(&error);
+            None
+        }
+    }
+}
+
+/// Reads blocks from the backing, or waits for reads of them that are under way.
+async fn fill(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    missed: &[u64],
+    keep: Keep,
+) -> Result<Vec<Part>> {
+    let request_bytes = u64::from(volume.description.request_bytes_max).min(FILL_BYTES_MAX);
+    let blocks_max = (request_bytes / BLOCK_BYTES).max(1);
+    let mut own: Vec<(Range<u64>, Rc<Fill>)> = Vec::new();
+    let mut others: Vec<(u64, Rc<Fill>)> = Vec::new();
+    {
+        let mut fills = volume.fills.borrow_mut();
+        for block in missed {
+            if let Some(fill) = fills.get(block) {
+                others.push((*block, Rc::clone(fill)));
+                volume.counts.borrow_mut().coalesced += 1;
+                continue;
+            }
+            match own.last_mut() {
+                Some((run, fill)) if run.end == *block && run.end - run.start < blocks_max => {
+                    run.end += 1;
+                    fills.insert(*block, Rc::clone(fill));
+                }
+                _ => {
+                    let fill = Rc::new(Fill {
+                        first: *block,
+                        value: Default::default(),
+                        done: Signal::default(),
+                    });
+                    fills.insert(*block, Rc::clone(&fill));
+                    own.push((*block..*block + 1, fill));
+                }
+            }
+        }
+    }
+    let reads: Vec<_> = own
+        .iter()
+        .map(|(run, _)| {
+            let range = volume.bytes_of(run);
+            let length = (range.end - range.start) as u32;
+            volume.ask(&core.tasks, BackingRequest::Read { offset: range.start, length })
+        })
+        .collect();
+    let mut parts = Vec::new();
+    let mut failed = None;
+    for ((run, fill), read) in own.into_iter().zip(reads) {
+        let result = read.await;
+        for block in run.clone() {
+            volume.fills.borrow_mut().remove(&block);
+        }
+        *fill.value.borrow_mut() = Some(result.clone());
+        fill.done.raise(&core.tasks);
+        match result {
+            Ok(bytes) => {
+                if keep == Keep::Yes && core.failure().is_none() {
+                    let puts = run.clone().map(|block| {
+                        let at = ((block - run.start) * BLOCK_BYTES) as usize;
+                        let end = (at + BLOCK_BYTES as usize).min(bytes.len());
+                        insert(core, volume, block, &bytes[at..end])
+                    });
+                    settle(core, volume, puts.collect()).await;
+                }
+                parts.push(Part { offset: run.start * BLOCK_BYTES, bytes });
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    for (block, fill) in others {
+        while fill.value.borrow().is_none() {
+            fill.done.wait(&core.tasks).await;
+        }
+        match fill.value.borrow().clone() {
+            Some(Ok(bytes)) => {
+                let at = ((block - fill.first) * BLOCK_BYTES) as usize;
+                let end = (at + BLOCK_BYTES as usize).min(bytes.len());
+                parts.push(Part { offset: block * BLOCK_BYTES, bytes: bytes.slice(at..end) });
+            }
+            Some(Err(error)) => failed = Some(error),
+            None => {}
+        }
+    }
+    failed.map_or(Ok(parts), Err)
+}
+
+fn zeros(range: Range<u64>) -> Bytes {
+    let length = (range.end - range.start) as usize;
+    match ZEROS.get(..length) {
+        Some(zeros) => Bytes::from_static(zeros),
+        None => BytesMut::zeroed(length).freeze(),
+    }
+}

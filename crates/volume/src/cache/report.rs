@@ -1,0 +1,224 @@
+//! What is told of volumes: how ranges stand, and the figures.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::backing::ExtentKind;
+use crate::cache::core::Core;
+use crate::cache::volume::Volume;
+use crate::counts::Counts;
+use crate::error::{Error, Result};
+use crate::meta::BLOCK_BYTES;
+use crate::volumes::{Context, Run, VolumeInfo};
+
+/// Blocks that are looked at for one answer about residency.
+const RESIDENCY_BLOCKS: u64 = 1 << 16;
+const HOLE: u32 = 1;
+const ZERO: u32 = 2;
+const CACHED: u32 = 1;
+const DIRTY: u32 = 2;
+
+impl Volume {
+    /// What a client is told of it.
+    pub(crate) fn info(&self) -> VolumeInfo {
+        VolumeInfo {
+            id: self.id,
+            name: self.name.clone(),
+            bytes: self.bytes,
+            mode: self.mode.get(),
+            read_only: self.description.read_only,
+            can_trim: self.description.can_trim,
+            zeroes_fast: self.mode.get().is_lazy() || self.description.zeroes_fast,
+            preferred_bytes: BLOCK_BYTES as u32,
+        }
+    }
+}
+
+/// How a range stands.
+pub(crate) fn extents(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    context: Context,
+    ((offset, length), most): ((u64, u64), usize),
+) -> Result<Vec<Run>> {
+    let end = offset.saturating_add(length).min(volume.bytes);
+    let mut runs = Vec::new();
+    let mut at = offset;
+    let clean = match context {
+        Context::Allocation => {
+            volume.with_backing(|backing| backing.allocation(offset, end.saturating_sub(offset)))?
+        }
+        Context::Residency => Vec::new(),
+    };
+    let blocks = volume.blocks_of(offset, end.saturating_sub(offset));
+    let blocks = match context {
+        Context::Allocation => blocks,
+        Context::Residency => blocks.start..blocks.end.min(blocks.start + RESIDENCY_BLOCKS),
+    };
+    for piece in volume.log.borrow().pieces(blocks) {
+        let bytes = volume.bytes_of(&piece.blocks);
+        let (start, stop) = (bytes.start.max(at), bytes.end.min(end));
+        let zeros = piece.entry.and_then(|number| {
+            volume
+                .log
+                .borrow()
+                .entry(number)
+                .map(|entry| entry.kind == crate::dirty::LogKind::Zeros)
+        });
+        match (context, zeros) {
+            (Context::Residency, Some(_)) => push(&mut runs, stop - start, CACHED | DIRTY),
+            (Context::Residency, None) => {
+                for block in piece.blocks {
+                    let held = core.may_hold(volume.clean_space(), &block.to_be_bytes());
+                    let bytes = volume.bytes_of(&(block..block + 1));
+                    let length = bytes.end.min(end) - bytes.start.max(offset);
+                    push(&mut runs, length, if held { CACHED } else { 0 });
+                }
+            }
+            (Context::Allocation, Some(true)) => push(&mut runs, stop - start, HOLE | ZERO),
+            (Context::Allocation, Some(false)) => push(&mut runs, stop - start, 0),
+            (Context::Allocation, None) => {
+                let mut begun = offset;
+                for extent in &clean {
+                    let (from, to) = (begun.max(start), (begun + extent.length).min(stop));
+                    begun += extent.length;
+                    if from < to {
+                        push(&mut runs, to - from, flags_of(extent.kind));
+                    }
+                }
+                let told = begun.clamp(start, stop);
+                push(&mut runs, stop - told, 0);
+            }
+        }
+        at = stop;
+        if runs.len() > most {
+            break;
+        }
+    }
+    runs.truncate(most.max(1));
+    Ok(runs)
+}
+
+/// Figures of the cache and its volumes.
+pub(crate) fn statistics(core: &Core, identity: u128, absent: &[(String, Error)]) -> String {
+    let flash = core.store.statistics();
+    let volumes = core.volumes.borrow();
+    let volumes: Vec<Value> = volumes.iter().flatten().map(|volume| one(core, volume)).collect();
+    let absent: Vec<Value> = absent
+        .iter()
+        .map(|(name, error)| json!({ "name": name, "error": error.to_string() }))
+        .collect();
+    json!({
+        "cache": {
+            "identity": format!("{identity:032x}"),
+            "device": core.store.device().name(),
+            "block_bytes": BLOCK_BYTES,
+            "capacity_bytes": flash.capacity_bytes,
+            "live_bytes": flash.live_bytes,
+            "index_bytes": flash.index_bytes,
+            "evicted": flash.evicted,
+            "dirty_blocks_max": core.dirty_blocks_max,
+            "failed": core.failure().map(|failure| failure.to_string()),
+        },
+        "volumes": volumes,
+        "absent": absent,
+    })
+    .to_string()
+}
+
+fn one(core: &Core, volume: &Volume) -> Value {
+    let Counts {
+        read_hits,
+        read_partial_misses,
+        read_full_misses,
+        write_hits,
+        write_partial_misses,
+        write_full_misses,
+        pass_through_reads,
+        pass_through_writes,
+        ..
+    } = *volume.counts.borrow();
+    let counts = *volume.counts.borrow();
+    let clean = core.store.count(volume.clean_space());
+    let log = volume.log.borrow();
+    let record = volume.record.borrow();
+    let reads = read_hits + read_partial_misses + read_full_misses;
+    let writes = write_hits + write_partial_misses + write_full_misses;
+    let requests = json!({
+        "read_hits": read_hits,
+        "read_partial_misses": read_partial_misses,
+        "read_full_misses": read_full_misses,
+        "reads": reads,
+        "write_hits": write_hits,
+        "write_partial_misses": write_partial_misses,
+        "write_full_misses": write_full_misses,
+        "writes": writes,
+        "pass_through_reads": pass_through_reads,
+        "pass_through_writes": pass_through_writes,
+        "serviced": reads + writes,
+        "total": reads + writes + pass_through_reads + pass_through_writes,
+        "flushes": counts.flushes,
+        "trims": counts.trims,
+        "prefetches": counts.prefetches,
+        "coalesced": counts.coalesced,
+    });
+    let backing = json!({
+        "reads": counts.backing_reads,
+        "writes": counts.backing_writes,
+        "flushes": counts.backing_flushes,
+    });
+    let blocks = json!({
+        "read": counts.blocks_read,
+        "read_hit": counts.blocks_read_hit,
+        "written": counts.blocks_written,
+        "written_hit": counts.blocks_written_hit,
+        "insertions": counts.insertions,
+        "from_backing": counts.blocks_from_backing,
+        "to_backing": counts.blocks_to_backing,
+        "to_clients": counts.blocks_to_clients,
+        "from_clients": counts.blocks_from_clients,
+        "cleaned": counts.cleaned_blocks,
+    });
+    json!({
+        "name": volume.name,
+        "number": volume.id.0,
+        "bytes": volume.bytes,
+        "backing": record.options.backing,
+        "mode": volume.mode.get().name(),
+        "usage": {
+            "occupancy": clean + log.logged_blocks(),
+            "clean": clean,
+            "dirty": log.dirty_blocks(),
+            "logged": log.logged_blocks(),
+            "log_entries": log.len(),
+            "share_bytes": record.options.share_bytes,
+        },
+        "requests": requests,
+        "backing_requests": backing,
+        "blocks": blocks,
+        "errors": {
+            "cache_reads": counts.cache_read_errors,
+            "cache_writes": counts.cache_write_errors,
+            "backing_reads": counts.backing_read_errors,
+            "backing_writes": counts.backing_write_errors,
+            "write_back": volume.clean_error.borrow().as_ref().map(ToString::to_string),
+        },
+    })
+}
+
+fn flags_of(kind: ExtentKind) -> u32 {
+    match kind {
+        ExtentKind::Data => 0,
+        ExtentKind::Zero => ZERO,
+        ExtentKind::Hole => HOLE | ZERO,
+    }
+}
+
+fn push(runs: &mut Vec<Run>, length: u64, flags: u32) {
+    match runs.last_mut() {
+        _ if length == 0 => {}
+        Some(last) if last.flags == flags => last.length += length,
+        _ => runs.push(Run { length, flags }),
+    }
+}

@@ -1,0 +1,278 @@
+//! One volume while its cache is open.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use entresol_flash::SpaceId;
+
+use crate::backing::{Backing, BackingCompletion, BackingRequest, Description};
+use crate::cache::core::Places;
+use crate::counts::Counts;
+use crate::dirty::DirtyLog;
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{BLOCK_BYTES, StateRecord, VolumeRecord};
+use crate::ranges::Ranges;
+use crate::regions::Regions;
+use crate::request::Request;
+use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
+use crate::types::{Mode, Moment, VolumeId};
+
+/// One volume while its cache is open.
+pub(crate) struct Volume {
+    pub id: VolumeId,
+    pub name: String,
+    pub bytes: u64,
+    pub description: Description,
+    pub record: RefCell<VolumeRecord>,
+    pub mode: Cell<Mode>,
+    pub counts: RefCell<Counts>,
+    pub ranges: Rc<Ranges>,
+    /// Held while entries are appended, so that they get their numbers in order.
+    pub appends: Rc<Ranges>,
+    pub log: RefCell<DirtyLog>,
+    pub state: RefCell<StateRecord>,
+    pub incarnation: u32,
+    pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
+    pub regions: RefCell<Regions>,
+    pub regions_changed: Signal,
+    pub regions_writer: Cell<bool>,
+    pub sweeping: Cell<bool>,
+    pub flushes_since_sweep: Cell<u32>,
+    /// Raised when entries were written back, or could not be.
+    pub cleaned: Signal,
+    /// Raised when the cleaner may have something to do.
+    pub kick: Signal,
+    /// Entries up to this number are wanted on the backing now.
+    pub drain_to: Cell<u64>,
+    /// When the log was last found empty by a write.
+    pub dirty_since: Cell<Moment>,
+    /// Entries up to this number survive power loss.
+    pub synced_to: Cell<u64>,
+    /// When the cleaner will look next by itself.
+    pub kick_at: Cell<Option<Moment>>,
+    pub clean_error: RefCell<Option<Error>>,
+    pub cleaner_stopped: Cell<bool>,
+    backing: RefCell<Box<dyn Backing>>,
+    replies: RefCell<Places<(Answer<Result<Bytes>>, Asked)>>,
+    reaped: RefCell<Vec<BackingCompletion>>,
+}
+
+/// A read of the backing that several requests wait for.
+pub(crate) struct Fill {
+    pub first: u64,
+    pub value: RefCell<Option<Result<Bytes>>>,
+    pub done: Signal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Read,
+    Write,
+}
+
+/// What a volume is made of.
+pub(crate) struct Parts {
+    pub id: VolumeId,
+    pub record: VolumeRecord,
+    pub backing: Box<dyn Backing>,
+    pub log: DirtyLog,
+    pub state: StateRecord,
+    pub incarnation: u32,
+}
+
+impl Volume {
+    pub(crate) fn new(parts: Parts) -> Volume {
+        let Parts { id, record, backing, log, state, incarnation } = parts;
+        Volume {
+            id,
+            name: record.options.name.clone(),
+            bytes: record.bytes,
+            description: backing.description().clone(),
+            mode: Cell::new(record.options.mode),
+            counts: RefCell::default(),
+            ranges: Rc::default(),
+            appends: Rc::default(),
+            log: RefCell::new(log),
+            state: RefCell::new(state),
+            incarnation,
+            fills: RefCell::default(),
+            regions: RefCell::new(Regions::new(record.bytes)),
+            regions_changed: Signal::default(),
+            regions_writer: Cell::new(false),
+            sweeping: Cell::new(false),
+            flushes_since_sweep: Cell::new(0),
+            cleaned: Signal::default(),
+            kick: Signal::default(),
+            drain_to: Cell::new(0),
+            dirty_since: Cell::default(),
+            synced_to: Cell::new(0),
+            kick_at: Cell::new(None),
+            clean_error: RefCell::default(),
+            cleaner_stopped: Cell::new(false),
+            record: RefCell::new(record),
+            backing: RefCell::new(backing),
+            replies: RefCell::default(),
+            reaped: RefCell::default(),
+        }
+    }
+
+    /// Where its clean blocks are.
+    pub(crate) fn clean_space(&self) -> SpaceId {
+        clean_space(self.id)
+    }
+
+    /// Where its log is.
+    pub(crate) fn log_space(&self) -> SpaceId {
+        log_space(self.id)
+    }
+
+    /// Blocks of the volume; the last one may be shorter.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.bytes.div_ceil(BLOCK_BYTES)
+    }
+
+    /// The blocks that a range of bytes touches.
+    pub(crate) fn blocks_of(&self, offset: u64, length: u64) -> Range<u64> {
+        if length == 0 {
+            return 0..0;
+        }
+        offset / BLOCK_BYTES..(offset + length).div_ceil(BLOCK_BYTES)
+    }
+
+    /// The bytes of blocks.
+    pub(crate) fn bytes_of(&self, blocks: &Range<u64>) -> Range<u64> {
+        blocks.start * BLOCK_BYTES..(blocks.end * BLOCK_BYTES).min(self.bytes)
+    }
+
+    /// The blocks that lie in a range of bytes as a whole.
+    pub(crate) fn whole_blocks_of(&self, offset: u64, length: u64) -> Range<u64> {
+        let end = offset + length;
+        let last = if end == self.bytes { self.blocks() } else { end / BLOCK_BYTES };
+        let first = offset.div_ceil(BLOCK_BYTES);
+        first..last.max(first)
+    }
+
+    /// Whether `request` is one this volume takes.
+    pub(crate) fn check(&self, request: &Request) -> Result<()> {
+        let (offset, length, writes) = match request {
+            Request::Read { offset, length } => (*offset, u64::from(*length), false),
+            Request::Write { offset, bytes, .. } => (*offset, bytes.len() as u64, true),
+            Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. } => {
+                (*offset, *length, true)
+            }
+            Request::Prefetch { offset, length } => (*offset, *length, false),
+            Request::Flush | Request::WriteBack | Request::SetMode(_) => return Ok(()),
+        };
+        if writes && self.description.read_only {
+            let detail = format!("volume {}: its backing may only be read", self.name);
+            return Err(Error::new(ErrorKind::ReadOnly, detail));
+        }
+        if offset.checked_add(length).is_some_and(|end| end <= self.bytes) {
+            return Ok(());
+        }
+        let kind = match request {
+            Request::Write { .. } | Request::Zero { .. } => ErrorKind::NoSpace,
+            _ => ErrorKind::InvalidInput,
+        };
+        let detail = format!(
+            "volume {}: {length} bytes at offset {offset} end past its {} bytes",
+            self.name, self.bytes
+        );
+        Err(Error::new(kind, detail))
+    }
+
+    /// Begins a request to the backing.
+    pub(crate) fn ask(&self, tasks: &Rc<Tasks>, request: BackingRequest) -> Reply<Result<Bytes>> {
+        let asked = self.count(&request);
+        let (answer, told) = reply(tasks);
+        let token = self.replies.borrow_mut().put((answer, asked));
+        self.backing.borrow_mut().begin(token as u64, request);
+        told
+    }
+
+    /// Takes what the backing has; whether anything came.
+    pub(crate) fn reap(&self) -> bool {
+        let mut reaped = self.reaped.take();
+        self.backing.borrow_mut().reap(&mut reaped);
+        self.tell(reaped)
+    }
+
+    /// Waits for the backing, where anything is in flight on it.
+    pub(crate) fn wait(&self) {
+        let mut reaped = self.reaped.take();
+        let mut backing = self.backing.borrow_mut();
+        backing.submit();
+        if backing.in_flight() > 0 {
+            backing.wait(&mut reaped);
+        }
+        drop(backing);
+        self.tell(reaped);
+    }
+
+    pub(crate) fn submit(&self) {
+        self.backing.borrow_mut().submit();
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.backing.borrow().in_flight()
+    }
+
+    pub(crate) fn with_backing<T>(&self, what: impl FnOnce(&mut dyn Backing) -> T) -> T {
+        what(&mut **self.backing.borrow_mut())
+    }
+
+    fn count(&self, request: &BackingRequest) -> Asked {
+        let mut counts = self.counts.borrow_mut();
+        match request {
+            BackingRequest::Read { length, .. } => {
+                counts.backing_reads += 1;
+                counts.blocks_from_backing += u64::from(*length).div_ceil(BLOCK_BYTES);
+                Asked::Read
+            }
+            BackingRequest::Write { bytes, .. } => {
+                counts.backing_writes += 1;
+                counts.blocks_to_backing += (bytes.len() as u64).div_ceil(BLOCK_BYTES);
+                Asked::Write
+            }
+            BackingRequest::Flush => {
+                counts.backing_flushes += 1;
+                Asked::Write
+            }
+            BackingRequest::Trim { .. } | BackingRequest::Zero { .. } => {
+                counts.backing_writes += 1;
+                Asked::Write
+            }
+        }
+    }
+
+    fn tell(&self, mut reaped: Vec<BackingCompletion>) -> bool {
+        let came = !reaped.is_empty();
+        for completion in reaped.drain(..) {
+            let place = completion.token as usize;
+            let Some((answer, asked)) = self.replies.borrow_mut().take(place) else { continue };
+            if completion.result.is_err() {
+                let mut counts = self.counts.borrow_mut();
+                match asked {
+                    Asked::Read => counts.backing_read_errors += 1,
+                    Asked::Write => counts.backing_write_errors += 1,
+                }
+            }
+            answer.give(completion.result);
+        }
+        self.reaped.replace(reaped);
+        came
+    }
+}
+
+/// Where the clean blocks of a volume are.
+pub(crate) fn clean_space(id: VolumeId) -> SpaceId {
+    SpaceId(1 + 2 * id.0)
+}
+
+/// Where the log of a volume is.
+pub(crate) fn log_space(id: VolumeId) -> SpaceId {
+    SpaceId(2 + 2 * id.0)
+}

@@ -1,0 +1,415 @@
+//! Writing: through to the backing with what was cached let go first, or into the log.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use entresol_flash::{ErrorKind as FlashErrorKind, Key, Operation, Pinning, PutOptions};
+
+use crate::backing::BackingRequest;
+use crate::cache::core::{ABSENT_LABEL, Core, Flash};
+use crate::cache::read::{self, Keep, assemble, gather};
+use crate::cache::volume::Volume;
+use crate::dirty::{LogEntry, LogKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{BLOCK_BYTES, LogHeader, key_of};
+use crate::ranges::Access;
+use crate::request::{Durable, Hole};
+use crate::types::Mode;
+
+/// Data of one log entry at most: what a read of one of its blocks has to fetch.
+const ENTRY_BYTES_MAX: usize = 16 << 10;
+/// Blocks whose cached copies are let go in one go.
+const INVALIDATE_MAX: u64 = 1024;
+
+/// What a write makes of its range.
+pub(crate) enum Change {
+    Data(Bytes),
+    Zeros(Hole),
+    /// As zeros, where that costs nothing.
+    Trim,
+}
+
+/// Writes through to the backing; the caller has locked the blocks.
+pub(crate) async fn write_through(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    (change, durable): (Change, Durable),
+) -> Result<()> {
+    let alignment = u64::from(volume.description.alignment.max(1));
+    let aligned = range.start.is_multiple_of(alignment)
+        && (range.end.is_multiple_of(alignment) || range.end == volume.bytes);
+    match change {
+        Change::Trim if !volume.description.can_trim => Ok(()),
+        Change::Trim => {
+            let whole = volume.whole_blocks_of(range.start, range.end - range.start);
+            through(core, volume, volume.bytes_of(&whole), (Change::Trim, durable)).await
+        }
+        Change::Data(bytes) if !aligned => {
+            let blocks = volume.blocks_of(range.start, range.end - range.start);
+            let whole = with_edges(core, volume, range, bytes).await?;
+            through(core, volume, volume.bytes_of(&blocks), (Change::Data(whole), durable)).await
+        }
+        Change::Zeros(hole) if !aligned => {
+            let (whole, edges) = split(volume, &range);
+            for edge in edges {
+                let (range, bytes) = zeroed_edge(core, volume, edge).await?;
+                through(core, volume, range, (Change::Data(bytes), durable)).await?;
+            }
+            through(core, volume, volume.bytes_of(&whole), (Change::Zeros(hole), durable)).await
+        }
+        change => through(core, volume, range, (change, durable)).await,
+    }
+}
+
+/// Writes into the log; the caller has locked the blocks.
+pub(crate) async fn write_back(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    (change, durable): (Change, Durable),
+) -> Result<()> {
+    let length = range.end - range.start;
+    match change {
+        Change::Data(bytes) => {
+            let blocks = volume.blocks_of(range.start, length);
+            let hits = cached_blocks(core, volume, &blocks);
+            let bytes = with_edges(core, volume, range, bytes).await?;
+            append_data(core, volume, blocks.clone(), &bytes).await?;
+            volume.counts.borrow_mut().count_write(hits, blocks.end - blocks.start);
+        }
+        Change::Trim => {
+            let whole = volume.whole_blocks_of(range.start, length);
+            append_zeros(core, volume, whole).await?;
+        }
+        Change::Zeros(_) => {
+            let (whole, edges) = split(volume, &range);
+            for edge in edges {
+                let (range, bytes) = zeroed_edge(core, volume, edge).await?;
+                let blocks = volume.blocks_of(range.start, range.end - range.start);
+                append_data(core, volume, blocks, &bytes).await?;
+            }
+            append_zeros(core, volume, whole).await?;
+        }
+    }
+    volume.kick.raise(&core.tasks);
+    match durable {
+        Durable::AtFlush => Ok(()),
+        Durable::AtOnce => core.sync().await,
+    }
+}
+
+/// Lets go of the cached copies of `blocks`; which of them were cached.
+pub(crate) async fn invalidate(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+) -> Result<Vec<u64>> {
+    let mut held = Vec::new();
+    let space = volume.clean_space();
+    let mut at = blocks.start;
+    if blocks == (0..volume.blocks()) && blocks.end > INVALIDATE_MAX && core.failure().is_none() {
+        core.store.drop_space(space)?;
+        return Ok(held);
+    }
+    while at < blocks.end {
+        if let Some(failure) = core.failure() {
+            core.may_write_around(&failure)?;
+            return Ok(held);
+        }
+        let end = blocks.end.min(at + INVALIDATE_MAX);
+        let removes: Vec<_> =
+            (at..end).map(|block| core.remove(space, &block.to_be_bytes())).collect();
+        for (block, removed) in (at..end).zip(removes) {
+            match removed.await {
+                Ok(Flash::Missing) => {}
+                Ok(_) => held.push(block),
+                // It could not be read, so not be removed; what takes its place needs no reading.
+                Err(error) => {
+                    volume.counts.borrow_mut().cache_read_errors += 1;
+                    core.note_error(&error);
+                    let key = block.to_be_bytes();
+                    let options = PutOptions { label: ABSENT_LABEL, ..PutOptions::default() };
+                    if let Err(error) = core.put(Key::new(space, &key), &[], options).await {
+                        volume.counts.borrow_mut().cache_write_errors += 1;
+                        core.note_error(&error);
+                        let failure = core.failure().unwrap_or_else(|| error.into());
+                        core.may_write_around(&failure)?;
+                    }
+                }
+            }
+        }
+        at = end;
+    }
+    Ok(held)
+}
+
+/// Writes a range that the backing takes as it is.
+async fn through(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    (change, durable): (Change, Durable),
+) -> Result<()> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    volume.regions.borrow_mut().begin_write(&blocks);
+    let written = write_in_regions(core, volume, (range, blocks.clone()), (change, durable)).await;
+    volume.regions.borrow_mut().end_write(&blocks);
+    written
+}
+
+async fn write_in_regions(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    (range, blocks): (Range<u64>, Range<u64>),
+    (change, durable): (Change, Durable),
+) -> Result<()> {
+    open_regions(core, volume, &blocks).await?;
+    let held = invalidate(core, volume, blocks.clone()).await?;
+    let request = match &change {
+        Change::Data(bytes) => {
+            let bytes = bytes.clone();
+            BackingRequest::Write { offset: range.start, bytes, durable }
+        }
+        Change::Zeros(hole) => BackingRequest::Zero {
+            offset: range.start,
+            length: range.end - range.start,
+            hole: *hole,
+        },
+        Change::Trim => {
+            BackingRequest::Trim { offset: range.start, length: range.end - range.start }
+        }
+    };
+    let written = matches!(request, BackingRequest::Write { .. });
+    volume.ask(&core.tasks, request).await?;
+    if !written && durable == Durable::AtOnce {
+        volume.ask(&core.tasks, BackingRequest::Flush).await?;
+    }
+    let mode = volume.mode.get();
+    let mut counts = volume.counts.borrow_mut();
+    if mode == Mode::PassThrough {
+        counts.pass_through_writes += 1;
+        counts.blocks_from_clients += blocks.end - blocks.start;
+        return Ok(());
+    }
+    counts.count_write(held.len() as u64, blocks.end - blocks.start);
+    drop(counts);
+    let Change::Data(bytes) = change else { return Ok(()) };
+    if core.failure().is_some() {
+        return Ok(());
+    }
+    let whole = volume.whole_blocks_of(range.start, range.end - range.start);
+    let kept = whole.filter(|block| mode != Mode::WriteAround || held.contains(block));
+    let puts = kept.map(|block| {
+        let of = volume.bytes_of(&(block..block + 1));
+        let bytes = &bytes[(of.start - range.start) as usize..(of.end - range.start) as usize];
+        read::insert(core, volume, block, bytes)
+    });
+    let puts = puts.collect();
+    read::settle(core, volume, puts).await;
+    Ok(())
+}
+
+/// Waits until the regions of `blocks` are open durably.
+async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>) -> Result<()> {
+    loop {
+        if volume.regions.borrow().are_open(blocks) {
+            return Ok(());
+        }
+        if let Some(failure) = core.failure() {
+            return core.may_write_around(&failure);
+        }
+        if volume.regions_writer.get() {
+            volume.regions_changed.wait(&core.tasks).await;
+            continue;
+        }
+        volume.regions_writer.set(true);
+        let record = volume.regions.borrow().record();
+        let put = core.put_pinned(
+            Key::new(super::META_SPACE, &key_of("regions/", volume.id)),
+            &record.encode(),
+        );
+        let put = put.await;
+        let synced = match &put {
+            Ok(_) => core.sync().await,
+            Err(_) => Ok(()),
+        };
+        volume.regions_writer.set(false);
+        volume.regions_changed.raise(&core.tasks);
+        match put {
+            Err(error) if !core.note_error(&error) => return Err(error.into()),
+            Ok(_) if synced.is_ok() => volume.regions.borrow_mut().opened(&record),
+            _ => {}
+        }
+    }
+}
+
+/// The whole blocks of a range, and what of it lies before and after them.
+fn split(volume: &Volume, range: &Range<u64>) -> (Range<u64>, Vec<Range<u64>>) {
+    let whole = volume.whole_blocks_of(range.start, range.end - range.start);
+    if whole.is_empty() {
+        return (whole, vec![range.clone()]);
+    }
+    let inner = volume.bytes_of(&whole);
+    let edges = [range.start..inner.start, inner.end..range.end];
+    (whole, edges.into_iter().filter(|edge| !edge.is_empty()).collect())
+}
+
+/// The blocks around an edge, with zeros in it.
+async fn zeroed_edge(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    edge: Range<u64>,
+) -> Result<(Range<u64>, Bytes)> {
+    let blocks = volume.blocks_of(edge.start, edge.end - edge.start);
+    let zeros = BytesMut::zeroed((edge.end - edge.start) as usize).freeze();
+    Ok((volume.bytes_of(&blocks), with_edges(core, volume, edge, zeros).await?))
+}
+
+/// `bytes` for `range`, completed to whole blocks with what stands there.
+async fn with_edges(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    bytes: Bytes,
+) -> Result<Bytes> {
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    let whole = volume.bytes_of(&blocks);
+    if whole == range {
+        return Ok(bytes);
+    }
+    let mut out = BytesMut::with_capacity((whole.end - whole.start) as usize);
+    if whole.start < range.start {
+        let first = blocks.start..blocks.start + 1;
+        let present = gather(core, volume, first, Keep::No).await?;
+        out.extend_from_slice(&assemble(&present.parts, whole.start..range.start));
+    }
+    out.extend_from_slice(&bytes);
+    if range.end < whole.end {
+        let last = blocks.end - 1..blocks.end;
+        let present = gather(core, volume, last, Keep::No).await?;
+        out.extend_from_slice(&assemble(&present.parts, range.end..whole.end));
+    }
+    Ok(out.freeze())
+}
+
+/// How many of `blocks` are cached, by what is in memory.
+fn cached_blocks(core: &Core, volume: &Volume, blocks: &Range<u64>) -> u64 {
+    let space = volume.clean_space();
+    let pieces = volume.log.borrow().pieces(blocks.clone());
+    pieces
+        .into_iter()
+        .map(|piece| match piece.entry {
+            Some(_) => piece.blocks.end - piece.blocks.start,
+            None => piece.blocks.filter(|block| core.may_hold(space, &block.to_be_bytes())).count()
+                as u64,
+        })
+        .sum()
+}
+
+async fn append_data(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    bytes: &Bytes,
+) -> Result<()> {
+    let step = ENTRY_BYTES_MAX as u64 / BLOCK_BYTES;
+    let turn = volume.appends.lock(&core.tasks, 0..1, Access::Exclusive).await;
+    let mut at = blocks.start;
+    while at < blocks.end {
+        let end = blocks.end.min(at + step);
+        let start = ((at - blocks.start) * BLOCK_BYTES) as usize;
+        let chunk = &bytes[start..bytes.len().min(start + ENTRY_BYTES_MAX)];
+        append(core, volume, at..end, (LogKind::Data, chunk)).await?;
+        at = end;
+    }
+    drop(turn);
+    Ok(())
+}
+
+async fn append_zeros(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let turn = volume.appends.lock(&core.tasks, 0..1, Access::Exclusive).await;
+    let appended = append(core, volume, blocks, (LogKind::Zeros, &[])).await;
+    drop(turn);
+    appended
+}
+
+/// Appends one entry, once there is room.
+async fn append(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    (kind, bytes): (LogKind, &[u8]),
+) -> Result<()> {
+    loop {
+        if let Some(failure) = core.failure() {
+            return Err(failure);
+        }
+        if has_room(core, volume) {
+            let (number, epoch) = {
+                let log = volume.log.borrow();
+                (log.next(), log.epoch())
+            };
+            let header = LogHeader {
+                volume: volume.id.0,
+                zeros: kind == LogKind::Zeros,
+                incarnation: volume.incarnation,
+                epoch,
+                first: blocks.start,
+                blocks: blocks.end - blocks.start,
+            };
+            let value = [&header.encode()[..], bytes].concat();
+            let key = number.to_be_bytes();
+            let partition = partition_of(number, volume.record.borrow().partition_entries);
+            let key = Key { space: volume.log_space(), partition, bytes: &key };
+            let options = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
+            let put = core.flash(Operation::Put { key, value: &value, options });
+            match put.await {
+                Ok(_) => {
+                    if volume.log.borrow().len() == 0 {
+                        volume.dirty_since.set(core.now.get());
+                    }
+                    volume.log.borrow_mut().append(LogEntry { number, epoch, blocks, kind });
+                    return Ok(());
+                }
+                Err(error) => {
+                    volume.counts.borrow_mut().cache_write_errors += 1;
+                    if error.kind() != FlashErrorKind::Full || volume.log.borrow().len() == 0 {
+                        core.note_error(&error);
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        if core.stopping.get() {
+            let detail = format!("volume {}: it is being closed", volume.name);
+            return Err(Error::new(ErrorKind::Closing, detail));
+        }
+        volume.drain_to.set(volume.log.borrow().next().saturating_sub(1));
+        volume.kick.raise(&core.tasks);
+        volume.cleaned.wait(&core.tasks).await;
+    }
+}
+
+fn has_room(core: &Core, volume: &Volume) -> bool {
+    let log = volume.log.borrow();
+    let entries_max = volume.record.borrow().partition_entries * super::PARTITIONS_FILLED;
+    let logged: u64 = {
+        let volumes = core.volumes.borrow();
+        let others = volumes.iter().flatten().filter(|other| other.id != volume.id);
+        others.map(|other| other.log.borrow().logged_blocks()).sum()
+    };
+    log.logged_blocks() + logged < core.dirty_blocks_max && (log.len() as u64) < entries_max
+}
+
+/// The partition of the log's space that an entry is in.
+pub(crate) fn partition_of(number: u64, partition_entries: u64) -> u16 {
+    (number / partition_entries % super::PARTITIONS) as u16
+}
