@@ -32,7 +32,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of};
 use crate::ranges::Access;
 use crate::request::{Completion, Request};
-use crate::types::{Mode, Moment, VolumeId, VolumeOptions};
+use crate::types::{Moment, VolumeId, VolumeOptions};
 use crate::volumes::{Context, Run, VolumeInfo, Volumes};
 
 /// Where the cache keeps what it knows of itself and its volumes.

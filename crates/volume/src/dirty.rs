@@ -70,12 +70,6 @@ impl DirtyLog {
         }
     }
 
-    /// Takes the number of the next entry; [`DirtyLog::append`] must follow in the same order.
-    pub(crate) fn take_number(&mut self) -> u64 {
-        self.next += 1;
-        self.next - 1
-    }
-
     /// Appends an entry, which from now on is where its blocks have their bytes from.
     pub(crate) fn append(&mut self, entry: LogEntry) {
         debug_assert!(self.entries.back().is_none_or(|last| last.number < entry.number));
@@ -198,7 +192,7 @@ mod tests {
             } else {
                 let start = random(60);
                 let end = start + 1 + random(64 - start);
-                let number = log.take_number();
+                let number = log.next();
                 let epoch = log.epoch();
                 log.append(LogEntry { number, epoch, blocks: start..end, kind: LogKind::Data });
                 model[start as usize..end as usize].fill(number);
