@@ -322,7 +322,6 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 mod tests {
     use super::*;
 

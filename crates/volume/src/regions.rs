@@ -128,7 +128,6 @@ impl Regions {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 mod tests {
     use super::*;
 

@@ -223,6 +223,9 @@ fn cached(core: &Core, volume: &Volume, wanted: &Range<u64>, reply: FlashReply) 
     }
 }
 
+type Own = Vec<(Range<u64>, Rc<Fill>)>;
+type Others = Vec<(u64, Rc<Fill>)>;
+
 /// Reads blocks from the backing, or waits for reads of them that are under way.
 async fn fill(
     core: &Rc<Core>,
@@ -230,35 +233,7 @@ async fn fill(
     missed: &[u64],
     keep: Keep,
 ) -> Result<Vec<Part>> {
-    let request_bytes = u64::from(volume.description.request_bytes_max).min(FILL_BYTES_MAX);
-    let blocks_max = (request_bytes / BLOCK_BYTES).max(1);
-    let mut own: Vec<(Range<u64>, Rc<Fill>)> = Vec::new();
-    let mut others: Vec<(u64, Rc<Fill>)> = Vec::new();
-    {
-        let mut fills = volume.fills.borrow_mut();
-        for block in missed {
-            if let Some(fill) = fills.get(block) {
-                others.push((*block, Rc::clone(fill)));
-                volume.counts.borrow_mut().coalesced += 1;
-                continue;
-            }
-            match own.last_mut() {
-                Some((run, fill)) if run.end == *block && run.end - run.start < blocks_max => {
-                    run.end += 1;
-                    fills.insert(*block, Rc::clone(fill));
-                }
-                _ => {
-                    let fill = Rc::new(Fill {
-                        first: *block,
-                        value: Default::default(),
-                        done: Signal::default(),
-                    });
-                    fills.insert(*block, Rc::clone(&fill));
-                    own.push((*block..*block + 1, fill));
-                }
-            }
-        }
-    }
+    let (own, others) = share(volume, missed);
     let reads: Vec<_> = own
         .iter()
         .map(|(run, _)| {
@@ -306,6 +281,38 @@ async fn fill(
         }
     }
     failed.map_or(Ok(parts), Err)
+}
+
+/// Of missed blocks, the runs that nobody reads yet, and the reads of others that will bring the
+/// rest.
+fn share(volume: &Volume, missed: &[u64]) -> (Own, Others) {
+    let request_bytes = u64::from(volume.description.request_bytes_max).min(FILL_BYTES_MAX);
+    let blocks_max = (request_bytes / BLOCK_BYTES).max(1);
+    let (mut own, mut others) = (Own::new(), Others::new());
+    let mut fills = volume.fills.borrow_mut();
+    for block in missed {
+        if let Some(fill) = fills.get(block) {
+            others.push((*block, Rc::clone(fill)));
+            volume.counts.borrow_mut().coalesced += 1;
+            continue;
+        }
+        match own.last_mut() {
+            Some((run, fill)) if run.end == *block && run.end - run.start < blocks_max => {
+                run.end += 1;
+                fills.insert(*block, Rc::clone(fill));
+            }
+            _ => {
+                let fill = Rc::new(Fill {
+                    first: *block,
+                    value: Default::default(),
+                    done: Signal::default(),
+                });
+                fills.insert(*block, Rc::clone(&fill));
+                own.push((*block..*block + 1, fill));
+            }
+        }
+    }
+    (own, others)
 }
 
 fn zeros(range: Range<u64>) -> Bytes {

@@ -163,23 +163,6 @@ fn one(core: &Core, volume: &Volume) -> Value {
         "prefetches": counts.prefetches,
         "coalesced": counts.coalesced,
     });
-    let backing = json!({
-        "reads": counts.backing_reads,
-        "writes": counts.backing_writes,
-        "flushes": counts.backing_flushes,
-    });
-    let blocks = json!({
-        "read": counts.blocks_read,
-        "read_hit": counts.blocks_read_hit,
-        "written": counts.blocks_written,
-        "written_hit": counts.blocks_written_hit,
-        "insertions": counts.insertions,
-        "from_backing": counts.blocks_from_backing,
-        "to_backing": counts.blocks_to_backing,
-        "to_clients": counts.blocks_to_clients,
-        "from_clients": counts.blocks_from_clients,
-        "cleaned": counts.cleaned_blocks,
-    });
     json!({
         "name": volume.name,
         "number": volume.id.0,
@@ -195,8 +178,8 @@ fn one(core: &Core, volume: &Volume) -> Value {
             "share_bytes": record.options.share_bytes,
         },
         "requests": requests,
-        "backing_requests": backing,
-        "blocks": blocks,
+        "backing_requests": backing_requests(&counts),
+        "blocks": blocks(&counts),
         "errors": {
             "cache_reads": counts.cache_read_errors,
             "cache_writes": counts.cache_write_errors,
@@ -204,6 +187,29 @@ fn one(core: &Core, volume: &Volume) -> Value {
             "backing_writes": counts.backing_write_errors,
             "write_back": volume.clean_error.borrow().as_ref().map(ToString::to_string),
         },
+    })
+}
+
+fn backing_requests(counts: &Counts) -> Value {
+    json!({
+        "reads": counts.backing_reads,
+        "writes": counts.backing_writes,
+        "flushes": counts.backing_flushes,
+    })
+}
+
+fn blocks(counts: &Counts) -> Value {
+    json!({
+        "read": counts.blocks_read,
+        "read_hit": counts.blocks_read_hit,
+        "written": counts.blocks_written,
+        "written_hit": counts.blocks_written_hit,
+        "insertions": counts.insertions,
+        "from_backing": counts.blocks_from_backing,
+        "to_backing": counts.blocks_to_backing,
+        "to_clients": counts.blocks_to_clients,
+        "from_clients": counts.blocks_from_clients,
+        "cleaned": counts.cleaned_blocks,
     })
 }
 

@@ -224,6 +224,17 @@ impl Volume {
         what(&mut **self.backing.borrow_mut())
     }
 
+    /// Counts a client's write.
+    pub(crate) fn count_write(&self, hits: u64, blocks: u64) {
+        let mut counts = self.counts.borrow_mut();
+        if self.mode.get() == Mode::PassThrough {
+            counts.pass_through_writes += 1;
+            counts.blocks_from_clients += blocks;
+        } else {
+            counts.count_write(hits, blocks);
+        }
+    }
+
     fn count(&self, request: &BackingRequest) -> Asked {
         let mut counts = self.counts.borrow_mut();
         match request {

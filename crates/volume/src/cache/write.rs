@@ -190,14 +190,10 @@ async fn write_in_regions(
         volume.ask(&core.tasks, BackingRequest::Flush).await?;
     }
     let mode = volume.mode.get();
-    let mut counts = volume.counts.borrow_mut();
+    volume.count_write(held.len() as u64, blocks.end - blocks.start);
     if mode == Mode::PassThrough {
-        counts.pass_through_writes += 1;
-        counts.blocks_from_clients += blocks.end - blocks.start;
         return Ok(());
     }
-    counts.count_write(held.len() as u64, blocks.end - blocks.start);
-    drop(counts);
     let Change::Data(bytes) = change else { return Ok(()) };
     if core.failure().is_some() {
         return Ok(());

@@ -175,11 +175,20 @@ impl Medium {
     /// A change failed: a part of it may be seen, and none is ever durable for certain.
     pub(super) fn fail(&mut self, id: u64) {
         let position = self.position(id);
-        let length = self.unsynced[position].change.bytes.len() as u64;
-        let seen = self.random.below(length + 1) as usize;
+        let seen = self.part_of(position);
         let unsynced = &mut self.unsynced[position];
         unsynced.progress = Progress::Abandoned;
         write(&mut self.visible, unsynced.change.offset, &unsynced.change.bytes[..seen]);
+    }
+
+    /// So many of the first bytes of a change, drawn: whole sectors of the medium, or all.
+    fn part_of(&mut self, position: usize) -> usize {
+        let change = &self.unsynced[position].change;
+        let (offset, length) = (change.offset, change.bytes.len() as u64);
+        let drawn = self.random.below(length + 1);
+        let end = (offset + drawn) / SECTOR_BYTES * SECTOR_BYTES;
+        let seen = if drawn == length { length } else { end.saturating_sub(offset) };
+        seen as usize
     }
 
     /// From now on a change is seen.
@@ -264,15 +273,16 @@ impl Medium {
         self.life += 1;
     }
 
-    /// What is seen stays, and what was under way is done or not.
+    /// What is seen stays, and what was under way is done, or in part.
     fn outlive_process(&mut self) {
         let issued = self.unsynced.iter().filter(|one| one.progress == Progress::Issued);
         for id in issued.map(|one| one.id).collect::<Vec<u64>>() {
             if self.random.one_in(2) {
-                self.complete(id, Durable::AtFlush);
-            } else {
-                self.fail(id);
+                let position = self.position(id);
+                let seen = self.part_of(position);
+                self.unsynced[position].change.bytes.truncate(seen);
             }
+            self.complete(id, Durable::AtFlush);
         }
     }
 
