@@ -37,7 +37,18 @@ const BUGS: &[Bug] = &[
     Bug { name: "tombstone-dropped-early", caught_by: CRASH },
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
+    Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
+    Bug { name: "regions-not-opened", caught_by: VOLUMES },
+    Bug { name: "write-back-before-sync", caught_by: VOLUMES },
+    Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
+    Bug { name: "write-back-recorded-early", caught_by: VOLUMES },
+    Bug { name: "clean-copy-of-older-write", caught_by: VOLUMES },
+    Bug { name: "log-of-other-incarnation", caught_by: VOLUMES },
+    Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
 ];
+
+/// The tests that hold volumes against a model of every write.
+const VOLUMES: Target = Target { package: "entresol-volume", test: "consistency" };
 
 const WRAPPER_PREFIX: &str = "planted-";
 /// A planted bug may make a test run on for ever.

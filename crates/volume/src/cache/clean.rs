@@ -105,7 +105,9 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
     if ended <= before {
         return Ok(());
     }
-    core.sync().await?;
+    if !cfg!(planted = "write-back-recorded-early") {
+        core.sync().await?;
+    }
     volume.state.borrow_mut().written_back = ended;
     let record = volume.state.borrow().encode();
     let key = key_of("state/", volume.id);
@@ -155,7 +157,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     }
     settle_state(core, volume).await?;
     let Some(batch) = take_batch(volume) else { return Ok(()) };
-    if batch.last > volume.synced_to.get() {
+    if batch.last > volume.synced_to.get() && !cfg!(planted = "write-back-before-sync") {
         let last = volume.log.borrow().next() - 1;
         core.sync().await?;
         volume.synced_to.set(last);
@@ -163,7 +165,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     let runs = read_batch(core, volume, &batch).await?;
     write_runs(core, volume, &runs).await?;
     volume.ask(&core.tasks, BackingRequest::Flush).await?;
-    keep_clean(core, volume, &runs).await?;
+    keep_clean(core, volume, &runs, batch.last).await?;
     volume.log.borrow_mut().end_up_to(batch.last);
     if volume.log.borrow().len() == 0 {
         settle_state(core, volume).await?;
@@ -182,7 +184,8 @@ fn take_batch(volume: &Volume) -> Option<Batch> {
             if entry.kind == LogKind::Data {
                 bytes += (entry.blocks.end - entry.blocks.start) * BLOCK_BYTES;
             }
-            entry.epoch == epoch && bytes <= BATCH_BYTES
+            let same = entry.epoch == epoch || cfg!(planted = "write-back-across-epochs");
+            same && bytes <= BATCH_BYTES
         })
         .cloned()
         .collect();
@@ -306,7 +309,7 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
 
 /// Puts what was written back into the cache as clean. Blocks that were written since, too: should
 /// power loss take the newer write, no older copy may stand where this one is on the backing.
-async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
+async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run], last: u64) -> Result<()> {
     let mut puts = Vec::new();
     for run in runs {
         let Some(bytes) = &run.bytes else {
@@ -317,6 +320,11 @@ async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
         for block in run.blocks.clone() {
             let at = ((block - run.blocks.start) * BLOCK_BYTES) as usize;
             let end = (at + BLOCK_BYTES as usize).min(bytes.len());
+            if cfg!(planted = "clean-copy-of-older-write")
+                && volume.log.borrow().pieces(block..block + 1)[0].entry > Some(last)
+            {
+                continue;
+            }
             puts.push((block, insert(core, volume, block, &bytes[at..end])));
         }
     }
