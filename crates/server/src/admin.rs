@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::config::{Config, ConfigError};
+use crate::config::ConfigError;
 use crate::error::ServeError;
 use crate::listener;
 use crate::shared::Shared;
@@ -32,27 +32,32 @@ pub(crate) struct Admin {
     address: SocketAddr,
 }
 
+/// What the HTTP interface shows.
+pub(crate) trait Site: Sync {
+    /// Whether the server is about to stop.
+    fn is_stopping(&self) -> bool;
+
+    /// What stands at `path`; `None` if nothing does.
+    fn page(&self, path: &str) -> Option<Answer>;
+}
+
 /// An answer to a request.
-struct Answer {
+pub(crate) struct Answer {
     status: &'static str,
     content_type: &'static str,
     body: String,
 }
 
 impl Admin {
-    /// Listens where the configuration says; `None` if it says nowhere.
+    /// Listens on `port` of the address `bind`.
     ///
     /// # Errors
     /// The address is not a loopback one, or cannot be listened on.
-    pub(crate) fn open(config: &Config) -> Result<Option<Admin>, ConfigError> {
-        let Some(port) = config.admin_port() else {
-            return Ok(None);
-        };
+    pub(crate) fn open(bind: &str, port: u16) -> Result<Admin, ConfigError> {
         let wrong = |key, detail| ConfigError::new("configuration", key, detail);
-        let text = config.admin_bind();
-        let ip = text.parse::<IpAddr>().ok().filter(IpAddr::is_loopback).ok_or_else(|| {
+        let ip = bind.parse::<IpAddr>().ok().filter(IpAddr::is_loopback).ok_or_else(|| {
             let detail = format!(
-                "expected a loopback address, found `{text}`; the HTTP interface asks for no \
+                "expected a loopback address, found `{bind}`; the HTTP interface asks for no \
                  password, so put a proxy that does in front of it"
             );
             wrong("admin-bind", detail)
@@ -64,7 +69,7 @@ impl Admin {
             Ok(Admin { listener, address })
         };
         let cannot = |error| listener::cannot("admin-port", &format!("{ip}:{port}"), &error);
-        listen().map(Some).map_err(cannot)
+        listen().map_err(cannot)
     }
 
     /// Where it listens.
@@ -76,13 +81,13 @@ impl Admin {
     ///
     /// # Errors
     /// None that ends the thread: a client's trouble is its own.
-    pub(crate) fn serve(self, shared: &Shared) -> Result<(), ServeError> {
-        while !shared.is_stopping() {
+    pub(crate) fn serve(self, site: &dyn Site) -> Result<(), ServeError> {
+        while !site.is_stopping() {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     // A client that breaks off gets no answer; there is nothing else to do about
                     // it.
-                    let _ = converse(stream, shared);
+                    let _ = converse(stream, site);
                 }
                 Err(_) => std::thread::park_timeout(POLL_INTERVAL),
             }
@@ -92,7 +97,7 @@ impl Admin {
 }
 
 /// Reads one request and answers it.
-fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+fn converse(mut stream: TcpStream, site: &dyn Site) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
@@ -105,7 +110,7 @@ fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             read => read?,
         };
         request.extend_from_slice(&piece[..length]);
-        if let Some(answer) = answer(&request, shared) {
+        if let Some(answer) = answer(&request, site) {
             break answer;
         }
         if length == 0 || std::time::Instant::now() > deadline {
@@ -124,7 +129,7 @@ fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
 }
 
 /// The answer to `request`; `None` if it is not complete.
-fn answer(request: &[u8], shared: &Shared) -> Option<Answer> {
+fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
@@ -138,32 +143,47 @@ fn answer(request: &[u8], shared: &Shared) -> Option<Answer> {
     }
     let path = parsed.path.unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
-    Some(match path {
-        "/health" => health(shared),
-        "/metrics" => Answer {
-            status: "200 OK",
-            content_type: "text/plain; version=0.0.4; charset=utf-8",
-            body: metrics::text(shared),
-        },
-        "/stats" => json("200 OK", stats::text(shared)),
-        _ => plain("404 Not Found"),
-    })
+    Some(site.page(path).unwrap_or_else(|| plain("404 Not Found")))
+}
+
+impl Site for Shared {
+    fn is_stopping(&self) -> bool {
+        Shared::is_stopping(self)
+    }
+
+    fn page(&self, path: &str) -> Option<Answer> {
+        match path {
+            "/health" => Some(health(self)),
+            "/metrics" => Some(Answer::metrics(metrics::text(self))),
+            "/stats" => Some(Answer::json("200 OK", stats::text(self))),
+            _ => None,
+        }
+    }
 }
 
 fn health(shared: &Shared) -> Answer {
     if shared.tier.statistics().poisoned {
         let next = "a write or sync failed; reads go on; check the device, then restart";
         let body = format!("{{\"status\":\"poisoned\",\"next\":\"{next}\"}}\n");
-        return json("503 Service Unavailable", body);
+        return Answer::json("503 Service Unavailable", body);
     }
     if shared.is_stopping() {
-        return json("503 Service Unavailable", "{\"status\":\"stopping\"}\n".to_owned());
+        return Answer::json("503 Service Unavailable", "{\"status\":\"stopping\"}\n".to_owned());
     }
-    json("200 OK", "{\"status\":\"ok\"}\n".to_owned())
+    Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned())
 }
 
-fn json(status: &'static str, body: String) -> Answer {
-    Answer { status, content_type: "application/json", body }
+impl Answer {
+    /// JSON text.
+    pub(crate) fn json(status: &'static str, body: String) -> Answer {
+        Answer { status, content_type: "application/json", body }
+    }
+
+    /// The text of metrics for Prometheus.
+    pub(crate) fn metrics(body: String) -> Answer {
+        let content_type = "text/plain; version=0.0.4; charset=utf-8";
+        Answer { status: "200 OK", content_type, body }
+    }
 }
 
 fn plain(status: &'static str) -> Answer {

@@ -23,6 +23,7 @@ mod host;
 mod listener;
 mod meter;
 mod monitors;
+mod nbd;
 mod operations;
 mod process;
 mod server;
@@ -36,6 +37,10 @@ pub use command::reference as command_reference;
 pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
 pub use host::{boot_identity, on_all_processors};
+pub use nbd::{
+    Access, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper, TlsDemand,
+};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
+pub use tls::TlsFiles;
 pub use users::user_line;

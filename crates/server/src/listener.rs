@@ -35,6 +35,36 @@ enum Owner {
 }
 
 impl Listener {
+    /// Listens on a TCP address without TLS of its own, if `demand` finds nothing against it.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or what `demand` says.
+    pub(crate) fn tcp(
+        address: &str,
+        port: u16,
+        demand: &dyn Fn(SocketAddr) -> Result<(), ConfigError>,
+    ) -> Result<Listener, ConfigError> {
+        let listener = open_tcp(address, port, demand)?;
+        Ok(Listener { socket: Socket::Tcp(listener, None) })
+    }
+
+    /// Listens on a Unix socket, whose path is made with `mode`.
+    ///
+    /// # Errors
+    /// The path cannot be listened on, or another process does.
+    pub(crate) fn unix(path: &Path, mode: u32) -> Result<Listener, ConfigError> {
+        let listener = open_unix(path, mode)?;
+        Ok(Listener { socket: Socket::Unix(listener, path.to_owned(), Owner::Us) })
+    }
+
+    /// Where clients reach it: the address of a TCP socket, or the path of a Unix socket.
+    pub(crate) fn place(&self) -> (Option<SocketAddr>, Option<&Path>) {
+        match &self.socket {
+            Socket::Tcp(listener, _) => (listener.local_addr().ok(), None),
+            Socket::Unix(_, path, _) => (None, Some(path)),
+        }
+    }
+
     /// The next client; `None` if there is none waiting.
     pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
         let stream = match &self.socket {
@@ -86,7 +116,7 @@ pub(crate) fn open(
     if let Some(port) = config.port().filter(|_| ports.resp.is_empty()) {
         let mut port = port;
         for address in config.bind() {
-            let listener = open_tcp(&address, port, users)?;
+            let listener = open_tcp(&address, port, &|found| demand_passwords(found, users))?;
             let local = listener.local_addr().map_err(|e| cannot("bind", &address, &e))?;
             // All addresses share the port that the first one got.
             port = local.port();
@@ -95,8 +125,7 @@ pub(crate) fn open(
         }
     }
     if let Some(path) = config.unix().filter(|_| ports.unix.is_none()) {
-        let listener = open_unix(&path, config.unix_mode())?;
-        listeners.push(Listener { socket: Socket::Unix(listener, path.clone(), Owner::Us) });
+        listeners.push(Listener::unix(&path, config.unix_mode())?);
         ports.unix = Some(path);
     }
     if listeners.is_empty() {
@@ -112,6 +141,27 @@ fn take_inherited(
     tls: Option<&Arc<ServerConfig>>,
     ports: &mut Ports,
 ) -> Result<Vec<Listener>, ConfigError> {
+    let mut listeners = Vec::new();
+    for mut listener in inherited()? {
+        match &mut listener.socket {
+            Socket::Tcp(socket, with) => {
+                let address = socket.local_addr().map_err(|e| cannot("bind", "it", &e))?;
+                demand_passwords(address, users)?;
+                ports.resp.push(address);
+                *with = tls.cloned();
+            }
+            Socket::Unix(_, path, _) => ports.unix = Some(path.clone()),
+        }
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// The sockets that the service manager opened for this process; none if there is no such one.
+///
+/// # Errors
+/// One of them is no stream socket that listens.
+pub(crate) fn inherited() -> Result<Vec<Listener>, ConfigError> {
     let mut given = ListenFd::from_env();
     let mut listeners = Vec::new();
     for index in 0..given.len() {
@@ -120,16 +170,12 @@ fn take_inherited(
             ConfigError::new(place, "", detail)
         };
         let socket = if let Ok(Some(listener)) = given.take_tcp_listener(index) {
-            let address = listener.local_addr().map_err(|e| wrong(e.to_string()))?;
-            demand_passwords(address, users)?;
             listener.set_nonblocking(true).map_err(|e| wrong(e.to_string()))?;
-            ports.resp.push(address);
-            Socket::Tcp(TcpListener::from_std(listener), tls.cloned())
+            Socket::Tcp(TcpListener::from_std(listener), None)
         } else if let Ok(Some(listener)) = given.take_unix_listener(index) {
             let address = listener.local_addr().map_err(|e| wrong(e.to_string()))?;
             listener.set_nonblocking(true).map_err(|e| wrong(e.to_string()))?;
             let path = address.as_pathname().unwrap_or(Path::new("@")).to_owned();
-            ports.unix = Some(path.clone());
             Socket::Unix(UnixListener::from_std(listener), path, Owner::ServiceManager)
         } else {
             let detail = "expected a TCP or Unix socket that listens (`ListenStream=`), found \
@@ -141,7 +187,12 @@ fn take_inherited(
     Ok(listeners)
 }
 
-fn open_tcp(address: &str, port: u16, users: &Users) -> Result<TcpListener, ConfigError> {
+/// Listens on a TCP address that `demand` finds nothing against.
+fn open_tcp(
+    address: &str,
+    port: u16,
+    demand: &dyn Fn(SocketAddr) -> Result<(), ConfigError>,
+) -> Result<TcpListener, ConfigError> {
     let host = address.trim_start_matches('[').trim_end_matches(']');
     let resolved: Option<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(ip) => Some(SocketAddr::new(ip, port)),
@@ -151,7 +202,7 @@ fn open_tcp(address: &str, port: u16, users: &Users) -> Result<TcpListener, Conf
         let detail = format!("expected an address of this machine, found `{address}`");
         return Err(ConfigError::new("configuration", "bind", detail));
     };
-    demand_passwords(resolved, users)?;
+    demand(resolved)?;
     TcpListener::bind(resolved).map_err(|error| cannot("port", &resolved.to_string(), &error))
 }
 

@@ -20,7 +20,7 @@ use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
-use crate::tls;
+use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
 use crate::worker::{WAKER, Worker, report};
 
@@ -79,9 +79,14 @@ impl Doors {
             Some(path) => Users::read(&path)?,
             None => Users::open(),
         };
-        let tls = tls::server_config(config)?;
+        let files = (config.tls_cert(), config.tls_key(), config.tls_client_ca());
+        let files = TlsFiles::from_options(files.0, files.1, files.2)?;
+        let tls = files.as_ref().map(tls::server_config).transpose()?;
         let (listeners, mut ports) = listener::open(config, &users, tls.as_ref())?;
-        let admin = Admin::open(config)?;
+        let admin = match config.admin_port() {
+            Some(port) => Some(Admin::open(config.admin_bind(), port)?),
+            None => None,
+        };
         ports.admin = admin.as_ref().map(Admin::address);
         Ok(Doors { users, listeners, ports, admin })
     }
@@ -124,7 +129,7 @@ impl Doors {
         let state = Arc::clone(&shared);
         server.spawn("syncs", move || sync(&state, &asked))?;
         if let Some(admin) = admin {
-            server.spawn("admin", move || admin.serve(&shared))?;
+            server.spawn("admin", move || admin.serve(&*shared))?;
         }
         Ok(server)
     }

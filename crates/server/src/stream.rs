@@ -2,7 +2,7 @@
 //!
 //! All calls are non-blocking; `WouldBlock` means that the event loop will say when to go on.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 
 use mio::event::Source;
@@ -49,6 +49,27 @@ impl Stream {
         let address = format!("{path}:0");
         let addresses = Addresses { remote: address.clone(), local: address };
         Stream { transport: Transport::Unix(stream), tls: None, addresses }
+    }
+
+    /// From now on the stream speaks TLS; `early` are bytes of it that came already.
+    ///
+    /// # Errors
+    /// What came is no TLS.
+    pub(crate) fn start_tls(
+        &mut self,
+        config: &Arc<ServerConfig>,
+        mut early: &[u8],
+    ) -> io::Result<()> {
+        let mut tls =
+            Box::new(ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?);
+        tls.set_buffer_limit(Some(256 << 10));
+        while !early.is_empty() {
+            tls.read_tls(&mut early)?;
+            let invalid = |error| io::Error::new(ErrorKind::InvalidData, error);
+            tls.process_new_packets().map_err(invalid)?;
+        }
+        self.tls = Some(tls);
+        Ok(())
     }
 
     /// Where it connects from and to.
@@ -99,6 +120,15 @@ impl Stream {
             return Err(ErrorKind::WouldBlock.into());
         }
         Ok(taken)
+    }
+
+    /// Writes from `slices`; how many bytes were taken.
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.tls.is_none() {
+            return self.transport.write_vectored(slices);
+        }
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        first.map_or(Ok(0), |slice| self.write(slice))
     }
 
     /// Writes what TLS holds back; `WouldBlock` while there is more.
@@ -159,6 +189,13 @@ impl Write for Transport {
         match self {
             Transport::Tcp(stream) => stream.write(bytes),
             Transport::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.write_vectored(slices),
+            Transport::Unix(stream) => stream.write_vectored(slices),
         }
     }
 

@@ -1,6 +1,6 @@
 //! TLS out of PEM files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
@@ -8,43 +8,66 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::config::{Config, ConfigError};
+use crate::config::ConfigError;
 
-/// How TCP connections speak TLS; `None` if they do not.
+/// The files that TLS is made of, all PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// The certificate's private key.
+    pub key: PathBuf,
+    /// Certificates of the authorities that clients' certificates must come from; without, clients
+    /// show none.
+    pub client_authority: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// The files named by the options `tls-cert`, `tls-key` and `tls-client-ca`; `None` if there
+    /// are none of the first two.
+    ///
+    /// # Errors
+    /// One of the first two comes without the other, or the third without both.
+    pub fn from_options(
+        certificate: Option<PathBuf>,
+        key: Option<PathBuf>,
+        client_authority: Option<PathBuf>,
+    ) -> Result<Option<TlsFiles>, ConfigError> {
+        let alone = |missing: &str, given: &str| {
+            let detail = format!("expected a file, found none; `{given}` is given and needs it");
+            Err(wrong(missing, detail))
+        };
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => {
+                Ok(Some(TlsFiles { certificate, key, client_authority }))
+            }
+            (Some(_), None) => alone("tls-key", "tls-cert"),
+            (None, Some(_)) => alone("tls-cert", "tls-key"),
+            (None, None) if client_authority.is_some() => alone("tls-cert", "tls-client-ca"),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// How connections speak TLS, from `files`.
 ///
 /// # Errors
 /// A file cannot be read or does not hold what it should.
-pub(crate) fn server_config(config: &Config) -> Result<Option<Arc<ServerConfig>>, ConfigError> {
-    let (cert, key) = match (config.tls_cert(), config.tls_key()) {
-        (None, None) => return Ok(None),
-        (Some(cert), Some(key)) => (cert, key),
-        (Some(_), None) => {
-            return Err(wrong(
-                "tls-key",
-                "expected a file, found none; `tls-cert` is given and needs its key".to_owned(),
-            ));
-        }
-        (None, Some(_)) => {
-            return Err(wrong(
-                "tls-cert",
-                "expected a file, found none; `tls-key` is given and needs its certificate"
-                    .to_owned(),
-            ));
-        }
-    };
-    let chain = certificates("tls-cert", &cert)?;
-    let key = PrivateKeyDer::from_pem_file(&key).map_err(|error| {
+pub(crate) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ConfigError> {
+    let TlsFiles { certificate, key, client_authority } = files;
+    let chain = certificates("tls-cert", certificate)?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
         wrong("tls-key", format!("expected a private key (PEM) in {}: {error}", key.display()))
     })?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong("tls-cert", error.to_string()))?;
-    let builder = match config.tls_client_ca() {
+    let builder = match client_authority {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let mut roots = RootCertStore::empty();
-            for authority in certificates("tls-client-ca", &path)? {
+            for authority in certificates("tls-client-ca", path)? {
                 roots.add(authority).map_err(|error| wrong("tls-client-ca", error.to_string()))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
@@ -56,7 +79,7 @@ pub(crate) fn server_config(config: &Config) -> Result<Option<Arc<ServerConfig>>
     let config = builder.with_single_cert(chain, key).map_err(|error| {
         wrong("tls-cert", format!("certificate and key do not go together: {error}"))
     })?;
-    Ok(Some(Arc::new(config)))
+    Ok(Arc::new(config))
 }
 
 fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {

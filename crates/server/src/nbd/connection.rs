@@ -1,0 +1,592 @@
+//! One client: its handshake, its requests, what it is owed.
+//!
+//! ```text
+//! Handshake ──STARTTLS──▶ Encrypting ──acknowledgement sent──▶ Handshake
+//!     │ GO                                                         │
+//!     └──▶ Transmission ──disconnect, end of stream, stop──▶ Closing
+//! ```
+//!
+//! Invariants:
+//! 1. A request is begun only while [`Connection::has_room`]: what a client can make the server
+//!    hold is bounded, in requests and in bytes.
+//! 2. Every request is answered once, unless the connection breaks first.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use entresol_volume::{Context, Moment, Request as VolumeRequest, Volumes};
+use entresol_wire::nbd::{
+    Availability, Command, Error, ErrorCode, Export, Offer, ReplyEncoder, ReplyStyle, ReplyTo,
+    Request, ServerHandshake, ServerStep, StatusFilter, TlsRule,
+};
+use rustls::ServerConfig;
+
+use super::doors::export_of;
+use super::figures::Figures;
+use super::output::Output;
+use super::pending::{Asked, Asker, Pending, Waiting};
+use super::ruling::{Extents, Ruling, StatusQuestion, Terms, error_code};
+use crate::stream::Stream;
+
+/// Most requests of a client in flight.
+pub(super) const REQUESTS_MAX: usize = 256;
+/// Most bytes held for a client: payloads, room for answers, answers not sent.
+pub(super) const HELD_BYTES_MAX: usize = 64 << 20;
+/// Most bytes held for all clients; past it each has one request at a time.
+pub(super) const HELD_BYTES_ALL: usize = 512 << 20;
+/// Requests begun for a client before the others have their turn.
+const REQUESTS_AT_ONCE: usize = 64;
+/// Bytes looked at for a client before the others have their turn.
+const BYTES_AT_ONCE: usize = 2 << 20;
+/// Most extents of one context in an answer.
+const EXTENTS_MAX: usize = 64 << 10;
+/// Shortest run of zeros that is told of as a hole.
+const HOLE_BYTES_MIN: usize = 512;
+/// The names of the metadata contexts, in the order of their numbers.
+pub(super) const CONTEXTS: [&str; 2] =
+    [entresol_wire::nbd::ALLOCATION_CONTEXT, super::RESIDENCY_CONTEXT];
+
+/// One client.
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    pub(super) generation: u32,
+    phase: Phase,
+    /// How replies are written; outlives the session, whose last replies may come later.
+    encoder: ReplyEncoder,
+    input: Vec<u8>,
+    output: Output,
+    in_flight: usize,
+    in_flight_bytes: usize,
+    /// What of this connection the total counts.
+    counted_bytes: usize,
+    /// The socket may have bytes.
+    pub(super) readable: bool,
+    /// It is in the queue of those to be gone on with.
+    pub(super) runnable: bool,
+    /// It waits for room.
+    pub(super) stalled: bool,
+    /// Broken: it ends whatever is owed.
+    pub(super) broken: bool,
+}
+
+enum Phase {
+    Handshake(ServerHandshake),
+    Encrypting(ServerHandshake),
+    Transmission(Box<Session>),
+    Closing,
+}
+
+struct Session {
+    terms: Terms,
+    incoming: Option<Incoming>,
+}
+
+/// A request whose payload is on its way.
+struct Incoming {
+    request: Request,
+    ruling: Ruling,
+    payload: Vec<u8>,
+    left: u64,
+}
+
+/// What a connection works with in a turn.
+pub(super) struct Turn<'a> {
+    pub(super) place: usize,
+    pub(super) volumes: &'a mut dyn Volumes,
+    pub(super) pending: &'a mut Pending,
+    pub(super) figures: &'a mut Figures,
+    pub(super) scratch: &'a mut [u8],
+    pub(super) now: Moment,
+    pub(super) tls: Option<&'a Arc<ServerConfig>>,
+    pub(super) tls_rule: TlsRule,
+    pub(super) availability: Availability,
+    pub(super) held_bytes: &'a mut usize,
+}
+
+/// Why consuming stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// More bytes are needed.
+    Hungry,
+    /// The client has no room, or TLS must begin first.
+    Stalled,
+    /// It is the others' turn.
+    Turn,
+}
+
+impl Connection {
+    /// A client that has just connected: it is greeted.
+    pub(super) fn new(stream: Stream, generation: u32) -> Connection {
+        let mut output = Output::default();
+        let mut handshake = None;
+        output.append(|out| handshake = Some(ServerHandshake::begin(out)));
+        Connection {
+            stream,
+            generation,
+            phase: handshake.map_or(Phase::Closing, Phase::Handshake),
+            encoder: ReplyEncoder::new(ReplyStyle::Simple),
+            input: Vec::new(),
+            output,
+            in_flight: 0,
+            in_flight_bytes: 0,
+            counted_bytes: 0,
+            readable: true,
+            runnable: false,
+            stalled: false,
+            broken: false,
+        }
+    }
+
+    /// Whether it has no more to come and no more to get.
+    pub(super) fn is_over(&self) -> bool {
+        let is_served = self.in_flight == 0 && self.output.len() == 0;
+        self.broken || (is_served && matches!(self.phase, Phase::Closing))
+    }
+
+    /// Whether nothing is in flight or owed.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.output.len() == 0
+    }
+
+    /// Whether it is still in its handshake.
+    pub(super) fn is_in_handshake(&self) -> bool {
+        matches!(self.phase, Phase::Handshake(_) | Phase::Encrypting(_))
+    }
+
+    /// Takes what the client has sent, up to its share of a turn. Returns whether there is more to
+    /// do at once.
+    pub(super) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut budget = Budget { requests: REQUESTS_AT_ONCE, bytes: BYTES_AT_ONCE };
+        self.stalled = false;
+        loop {
+            if matches!(self.phase, Phase::Closing) {
+                // What still comes is not looked at; the socket goes with the last reply.
+                self.readable = false;
+                return false;
+            }
+            let input = std::mem::take(&mut self.input);
+            let (used, pause) = self.consume(&input, turn, &mut budget);
+            self.input = input;
+            self.input.drain(..used);
+            if !self.goes_on(pause, turn) {
+                return pause == Pause::Turn && !self.broken;
+            }
+            if !self.readable {
+                return false;
+            }
+            match self.stream.read(turn.scratch) {
+                Ok(0) => {
+                    // As after a disconnect: what is in flight is answered, if anyone listens.
+                    self.readable = false;
+                    self.phase = Phase::Closing;
+                    return false;
+                }
+                Ok(length) => {
+                    turn.figures.bytes_in += length as u64;
+                    budget.bytes = budget.bytes.saturating_sub(length);
+                    self.input.extend_from_slice(&turn.scratch[..length]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.broken = true;
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Whether more may be read, now that consuming has paused.
+    fn goes_on(&mut self, pause: Pause, turn: &mut Turn<'_>) -> bool {
+        self.count(turn.held_bytes);
+        match pause {
+            Pause::Hungry => !self.broken,
+            Pause::Stalled => {
+                self.stalled = !matches!(self.phase, Phase::Encrypting(_));
+                false
+            }
+            Pause::Turn => false,
+        }
+    }
+
+    /// Answers a request, as its volume has.
+    pub(super) fn answer(
+        &mut self,
+        waiting: &Waiting,
+        result: Result<Bytes, entresol_volume::Error>,
+        turn: &mut Turn<'_>,
+    ) {
+        self.in_flight -= 1;
+        self.in_flight_bytes -= waiting.bytes;
+        let encoder = self.encoder;
+        match result {
+            Ok(bytes) => match waiting.asked {
+                Asked::Read if bytes.len() >= HOLE_BYTES_MIN && is_zero(&bytes) => {
+                    let length = bytes.len() as u32;
+                    self.output.append(|out| encoder.hole(waiting.reply, length, out));
+                }
+                Asked::Read | Asked::ReadUnbroken => {
+                    let length = bytes.len() as u32;
+                    self.output.append(|out| encoder.data(waiting.reply, length, out));
+                    self.output.push(bytes);
+                }
+                _ => self.output.append(|out| encoder.done(waiting.reply, out)),
+            },
+            Err(error) => {
+                let code = error_code(error.kind(), waiting.asked);
+                self.refuse(waiting.reply, code, &error.to_string(), turn);
+            }
+        }
+        self.count(turn.held_bytes);
+    }
+
+    /// Writes what the client is owed, as far as it takes it.
+    pub(super) fn write(&mut self, turn: &mut Turn<'_>) {
+        let before = self.output.len();
+        if self.output.write_to(&mut self.stream).is_err() {
+            self.broken = true;
+        }
+        turn.figures.bytes_out += (before - self.output.len()) as u64;
+        if self.output.len() == 0 && matches!(self.phase, Phase::Encrypting(_)) {
+            self.encrypt(turn);
+        }
+        self.count(turn.held_bytes);
+    }
+
+    /// Whether a request that holds `bytes` may be begun.
+    pub(super) fn has_room(&self, bytes: usize, held_by_all: usize) -> bool {
+        let held = self.in_flight_bytes + self.output.len();
+        let is_alone = self.in_flight == 0 && self.output.len() < HELD_BYTES_MAX;
+        let fits = held + bytes <= HELD_BYTES_MAX && held_by_all + bytes <= HELD_BYTES_ALL;
+        self.in_flight < REQUESTS_MAX && (fits || is_alone)
+    }
+
+    /// Takes the connection out of the total.
+    pub(super) fn leave(&mut self, held_by_all: &mut usize) {
+        *held_by_all -= std::mem::take(&mut self.counted_bytes);
+    }
+
+    /// Brings the total up to date.
+    fn count(&mut self, held_by_all: &mut usize) {
+        let held = self.in_flight_bytes + self.output.len();
+        *held_by_all = *held_by_all + held - self.counted_bytes;
+        self.counted_bytes = held;
+    }
+
+    /// The acknowledgement of STARTTLS is sent: what comes now is TLS.
+    fn encrypt(&mut self, turn: &mut Turn<'_>) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Closing);
+        let (Phase::Encrypting(mut handshake), Some(config)) = (phase, turn.tls) else {
+            self.broken = true;
+            return;
+        };
+        let early = std::mem::take(&mut self.input);
+        let begun =
+            self.stream.start_tls(config, &early).and_then(|()| match self.stream.flush() {
+                Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+                _ => Ok(()),
+            });
+        if begun.is_err() {
+            self.broken = true;
+            return;
+        }
+        handshake.secured();
+        self.phase = Phase::Handshake(handshake);
+        self.readable = true;
+    }
+
+    /// Looks at `bytes`; returns how many are done with, and why no more.
+    fn consume(
+        &mut self,
+        bytes: &[u8],
+        turn: &mut Turn<'_>,
+        budget: &mut Budget,
+    ) -> (usize, Pause) {
+        let mut used = 0;
+        loop {
+            if budget.requests == 0 || budget.bytes == 0 {
+                return (used, Pause::Turn);
+            }
+            let rest = &bytes[used..];
+            let taken = match &mut self.phase {
+                Phase::Handshake(_) => self.shake_hands(rest, turn),
+                Phase::Encrypting(_) => Err(Pause::Stalled),
+                Phase::Closing => return (bytes.len(), Pause::Hungry),
+                Phase::Transmission(session) => match session.incoming.take() {
+                    Some(incoming) => Ok(self.take_payload(incoming, rest, turn)),
+                    None => {
+                        budget.requests -= 1;
+                        self.take_head(rest, turn)
+                    }
+                },
+            };
+            match taken {
+                Ok(0) => return (used, Pause::Hungry),
+                Ok(taken) => used += taken,
+                Err(pause) => return (used, pause),
+            }
+        }
+    }
+
+    /// A step of the handshake; returns how many bytes it took, 0 if more are needed.
+    fn shake_hands(&mut self, rest: &[u8], turn: &mut Turn<'_>) -> Result<usize, Pause> {
+        let Phase::Handshake(handshake) = &mut self.phase else {
+            return Ok(0);
+        };
+        let list = turn.volumes.list();
+        let exports: Vec<Export> = list.iter().map(export_of).collect();
+        let offer = Offer {
+            exports: &exports,
+            contexts: &CONTEXTS,
+            tls: turn.tls_rule,
+            availability: turn.availability,
+        };
+        let mut step = Ok(ServerStep::End);
+        self.output.append(|out| step = handshake.step(rest, offer, out));
+        match step {
+            Ok(ServerStep::Incomplete { .. }) => Ok(0),
+            Ok(ServerStep::Continue { consumed }) => Ok(consumed),
+            Ok(ServerStep::StartTls { consumed }) => {
+                let phase = std::mem::replace(&mut self.phase, Phase::Closing);
+                if let Phase::Handshake(handshake) = phase {
+                    self.phase = Phase::Encrypting(handshake);
+                }
+                Ok(consumed)
+            }
+            Ok(ServerStep::Ready { consumed, agreement }) => {
+                let volume = list.into_iter().find(|volume| volume.name == agreement.name);
+                self.encoder = ReplyEncoder::new(agreement.style);
+                self.phase = match volume {
+                    None => Phase::Closing,
+                    Some(volume) => {
+                        let terms = Terms { agreement, volume };
+                        Phase::Transmission(Box::new(Session { terms, incoming: None }))
+                    }
+                };
+                turn.figures.handshakes += 1;
+                Ok(consumed)
+            }
+            Ok(ServerStep::End) => {
+                self.phase = Phase::Closing;
+                Ok(rest.len())
+            }
+            Err(error) => {
+                self.give_up(&error, turn);
+                Ok(rest.len())
+            }
+        }
+    }
+
+    /// The peer does not speak the protocol.
+    fn give_up(&mut self, error: &Error, turn: &mut Turn<'_>) {
+        turn.figures.protocol_errors += 1;
+        let remote = &self.stream.addresses().remote;
+        crate::worker::report(&format!("client {remote} is dropped: {error}"));
+        self.phase = Phase::Closing;
+        self.readable = false;
+    }
+
+    /// The head of a request; returns how many bytes it took, 0 if more are needed.
+    fn take_head(&mut self, rest: &[u8], turn: &mut Turn<'_>) -> Result<usize, Pause> {
+        let Phase::Transmission(session) = &self.phase else {
+            return Ok(0);
+        };
+        let style = session.terms.agreement.style;
+        let request = match Request::decode(rest, style) {
+            Ok(Some(request)) => request,
+            Ok(None) => return Ok(0),
+            Err(error) => {
+                self.give_up(&error, turn);
+                return Ok(rest.len());
+            }
+        };
+        let payload = request.payload_bytes(style);
+        let ruling = match (turn.availability, session.terms.rule(&request)) {
+            (Availability::Stopping, ruling) if ruling != Ruling::Disconnect => {
+                Ruling::Refuse(ErrorCode::Shutdown, "the server is about to stop".to_owned())
+            }
+            (_, ruling) => ruling,
+        };
+        let holds = match &ruling {
+            Ruling::Ask(_, _, bytes) => *bytes,
+            Ruling::Write(_) => payload as usize,
+            _ => 0,
+        };
+        if !self.has_room(holds, *turn.held_bytes) {
+            return Err(Pause::Stalled);
+        }
+        turn.figures.count(request.command, request.length);
+        match payload {
+            0 => self.act(&request, ruling, Vec::new(), turn),
+            left if left > u64::from(u32::MAX) => {
+                let detail = format!("expected a payload below 4 GiB, found {left}");
+                let kind = entresol_wire::nbd::ErrorKind::TooLong;
+                self.give_up(&Error::new(kind, "length of a request", detail), turn);
+            }
+            left => self.await_payload(Incoming { request, ruling, payload: Vec::new(), left }),
+        }
+        Ok(Request::head_bytes(style))
+    }
+
+    fn await_payload(&mut self, incoming: Incoming) {
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.incoming = Some(incoming);
+        }
+    }
+
+    /// A piece of a payload; returns how many bytes it took, 0 if there are none.
+    fn take_payload(&mut self, mut incoming: Incoming, rest: &[u8], turn: &mut Turn<'_>) -> usize {
+        let taken = incoming.left.min(rest.len() as u64) as usize;
+        // A payload that is not wanted is not kept.
+        if matches!(incoming.ruling, Ruling::Write(_) | Ruling::FilteredStatus(_)) {
+            incoming.payload.extend_from_slice(&rest[..taken]);
+        }
+        incoming.left -= taken as u64;
+        if incoming.left > 0 {
+            self.await_payload(incoming);
+            return taken;
+        }
+        let Incoming { request, ruling, payload, .. } = incoming;
+        self.act(&request, ruling, payload, turn);
+        taken
+    }
+
+    /// Does what `ruling` says of `request`.
+    fn act(&mut self, request: &Request, ruling: Ruling, payload: Vec<u8>, turn: &mut Turn<'_>) {
+        let to = ReplyTo { cookie: request.cookie, offset: request.offset };
+        let encoder = self.encoder;
+        match ruling {
+            Ruling::Refuse(code, message) => self.refuse(to, code, &message, turn),
+            Ruling::Done => self.output.append(|out| encoder.done(to, out)),
+            Ruling::Disconnect => self.phase = Phase::Closing,
+            Ruling::Ask(asked, kind, bytes) => self.submit(asked, kind, (to, bytes), turn),
+            Ruling::Write(durable) => {
+                let held = payload.len();
+                let write = VolumeRequest::Write {
+                    offset: request.offset,
+                    bytes: Bytes::from(payload),
+                    durable,
+                };
+                self.submit(write, Asked::Plain(Command::Write), (to, held), turn);
+            }
+            Ruling::Status(question) => self.tell_status(to, question, None, turn),
+            Ruling::FilteredStatus(extents) => match StatusFilter::decode(&payload) {
+                Err(error) => self.refuse(to, ErrorCode::Invalid, &error.to_string(), turn),
+                Ok(filter) => {
+                    let question = StatusQuestion { length: filter.length, extents };
+                    self.tell_status(to, question, Some(&filter.contexts), turn);
+                }
+            },
+        }
+    }
+
+    fn submit(
+        &mut self,
+        request: VolumeRequest,
+        asked: Asked,
+        (reply, bytes): (ReplyTo, usize),
+        turn: &mut Turn<'_>,
+    ) {
+        let Phase::Transmission(session) = &self.phase else {
+            return;
+        };
+        self.in_flight += 1;
+        self.in_flight_bytes += bytes;
+        let asker = Asker::Client(turn.place, self.generation);
+        let waiting = Waiting { asker, reply, asked, bytes, since_ns: turn.now.0 };
+        let token = turn.pending.insert(waiting);
+        turn.volumes.submit(session.terms.volume.id, token, request, turn.now);
+        self.count(turn.held_bytes);
+    }
+
+    /// Answers a block status, of all contexts or those that `filter` names.
+    fn tell_status(
+        &mut self,
+        to: ReplyTo,
+        question: StatusQuestion,
+        filter: Option<&[u32]>,
+        turn: &mut Turn<'_>,
+    ) {
+        let Phase::Transmission(session) = &self.phase else {
+            return;
+        };
+        let encoder = self.encoder;
+        match session.status(to.offset, question, filter, turn.volumes) {
+            Ok(answers) => self.output.append(|out| {
+                for (context, runs) in answers {
+                    encoder.status(to, context, &runs, out);
+                }
+                encoder.done(to, out);
+            }),
+            Err((code, message)) => self.refuse(to, code, &message, turn),
+        }
+    }
+
+    fn refuse(&mut self, to: ReplyTo, code: ErrorCode, message: &str, turn: &mut Turn<'_>) {
+        turn.figures.errors += 1;
+        let encoder = self.encoder;
+        self.output.append(|out| encoder.error(to, code, message, out));
+    }
+}
+
+impl Session {
+    /// The runs of a range in each context that is asked for.
+    #[expect(clippy::type_complexity, reason = "an answer's two shapes, used once")]
+    fn status(
+        &self,
+        offset: u64,
+        question: StatusQuestion,
+        filter: Option<&[u32]>,
+        volumes: &mut dyn Volumes,
+    ) -> Result<Vec<(u32, Vec<(u64, u32)>)>, (ErrorCode, String)> {
+        if let Err(Ruling::Refuse(code, message)) = self.terms.check_status(offset, question.length)
+        {
+            return Err((code, message));
+        }
+        let chosen: Vec<u32> = self.terms.agreement.contexts.iter().map(|(id, _)| *id).collect();
+        let mut wanted = filter.unwrap_or(&chosen).to_vec();
+        wanted.sort_unstable();
+        let known = |pair: &[u32]| pair[0] != pair[1];
+        if !wanted.windows(2).all(known) || !wanted.iter().all(|id| chosen.contains(id)) {
+            let detail = format!("expected contexts of {chosen:?}, each once, found {wanted:?}");
+            return Err((ErrorCode::Invalid, detail));
+        }
+        let most = if question.extents == Extents::One { 1 } else { EXTENTS_MAX };
+        let mut answers = Vec::new();
+        for number in wanted {
+            let context = if number == 1 { Context::Allocation } else { Context::Residency };
+            let range = (offset, question.length);
+            let runs = volumes
+                .extents(self.terms.volume.id, context, range, most)
+                .map_err(|error| (error_code(error.kind(), Asked::Read), error.to_string()))?;
+            let mut left = question.length;
+            let mut told = Vec::new();
+            for run in runs.iter().take(most).filter(|run| run.length > 0) {
+                if left == 0 {
+                    break;
+                }
+                told.push((run.length.min(left), run.flags));
+                left -= run.length.min(left);
+            }
+            if told.is_empty() {
+                // Nothing known: data, which is always true enough.
+                told.push((question.length, 0));
+            }
+            answers.push((number, told));
+        }
+        Ok(answers)
+    }
+}
+
+/// What of a turn is left for a client.
+struct Budget {
+    requests: usize,
+    bytes: usize,
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    // The compiler makes a comparison of vectors of it.
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    chunks.iter().all(|chunk| *chunk == [0; 64]) && rest.iter().all(|byte| *byte == 0)
+}

@@ -1,0 +1,239 @@
+//! What a request deserves: decided from its head alone.
+//!
+//! The codes are those of the protocol: a write past the end has no room (ENOSPC), any other range
+//! past the end is invalid (EINVAL), as are commands and flags that were not offered; writing to
+//! what may only be read is not permitted (EPERM). No request ends the connection.
+
+use entresol_volume::{Durable, ErrorKind, Hole, Request as VolumeRequest, VolumeInfo};
+use entresol_wire::nbd::{
+    Agreement, Command, CommandFlags, ErrorCode, ExportFlags, ReplyStyle, Request,
+};
+
+use super::pending::Asked;
+
+/// What a request deserves.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// An error, at once.
+    Refuse(ErrorCode, String),
+    /// Success, at once: there is nothing to do.
+    Done,
+    /// The connection ends when what is in flight is answered.
+    Disconnect,
+    /// The volume is asked; the answer holds so many bytes.
+    Ask(VolumeRequest, Asked, usize),
+    /// The volume is asked to write the payload, once it is there.
+    Write(Durable),
+    /// The volume is asked how a range stands.
+    Status(StatusQuestion),
+    /// As [`Ruling::Status`], but the payload says of what range and contexts.
+    FilteredStatus(Extents),
+}
+
+/// How a range stands: what is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StatusQuestion {
+    pub(super) length: u64,
+    pub(super) extents: Extents,
+}
+
+/// How many extents are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extents {
+    One,
+    Many,
+}
+
+/// What a client and the volume agreed on.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) agreement: Agreement,
+    pub(super) volume: VolumeInfo,
+}
+
+impl Terms {
+    /// What `request` deserves.
+    pub(super) fn rule(&self, request: &Request) -> Ruling {
+        let Some(command) = Command::from_number(request.command) else {
+            return invalid(format!("there is no command {}", request.command));
+        };
+        if command == Command::Disconnect {
+            return Ruling::Disconnect;
+        }
+        if let Err(refusal) = self.check(command, request) {
+            return refusal;
+        }
+        let Request { offset, length, flags, .. } = *request;
+        let durable = match flags.contains(CommandFlags::FUA) {
+            true => Durable::AtOnce,
+            false => Durable::AtFlush,
+        };
+        let plain = |asked| Ruling::Ask(asked, Asked::Plain(command), 0);
+        match command {
+            Command::BlockStatus => self.rule_status(request),
+            Command::Flush => plain(VolumeRequest::Flush),
+            _ if length == 0 => Ruling::Done,
+            Command::Read => {
+                let whole =
+                    self.agreement.style == ReplyStyle::Simple || flags.contains(CommandFlags::DF);
+                let asked = if whole { Asked::ReadUnbroken } else { Asked::Read };
+                let request = VolumeRequest::Read { offset, length: length as u32 };
+                Ruling::Ask(request, asked, length as usize)
+            }
+            Command::Write => Ruling::Write(durable),
+            Command::Trim => plain(VolumeRequest::Trim { offset, length, durable }),
+            Command::Cache => plain(VolumeRequest::Prefetch { offset, length }),
+            Command::WriteZeroes | Command::Disconnect => self.rule_zero(request, durable),
+        }
+    }
+
+    fn rule_zero(&self, request: &Request, durable: Durable) -> Ruling {
+        let Request { offset, length, flags, .. } = *request;
+        let hole = match flags.contains(CommandFlags::NO_HOLE) {
+            true => Hole::Forbidden,
+            false => Hole::Allowed,
+        };
+        let zero = VolumeRequest::Zero { offset, length, hole, durable };
+        match (flags.contains(CommandFlags::FAST_ZERO), self.volume.zeroes_fast) {
+            (false, _) => Ruling::Ask(zero, Asked::Plain(Command::WriteZeroes), 0),
+            (true, true) => Ruling::Ask(zero, Asked::FastZero, 0),
+            (true, false) => {
+                let detail = "zeros cost as much as a write here; write them";
+                Ruling::Refuse(ErrorCode::NotSupported, detail.to_owned())
+            }
+        }
+    }
+
+    fn rule_status(&self, request: &Request) -> Ruling {
+        let extents = match request.flags.contains(CommandFlags::REQ_ONE) {
+            true => Extents::One,
+            false => Extents::Many,
+        };
+        if request.flags.contains(CommandFlags::PAYLOAD_LENGTH) {
+            let most = 8 + 4 * self.agreement.contexts.len() as u64;
+            if request.length > most {
+                return invalid(format!(
+                    "payload of a block status: expected at most {most} bytes, found {}",
+                    request.length
+                ));
+            }
+            return Ruling::FilteredStatus(extents);
+        }
+        self.check_status(request.offset, request.length)
+            .err()
+            .unwrap_or(Ruling::Status(StatusQuestion { length: request.length, extents }))
+    }
+
+    /// Whether the range of a block status can be.
+    pub(super) fn check_status(&self, offset: u64, length: u64) -> Result<(), Ruling> {
+        if self.agreement.contexts.is_empty() {
+            return Err(invalid("block status: no metadata context was chosen".to_owned()));
+        }
+        if length == 0 {
+            return Err(invalid("block status: expected a length, found 0".to_owned()));
+        }
+        self.check_range(Command::BlockStatus, offset, length)
+    }
+
+    /// Flags, permission, sizes and range.
+    fn check(&self, command: Command, request: &Request) -> Result<(), Ruling> {
+        let extended = self.agreement.style == ReplyStyle::Extended;
+        let allowed = self.allowed_flags(command);
+        let odd = request.flags.without(allowed);
+        if odd != CommandFlags::NONE {
+            let name = command.name();
+            return Err(invalid(format!("{name}: flags {:#x} were not offered", odd.0)));
+        }
+        let has_payload = request.flags.contains(CommandFlags::PAYLOAD_LENGTH);
+        if extended && command == Command::Write && !has_payload {
+            return Err(invalid("write: expected flag 0x20 and a payload, found none".to_owned()));
+        }
+        if self.writes(command) && self.volume.read_only {
+            let detail = format!("volume {} may only be read", self.volume.name);
+            return Err(Ruling::Refuse(ErrorCode::NotPermitted, detail));
+        }
+        if command == Command::Trim && !self.offers(ExportFlags::TRIM) {
+            return Err(invalid("trim: was not offered".to_owned()));
+        }
+        let Request { offset, length, .. } = *request;
+        let payload_max = u64::from(self.agreement.sizes.payload_max);
+        match command {
+            Command::Read if length > payload_max => {
+                let detail = format!("read: expected at most {payload_max} bytes, found {length}");
+                Err(Ruling::Refuse(ErrorCode::Overflow, detail))
+            }
+            Command::Write if length > payload_max => {
+                Err(invalid(format!("write: expected at most {payload_max} bytes, found {length}")))
+            }
+            Command::Flush if offset != 0 || length != 0 => {
+                Err(invalid("flush: expected offset and length 0, found others".to_owned()))
+            }
+            // Its range may stand in a payload; it is looked at later.
+            Command::BlockStatus | Command::Flush => Ok(()),
+            _ => self.check_range(command, offset, length),
+        }
+    }
+
+    fn check_range(&self, command: Command, offset: u64, length: u64) -> Result<(), Ruling> {
+        let size = self.agreement.bytes;
+        if offset.checked_add(length).is_some_and(|end| end <= size) {
+            return Ok(());
+        }
+        let code = match command {
+            Command::Write | Command::WriteZeroes => ErrorCode::NoSpace,
+            _ => ErrorCode::Invalid,
+        };
+        let name = command.name();
+        let detail = format!(
+            "{name}: expected a range within {size} bytes, found {length} bytes at {offset}"
+        );
+        Err(Ruling::Refuse(code, detail))
+    }
+
+    fn writes(&self, command: Command) -> bool {
+        matches!(command, Command::Write | Command::Trim | Command::WriteZeroes)
+    }
+
+    fn offers(&self, flag: ExportFlags) -> bool {
+        self.agreement.flags.contains(flag)
+    }
+
+    fn allowed_flags(&self, command: Command) -> CommandFlags {
+        let on = |flag: CommandFlags, offered: bool| {
+            if offered { flag } else { CommandFlags::NONE }
+        };
+        let own = match command {
+            Command::Read => on(CommandFlags::DF, self.offers(ExportFlags::DF)),
+            Command::Write => {
+                let extended = self.agreement.style == ReplyStyle::Extended;
+                on(CommandFlags::PAYLOAD_LENGTH, extended)
+            }
+            Command::WriteZeroes => CommandFlags::NO_HOLE
+                .with(on(CommandFlags::FAST_ZERO, self.offers(ExportFlags::FAST_ZERO))),
+            Command::BlockStatus => {
+                let filters = self.offers(ExportFlags::BLOCK_STATUS_PAYLOAD);
+                CommandFlags::REQ_ONE.with(on(CommandFlags::PAYLOAD_LENGTH, filters))
+            }
+            _ => CommandFlags::NONE,
+        };
+        own.with(CommandFlags::FUA)
+    }
+}
+
+/// What a client is told of a volume's error.
+pub(super) fn error_code(kind: ErrorKind, asked: Asked) -> ErrorCode {
+    match kind {
+        ErrorKind::InvalidInput | ErrorKind::Name => ErrorCode::Invalid,
+        ErrorKind::NoSpace => ErrorCode::NoSpace,
+        ErrorKind::ReadOnly => ErrorCode::NotPermitted,
+        // The protocol has this answer for fast zeros only.
+        ErrorKind::Unsupported if asked == Asked::FastZero => ErrorCode::NotSupported,
+        ErrorKind::Unsupported => ErrorCode::Invalid,
+        ErrorKind::Closing => ErrorCode::Shutdown,
+        _ => ErrorCode::Io,
+    }
+}
+
+fn invalid(detail: String) -> Ruling {
+    Ruling::Refuse(ErrorCode::Invalid, detail)
+}

@@ -1,0 +1,414 @@
+//! The NBD server as clients see it: every error as the protocol has it, no request that ends a
+//! connection, and bounded memory whatever a client does.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+#[path = "support/memory_volumes.rs"]
+mod memory_volumes;
+#[path = "support/nbd_client.rs"]
+mod nbd_client;
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
+
+use entresol_wire::nbd::{
+    ClientOptions, Command, CommandFlags, ErrorCode, ErrorKind, ExportFlags, Refusal, ReplyStyle,
+    Request, StatusExtent, StatusFilter,
+};
+use memory_volumes::Volume;
+use nbd_client::{Answered, NbdClient, Served};
+
+const STYLES: [ReplyStyle; 3] = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
+const MIB: u64 = 1 << 20;
+
+fn request(command: Command, offset: u64, length: u64) -> Request {
+    Request::new(command, 0x0123_4567_89ab_cdef, offset, length)
+}
+
+/// Fails unless the connection still reads what is there.
+fn assert_alive(client: &mut NbdClient, context: &str) {
+    let answered = client.call(&request(Command::Read, 0, 1), &[]);
+    assert_eq!(answered, Answered::Bytes(vec![0]), "after {context}");
+}
+
+#[test]
+fn every_illegal_request_has_its_error_and_ends_no_connection() {
+    use Command::{BlockStatus, Cache, Flush, Read, Trim, Write, WriteZeroes};
+    use CommandFlags as Flag;
+    use ErrorCode::{Invalid, NoSpace, NotPermitted, NotSupported, Overflow};
+    let mut slow = Volume::new("slow", MIB);
+    slow.info.zeroes_fast = false;
+    let mut locked = Volume::new("locked", MIB);
+    locked.info.read_only = true;
+    let mut rigid = Volume::new("rigid", MIB);
+    rigid.info.can_trim = false;
+    let served = Served::start(vec![Volume::new("plain", MIB), slow, locked, rigid]);
+    let ok = Answered::DONE;
+    let cases = [
+        ("plain", request(Read, MIB - 1, 2), Answered::Failed(Invalid)),
+        ("plain", request(Read, u64::MAX, 2), Answered::Failed(Invalid)),
+        ("plain", request(Read, 0, (32 << 20) + 1), Answered::Failed(Overflow)),
+        ("plain", request(Write, MIB - 1, 2), Answered::Failed(NoSpace)),
+        ("plain", request(Write, 0, 33 << 20), Answered::Failed(Invalid)),
+        ("plain", request(WriteZeroes, MIB, 1), Answered::Failed(NoSpace)),
+        ("plain", request(Trim, MIB, 1), Answered::Failed(Invalid)),
+        ("plain", request(Cache, MIB, 1), Answered::Failed(Invalid)),
+        ("plain", request(Flush, 0, 1), Answered::Failed(Invalid)),
+        ("plain", request(Flush, 1, 0), Answered::Failed(Invalid)),
+        ("plain", request(Read, 0, 0), ok.clone()),
+        ("plain", request(Write, MIB, 0), ok.clone()),
+        ("plain", request(Trim, 0, 0), ok.clone()),
+        ("plain", request(WriteZeroes, 0, 0), ok.clone()),
+        ("plain", request(Cache, 0, 0), ok.clone()),
+        ("plain", request(BlockStatus, 0, 0), Answered::Failed(Invalid)),
+        ("plain", request(BlockStatus, MIB - 1, 2), Answered::Failed(Invalid)),
+        ("plain", request(Write, 0, 9).with_flags(Flag::NO_HOLE), Answered::Failed(Invalid)),
+        ("plain", request(Read, 0, 9).with_flags(Flag::REQ_ONE), Answered::Failed(Invalid)),
+        ("plain", request(Read, 0, 9).with_flags(Flag(1 << 9)), Answered::Failed(Invalid)),
+        ("plain", request(Flush, 0, 0).with_flags(Flag::FUA), ok.clone()),
+        ("plain", request(Cache, 0, 9).with_flags(Flag::FUA), ok.clone()),
+        ("plain", request(WriteZeroes, 0, 9).with_flags(Flag::FAST_ZERO), ok.clone()),
+        (
+            "slow",
+            request(WriteZeroes, 0, 9).with_flags(Flag::FAST_ZERO),
+            Answered::Failed(NotSupported),
+        ),
+        ("slow", request(WriteZeroes, 0, 9), ok.clone()),
+        ("locked", request(Write, 0, 9), Answered::Failed(NotPermitted)),
+        ("locked", request(Trim, 0, 9), Answered::Failed(NotPermitted)),
+        ("locked", request(WriteZeroes, 0, 9), Answered::Failed(NotPermitted)),
+        (
+            "locked",
+            request(WriteZeroes, 0, 9).with_flags(Flag::FAST_ZERO),
+            Answered::Failed(Invalid),
+        ),
+        ("locked", request(Flush, 0, 0), ok.clone()),
+        ("rigid", request(Trim, 0, 9), Answered::Failed(Invalid)),
+    ];
+    for style in STYLES {
+        for (name, asked, expected) in &cases {
+            let mut client = served.client(name, style);
+            let payload = match asked.command {
+                1 => vec![0; asked.length as usize],
+                _ => Vec::new(),
+            };
+            let context = format!("{style:?} {name} {asked:?}");
+            assert_eq!(&client.call(asked, &payload), expected, "{context}");
+            assert_alive(&mut client, &context);
+        }
+    }
+}
+
+#[test]
+fn unknown_commands_and_unoffered_flags_are_invalid_in_every_style() {
+    use ErrorCode::Invalid;
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    for style in STYLES {
+        for command in [8, 77, u16::MAX] {
+            let mut client = served.client("plain", style);
+            let asked = Request { command, ..request(Command::Read, 0, 9) };
+            assert_eq!(client.call(&asked, &[]), Answered::Failed(Invalid));
+            assert_alive(&mut client, "an unknown command");
+        }
+        let mut client = served.client("plain", style);
+        let has_df = client.agreement.flags.contains(ExportFlags::DF);
+        assert_eq!(has_df, style != ReplyStyle::Simple);
+        let expected = if has_df { Answered::Bytes(vec![0; 9]) } else { Answered::Failed(Invalid) };
+        let unbroken = request(Command::Read, 0, 9).with_flags(CommandFlags::DF);
+        assert_eq!(client.call(&unbroken, &[]), expected);
+    }
+}
+
+#[test]
+fn payloads_that_nobody_expects_are_taken_and_refused() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let mut client = served.client("plain", ReplyStyle::Extended);
+    for command in [Command::Read, Command::Trim, Command::Flush] {
+        let asked = request(command, 0, 100).with_flags(CommandFlags::PAYLOAD_LENGTH);
+        assert_eq!(client.call(&asked, &[1; 100]), Answered::Failed(ErrorCode::Invalid));
+        assert_alive(&mut client, "an unexpected payload");
+    }
+    // A write that forgets to say that it has a payload has none.
+    let mut head = Vec::new();
+    request(Command::Write, 0, 4096).encode(ReplyStyle::Extended, &mut head).unwrap();
+    head[4..6].fill(0);
+    client.stream.write_all(&head).unwrap();
+    let answered = client.receive(&|_| request(Command::Write, 0, 0)).unwrap().1;
+    assert_eq!(answered, Answered::Failed(ErrorCode::Invalid));
+    assert_alive(&mut client, "a write without a payload");
+}
+
+#[test]
+fn volumes_errors_reach_the_client_with_the_codes_of_the_protocol() {
+    let mut volume = Volume::new("plain", MIB);
+    volume.bad = 8192..8193;
+    let served = Served::start(vec![volume]);
+    for style in STYLES {
+        let mut client = served.client("plain", style);
+        let io = Answered::Failed(ErrorCode::Io);
+        assert_eq!(client.call(&request(Command::Read, 8000, 300), &[]), io);
+        assert_eq!(client.call(&request(Command::Write, 8192, 1), &[1]), io);
+        assert_alive(&mut client, "an error of the medium");
+    }
+}
+
+#[test]
+fn what_clients_write_they_read_in_any_style_and_order() {
+    const SIZE: usize = 1 << 16;
+    for seed in 1..=6 {
+        println!("seed {seed}");
+        let served = Served::start(vec![Volume::new("plain", SIZE as u64)]);
+        let mut random = support::Random(seed);
+        let mut model = vec![0_u8; SIZE];
+        let mut clients = STYLES.map(|style| served.client("", style));
+        for _ in 0..60 {
+            let client = &mut clients[random.below(3)];
+            let mut expected = Vec::new();
+            for cookie in 0..1 + random.below(12) as u64 {
+                let offset = random.below(SIZE);
+                let length = 1 + random.below((SIZE - offset).min(20_000));
+                let range = offset..offset + length;
+                let (command, payload) = match random.below(4) {
+                    0 => (Command::Write, vec![random.below(256) as u8; length]),
+                    1 => (Command::WriteZeroes, Vec::new()),
+                    _ => (Command::Read, Vec::new()),
+                };
+                let answer = match command {
+                    Command::Read => model[range].to_vec(),
+                    Command::Write => {
+                        model[range].copy_from_slice(&payload);
+                        Vec::new()
+                    }
+                    _ => {
+                        model[range].fill(0);
+                        Vec::new()
+                    }
+                };
+                let asked = Request::new(command, cookie, offset as u64, length as u64);
+                client.send(&asked, &payload);
+                expected.push((asked, Answered::Bytes(answer)));
+            }
+            let asked: Vec<Request> = expected.iter().map(|(asked, _)| *asked).collect();
+            let mut open: Vec<bool> = vec![true; expected.len()];
+            for _ in 0..expected.len() {
+                let (cookie, found) = client.receive(&|cookie| asked[cookie as usize]).unwrap();
+                assert!(std::mem::take(&mut open[cookie as usize]), "answered twice: {cookie}");
+                assert_eq!(found, expected[cookie as usize].1, "{:?}", asked[cookie as usize]);
+            }
+        }
+    }
+}
+
+#[test]
+fn block_status_tells_allocation_and_residency_and_keeps_to_what_was_asked() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let extent = |length, flags| StatusExtent { length, flags };
+    for style in [ReplyStyle::Structured, ReplyStyle::Extended] {
+        let mut client = served.client("plain", style);
+        let written = request(Command::Write, 65536, 4096);
+        assert_eq!(client.call(&written, &[1; 4096]), Answered::DONE);
+        let asked = request(Command::BlockStatus, 0, 131_072);
+        let allocation = vec![extent(65536, 3), extent(4096, 0), extent(61440, 3)];
+        let residency = vec![extent(65536, 0), extent(4096, 1), extent(61440, 0)];
+        let both = Answered::Status(vec![(1, allocation), (2, residency.clone())]);
+        assert_eq!(client.call(&asked, &[]), both);
+        let one = asked.with_flags(CommandFlags::REQ_ONE);
+        let first =
+            Answered::Status(vec![(1, vec![extent(65536, 3)]), (2, vec![extent(65536, 0)])]);
+        assert_eq!(client.call(&one, &[]), first);
+        if style == ReplyStyle::Extended {
+            let mut filtered = |contexts: &[u32]| {
+                let mut payload = Vec::new();
+                let filter = StatusFilter { length: 131_072, contexts: contexts.to_vec() };
+                filter.encode(&mut payload);
+                let asked = request(Command::BlockStatus, 0, payload.len() as u64)
+                    .with_flags(CommandFlags::PAYLOAD_LENGTH);
+                client.call(&asked, &payload)
+            };
+            assert_eq!(filtered(&[2]), Answered::Status(vec![(2, residency)]));
+            for wrong in [&[3][..], &[1, 1], &[1, 2, 1]] {
+                assert_eq!(filtered(wrong), Answered::Failed(ErrorCode::Invalid), "{wrong:?}");
+            }
+        }
+        client.call(&request(Command::Trim, 65536, 4096), &[]);
+    }
+    let options = ClientOptions { style: ReplyStyle::Structured, ..ClientOptions::export("") };
+    let mut client = NbdClient::connect(&served.socket(), options).unwrap();
+    let asked = request(Command::BlockStatus, 0, 4096);
+    assert_eq!(client.call(&asked, &[]), Answered::Failed(ErrorCode::Invalid));
+}
+
+#[test]
+fn durability_that_is_asked_for_reaches_the_volume() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let mut client = served.client("", ReplyStyle::Structured);
+    let fua = CommandFlags::FUA;
+    client.call(&request(Command::Write, 0, 1).with_flags(fua), &[0]);
+    client.call(&request(Command::WriteZeroes, 0, 1).with_flags(fua), &[]);
+    client.call(&request(Command::Trim, 0, 1).with_flags(fua), &[]);
+    client.call(&request(Command::Write, 0, 1), &[0]);
+    assert_eq!(served.gate.durable.load(Ordering::SeqCst), 3);
+    assert_eq!(served.gate.flushes.load(Ordering::SeqCst), 0);
+    client.call(&request(Command::Flush, 0, 0), &[]);
+    assert_eq!(served.gate.flushes.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_client_has_a_bounded_number_of_requests_and_bytes_in_flight() {
+    let served = Served::start(vec![Volume::new("plain", 64 * MIB)]);
+    for (length, in_flight_max, requests) in [(4096, 256, 400_u64), (16 * MIB, 4, 12)] {
+        let before = served.gate.submitted.load(Ordering::SeqCst);
+        served.gate.holds.store(true, Ordering::SeqCst);
+        let mut client = served.client("", ReplyStyle::Simple);
+        for cookie in 0..requests {
+            client.send(&Request::new(Command::Read, cookie, 0, length), &[]);
+        }
+        let mut other = served.client("", ReplyStyle::Simple);
+        other.send(&request(Command::Read, 0, 1), &[]);
+        let begun = || served.gate.submitted.load(Ordering::SeqCst) - before;
+        while begun() < in_flight_max + 1 {
+            std::thread::yield_now();
+        }
+        // Turns of the event loop in which it could begin too many.
+        for _ in 0..20 {
+            administer(&served, r#"{"command":"list"}"#);
+        }
+        assert_eq!(begun(), in_flight_max + 1);
+        served.gate.holds.store(false, Ordering::SeqCst);
+        let first = other.receive(&|_| request(Command::Read, 0, 1)).unwrap().1;
+        assert_eq!(first, Answered::Bytes(vec![0]));
+        let mut seen = vec![false; requests as usize];
+        for _ in 0..requests {
+            let asked = |cookie| Request::new(Command::Read, cookie, 0, length);
+            let (cookie, _) = client.receive(&asked).unwrap();
+            assert!(!std::mem::replace(&mut seen[cookie as usize], true));
+        }
+    }
+}
+
+/// The answer to an administrator's line.
+fn administer(served: &Served, line: &str) -> String {
+    let mut stream = UnixStream::connect(served.ports.control.as_ref().unwrap()).unwrap();
+    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_client_that_takes_no_answers_stops_no_other() {
+    let served = Served::start(vec![Volume::new("plain", 64 * MIB)]);
+    let mut deaf = served.client("", ReplyStyle::Simple);
+    deaf.call(&request(Command::Write, 0, 4096), &[1; 4096]);
+    for cookie in 0..100 {
+        deaf.send(&Request::new(Command::Read, cookie, 0, 16 * MIB), &[]);
+    }
+    let mut other = served.client("", ReplyStyle::Structured);
+    for _ in 0..1000 {
+        let answered = other.call(&request(Command::Read, 4095, 2), &[]);
+        assert_eq!(answered, Answered::Bytes(vec![1, 0]));
+    }
+}
+
+#[test]
+fn a_stop_answers_what_is_in_flight_and_refuses_what_comes_after() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let mut client = served.client("", ReplyStyle::Structured);
+    served.gate.holds.store(true, Ordering::SeqCst);
+    client.send(&Request::new(Command::Write, 1, 0, 4), b"kept");
+    while served.gate.submitted.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    served.ask_to_stop();
+    // The listening socket goes when the stop has begun.
+    while served.socket().exists() {
+        std::thread::yield_now();
+    }
+    client.send(&Request::new(Command::Read, 2, 0, 4), &[]);
+    let asked = |cookie| match cookie {
+        1 => Request::new(Command::Write, 1, 0, 4),
+        _ => Request::new(Command::Read, 2, 0, 4),
+    };
+    assert_eq!(client.receive(&asked), Some((2, Answered::Failed(ErrorCode::Shutdown))));
+    served.gate.holds.store(false, Ordering::SeqCst);
+    assert_eq!(client.receive(&asked), Some((1, Answered::DONE)));
+    assert_eq!(client.receive(&asked), None);
+    served.join();
+}
+
+#[test]
+fn replies_are_sent_after_a_disconnect_and_after_the_end_of_a_stream() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    for style in STYLES {
+        for disconnects in [false, true] {
+            let mut client = served.client("", style);
+            served.gate.holds.store(true, Ordering::SeqCst);
+            let read = Request::new(Command::Read, 5, 0, 600);
+            client.send(&read, &[]);
+            if disconnects {
+                client.send(&Request::new(Command::Disconnect, 6, 0, 0), &[]);
+            } else {
+                client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+            }
+            served.gate.holds.store(false, Ordering::SeqCst);
+            let answered = client.receive(&|_| read);
+            assert_eq!(answered, Some((5, Answered::Bytes(vec![0; 600]))), "{style:?}");
+            assert_eq!(client.receive(&|_| read), None);
+        }
+    }
+}
+
+#[test]
+fn strangers_are_dropped_and_exports_that_are_not_there_refused() {
+    let served = Served::start(vec![Volume::new("one", MIB), Volume::new("two", MIB)]);
+    let mut stranger = UnixStream::connect(served.socket()).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut seen = Vec::new();
+    // A socket closed with unread bytes may end in a reset.
+    let _ = stranger.read_to_end(&mut seen);
+    assert_eq!(&seen[..8], b"NBDMAGIC");
+    for (name, message) in [("", "no default export"), ("three", "one, two")] {
+        let options = ClientOptions::export(name);
+        let error = NbdClient::connect(&served.socket(), options).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Refused(Refusal::Unknown));
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let mut client = served.client("two", ReplyStyle::Extended);
+    assert_alive(&mut client, "strangers");
+}
+
+#[test]
+fn administrators_see_and_change_volumes_line_by_line() {
+    let served = Served::start(vec![Volume::new("one", MIB)]);
+    let stream = UnixStream::connect(served.ports.control.as_ref().unwrap()).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut ask = |line: &str| {
+        (&stream).write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        lines.read_line(&mut answer).unwrap();
+        answer
+    };
+    for (line, expected) in [
+        (r#"{"command":"mode","volume":"one","mode":"wb"}"#, r#"{"ok":true}"#),
+        (r#"{"command":"list"}"#, r#""mode":"wb""#),
+        (r#"{"command":"flush","volume":"one"}"#, r#"{"ok":true}"#),
+        (r#"{"command":"create","volume":"two","backing":"/x","mode":"wa"}"#, r#""number":1"#),
+        (r#"{"command":"create","volume":"two","backing":"/x"}"#, r#""kind":"Name""#),
+        (r#"{"command":"stat"}"#, r#""name":"two""#),
+        (r#"{"command":"mode","volume":"one","mode":"xx"}"#, "expected wt, wb, wa, wo or pt"),
+        (r#"{"command":"flush","volume":"none"}"#, "found 'none'"),
+        (r#"{"command":"create","volume":"x","backing":"/x","limit":-1}"#, "limit: expected"),
+        (r#"{"command":"list","volum":"x"}"#, "found 'volum'"),
+        (r#"{"command":"dance"}"#, "found 'dance'"),
+        ("[1]", "expected a JSON object"),
+        ("nonsense", "expected a JSON object"),
+    ] {
+        let answer = ask(line);
+        assert!(answer.contains(expected), "{line}: {answer}");
+    }
+    assert_alive(&mut served.client("two", ReplyStyle::Simple), "its creation");
+    assert_eq!(ask(r#"{"command":"stop"}"#).trim(), r#"{"ok":true}"#);
+    served.join();
+}
