@@ -2,10 +2,14 @@
 
 pub mod file;
 pub mod memory;
+pub mod nbd;
+mod outbox;
 
 use std::os::fd::RawFd;
 
 use bytes::Bytes;
+use entresol_device::Force;
+use entresol_wire::nbd::Uri;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Durable, Hole};
@@ -52,6 +56,17 @@ pub trait Backing: Send {
         let _ = offset;
         Ok(vec![Extent { length, kind: ExtentKind::Data }])
     }
+}
+
+/// Opens the backing that `place` names: an NBD URI, or the path of a file or block device. `force`
+/// also takes a block device that is mounted.
+///
+/// Errors: as [`nbd::NbdBacking::open`] and [`file::FileBacking::open`].
+pub fn open(place: &str, force: Force) -> Result<Box<dyn Backing>> {
+    if Uri::is_likely(place) {
+        return Ok(Box::new(nbd::NbdBacking::open(place, &nbd::NbdOptions::default())?));
+    }
+    Ok(Box::new(file::FileBacking::open(place, force)?))
 }
 
 /// What a backing is and can do.

@@ -3,17 +3,14 @@
 //! Threads of its own read and write it through the page cache, as many as are asked for at once
 //! and at most sixteen.
 //!
-//! Invariants:
-//! 1. After a sync failed, in a flush or a durable write, every later one fails: what the system
-//!    dropped then is not known, and a retry that succeeds would prove nothing. Reads and plain
-//!    writes go on.
-//! 2. The pipe that is polled holds a byte exactly while a completion waits to be reaped.
+//! Invariant: after a sync failed, in a flush or a durable write, every later one fails: what
+//! the system dropped then is not known, and a retry that succeeds would prove nothing. Reads and
+//! plain writes go on.
 //!
 //! There is no time-out: a request takes as long as the system takes.
 
 use std::collections::VecDeque;
-use std::io::{PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,6 +19,7 @@ use bytes::Bytes;
 use entresol_device::{Access, Force, PlainFile, WriteMode, Zeroed};
 use parking_lot::{Condvar, Mutex};
 
+use crate::backing::outbox::Outbox;
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent, ExtentKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Durable, Hole};
@@ -43,7 +41,6 @@ pub struct FileBacking {
     gathered: Vec<(u64, BackingRequest)>,
     threads: Vec<JoinHandle<()>>,
     in_flight: usize,
-    readable: PipeReader,
 }
 
 #[derive(Debug)]
@@ -52,20 +49,17 @@ struct Shared {
     state: Mutex<State>,
     /// Requests wait, or it is over.
     work: Condvar,
-    /// A completion waits.
-    done: Condvar,
+    /// The sync that failed.
+    poisoned: Mutex<Option<Error>>,
+    outbox: Outbox,
 }
 
 #[derive(Debug)]
 struct State {
     queue: VecDeque<(u64, BackingRequest)>,
-    completions: Vec<BackingCompletion>,
     /// Threads that wait for requests.
     idle: usize,
-    /// The sync that failed.
-    poisoned: Option<Error>,
     is_over: bool,
-    signal: PipeWriter,
 }
 
 impl FileBacking {
@@ -100,39 +94,26 @@ impl FileBacking {
             zeroes_fast: file.can_punch(),
             rotational: file.is_rotational(),
         };
-        let (readable, signal) = std::io::pipe().map_err(|source| {
+        let outbox = Outbox::new().map_err(|source| {
             let detail =
                 format!("{}: cannot make a pipe to be polled: {source}", file.path().display());
             Error::new(ErrorKind::Unavailable, detail)
         })?;
-        let state = State {
-            queue: VecDeque::new(),
-            completions: Vec::new(),
-            idle: 0,
-            poisoned: None,
-            is_over: false,
-            signal,
+        let state = State { queue: VecDeque::new(), idle: 0, is_over: false };
+        let shared = Shared {
+            file,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            poisoned: Mutex::new(None),
+            outbox,
         };
-        let shared =
-            Shared { file, state: Mutex::new(state), work: Condvar::new(), done: Condvar::new() };
         Ok(FileBacking {
             description,
             shared: Arc::new(shared),
             gathered: Vec::new(),
             threads: Vec::new(),
             in_flight: 0,
-            readable,
         })
-    }
-
-    /// Takes what has completed; empties the pipe.
-    fn take(&mut self, state: &mut State, completions: &mut Vec<BackingCompletion>) {
-        if state.completions.is_empty() {
-            return;
-        }
-        self.in_flight -= state.completions.len();
-        completions.append(&mut state.completions);
-        self.readable.read_exact(&mut [0]).expect("a byte stands in the pipe, by invariant 2");
     }
 }
 
@@ -155,7 +136,7 @@ impl Backing for FileBacking {
         for (token, request) in self.gathered.drain(..) {
             match self.description.check(&request) {
                 Ok(()) => state.queue.push_back((token, request)),
-                Err(error) => shared.complete(&mut state, token, Err(error)),
+                Err(error) => shared.outbox.put(token, Err(error)),
             }
         }
         let wanted = state.queue.len().saturating_sub(state.idle);
@@ -175,7 +156,7 @@ impl Backing for FileBacking {
                         format!("{}: cannot start a thread: {source}", self.description.identity);
                     let error = Error::new(ErrorKind::Unavailable, detail);
                     while let Some((token, _)) = state.queue.pop_front() {
-                        shared.complete(&mut state, token, Err(error.clone()));
+                        shared.outbox.put(token, Err(error.clone()));
                     }
                 }
             }
@@ -188,18 +169,14 @@ impl Backing for FileBacking {
     }
 
     fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
-        let shared = Arc::clone(&self.shared);
-        self.take(&mut shared.state.lock(), completions);
+        self.in_flight -= self.shared.outbox.take(completions);
     }
 
     fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
         self.submit();
-        let shared = Arc::clone(&self.shared);
-        let mut state = shared.state.lock();
-        while state.completions.is_empty() && self.in_flight > 0 {
-            shared.done.wait(&mut state);
+        if self.in_flight > 0 {
+            self.in_flight -= self.shared.outbox.wait(completions);
         }
-        self.take(&mut state, completions);
     }
 
     fn in_flight(&self) -> usize {
@@ -207,7 +184,11 @@ impl Backing for FileBacking {
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
-        Some(self.readable.as_raw_fd())
+        Some(self.shared.outbox.poll_fd())
+    }
+
+    fn version(&mut self) -> String {
+        self.shared.file.modified().unwrap_or_default()
     }
 
     fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
@@ -234,21 +215,9 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             if let Some((token, request)) = state.queue.pop_front() {
-                let poisoned = state.poisoned.clone();
                 drop(state);
-                let result = self.perform(&request, poisoned);
+                self.outbox.put(token, self.perform(&request));
                 state = self.state.lock();
-                // A durable write that found no room was not made: that is not the sync's failure.
-                let fails = |error: &Error| {
-                    request == BackingRequest::Flush || error.kind() != ErrorKind::NoSpace
-                };
-                if let Err(error) = &result
-                    && is_sync(&request)
-                    && fails(error)
-                {
-                    state.poisoned.get_or_insert_with(|| error.clone());
-                }
-                self.complete(&mut state, token, result);
             } else if state.is_over {
                 return;
             } else {
@@ -259,34 +228,22 @@ impl Shared {
         }
     }
 
-    fn complete(&self, state: &mut State, token: u64, result: Result<Bytes>) {
-        if state.completions.is_empty() {
-            // Under the lock: one byte in an empty pipe never waits.
-            state.signal.write_all(&[0]).expect("the pipe is empty, and open while this is");
-        }
-        state.completions.push(BackingCompletion { token, result });
-        self.done.notify_one();
-    }
-
-    fn perform(&self, request: &BackingRequest, poisoned: Option<Error>) -> Result<Bytes> {
-        if let Some(error) = poisoned.filter(|_| is_sync(request)) {
-            let detail = format!("a sync failed before, nothing is sure until reopened: {error}");
-            return Err(Error::new(ErrorKind::Io, detail));
-        }
+    fn perform(&self, request: &BackingRequest) -> Result<Bytes> {
         match *request {
             BackingRequest::Read { offset, length } => {
                 let mut bytes = vec![0; length as usize];
                 self.file.read_at(offset, &mut bytes)?;
                 return Ok(Bytes::from(bytes));
             }
-            BackingRequest::Write { offset, ref bytes, durable } => {
-                let mode = match durable {
-                    Durable::AtFlush => WriteMode::Flushed,
-                    Durable::AtOnce => WriteMode::Durable,
-                };
-                self.file.write_at(offset, bytes, mode)?;
+            BackingRequest::Write { offset, ref bytes, durable: Durable::AtFlush } => {
+                self.file.write_at(offset, bytes, WriteMode::Flushed)?;
             }
-            BackingRequest::Flush => self.file.sync()?,
+            BackingRequest::Write { offset, ref bytes, durable: Durable::AtOnce } => {
+                // One that found no room was not made: that is not the sync's failure.
+                let is_no_room = |error: &Error| error.kind() == ErrorKind::NoSpace;
+                self.sync(is_no_room, || self.file.write_at(offset, bytes, WriteMode::Durable))?;
+            }
+            BackingRequest::Flush => self.sync(|_| false, || self.file.sync())?,
             BackingRequest::Trim { offset, length } => {
                 // What it cannot do need not be done.
                 let _either_way = self.file.punch(offset, length)?;
@@ -294,6 +251,28 @@ impl Shared {
             BackingRequest::Zero { offset, length, hole } => self.zero(offset, length, hole)?,
         }
         Ok(Bytes::new())
+    }
+
+    /// Makes something survive power loss; a failure that is not `excused` poisons.
+    fn sync(
+        &self,
+        excused: impl Fn(&Error) -> bool,
+        make: impl Fn() -> entresol_device::Result<()>,
+    ) -> Result<()> {
+        // Held while the system works: it tells of an error once, and two syncs side by side could
+        // each be told of the other's.
+        let mut poisoned = self.poisoned.lock();
+        if let Some(error) = &*poisoned {
+            let detail = format!("a sync failed before; nothing is sure until reopened: {error}");
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        let made = make().map_err(Error::from);
+        if let Err(error) = &made
+            && !excused(error)
+        {
+            *poisoned = Some(error.clone());
+        }
+        made
     }
 
     fn zero(&self, offset: u64, length: u64, hole: Hole) -> Result<()> {
@@ -321,14 +300,5 @@ impl Shared {
             offset += count as u64;
         }
         Ok(())
-    }
-}
-
-/// Whether the end of a request says that something survives power loss.
-fn is_sync(request: &BackingRequest) -> bool {
-    match request {
-        BackingRequest::Flush => true,
-        BackingRequest::Write { durable, .. } => *durable == Durable::AtOnce,
-        _ => false,
     }
 }

@@ -132,7 +132,11 @@ fn its_identity_stays_its_version_tells_of_others_writes() {
     let path = file(&scratch, 8192);
     let before = open(&path).description().clone();
     File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-    let after = open(&path).description().clone();
+    let mut opened = open(&path);
+    let after = opened.description().clone();
+    perform(&mut opened, write(0, &[1])).unwrap();
+    assert_ne!(opened.version(), after.version);
+    drop(opened);
     assert_eq!(before.identity, after.identity);
     assert_ne!(before.version, after.version);
     fs::remove_file(&path).unwrap();

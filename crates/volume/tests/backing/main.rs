@@ -4,4 +4,6 @@
 mod file;
 mod memory;
 mod model;
+mod nbd;
 mod scratch;
+mod server;
