@@ -1,7 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; both install what they miss.
 CARGO := scripts/cargo
 PACKAGES_BUILD := gcc libc6-dev
-PACKAGES_TEST := redis-server redis-tools
+PACKAGES_TEST := redis-server redis-tools nbdkit
 PACKAGES_DEMO := fio
 PACKAGES_BENCH := fio redis-server redis-tools memcached librocksdb-dev liblmdb-dev
 

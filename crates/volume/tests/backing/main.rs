@@ -5,5 +5,6 @@ mod file;
 mod memory;
 mod model;
 mod nbd;
+mod nbdkit;
 mod scratch;
 mod server;

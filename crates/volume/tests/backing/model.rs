@@ -55,6 +55,19 @@ impl Model {
         self.drain(backing);
     }
 
+    /// Begins up to so many random requests that are apart, and takes no answers.
+    pub(crate) fn begin_apart(&mut self, backing: &mut dyn Backing, requests: u64) {
+        for _ in 0..requests {
+            let request = self.draw(backing);
+            if self.is_apart(&request) {
+                backing.begin(self.next_token, request.clone());
+                self.in_flight.insert(self.next_token, request);
+                self.next_token += 1;
+            }
+        }
+        backing.submit();
+    }
+
     pub(crate) fn drain(&mut self, backing: &mut dyn Backing) {
         let mut completions = Vec::new();
         while backing.in_flight() > 0 {
