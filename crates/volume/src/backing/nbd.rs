@@ -11,8 +11,8 @@
 //! attempt to connect. A server that neither answers nor dies within
 //! [`NbdOptions::request_timeout`] counts as dead; that it performs nothing of an old connection
 //! after it answered on a new one is assumed, as by all clients that reconnect. A server that does
-//! not offer flushes is taken at its word that it needs none. What is in flight when the backing is
-//! dropped is abandoned.
+//! not offer flushes is taken at its word that it needs none. Dropping the backing waits for what
+//! the server has, at most [`NbdOptions::connect_timeout`]; what it does not have yet is not sent.
 
 mod connect;
 mod exchange;

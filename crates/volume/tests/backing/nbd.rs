@@ -109,6 +109,22 @@ fn errors_of_the_medium_come_through_by_kind_and_the_connection_stays() {
 }
 
 #[test]
+fn a_client_goes_with_a_goodbye_and_no_answer_left_behind() {
+    let medium = MemoryMedium::new(4 << 20);
+    let server = Server::start(&medium, Plan::new(1));
+    for _ in 0..20 {
+        let mut backing = open(&server);
+        for token in 0..60 {
+            backing.begin(token, read(token * 65536, 65536));
+        }
+        backing.wait(&mut Vec::new());
+    }
+    // It is served when all before it have ended.
+    let _last = open(&server);
+    assert_eq!(server.goodbyes(), 20);
+}
+
+#[test]
 fn requests_outlast_a_server_that_is_away_for_a_while() {
     let medium = MemoryMedium::new(BYTES);
     let server = Server::start(&medium, Plan::new(1));

@@ -72,6 +72,8 @@ struct Shared {
     /// It closes every connection at once.
     refuses: AtomicBool,
     connections: AtomicU32,
+    /// Clients that took all their answers and said goodbye.
+    goodbyes: AtomicU32,
     /// The connection that it serves.
     current: Mutex<Option<UnixStream>>,
 }
@@ -86,6 +88,7 @@ impl Server {
             is_over: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
             connections: AtomicU32::new(0),
+            goodbyes: AtomicU32::new(0),
             current: Mutex::new(None),
         });
         let ours = Arc::clone(&shared);
@@ -112,6 +115,10 @@ impl Server {
 
     pub(crate) fn connections(&self) -> u32 {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn goodbyes(&self) -> u32 {
+        self.shared.goodbyes.load(Ordering::SeqCst)
     }
 
     fn cut(&self) {
@@ -147,9 +154,17 @@ fn serve(listener: &UnixListener, shared: &Shared) {
         let (medium, mut plan) = (shared.medium.lock().clone(), shared.plan.lock().clone());
         plan.seed = plan.seed.wrapping_mul(1000).wrapping_add(u64::from(number));
         // However it ended: the next one begins anew.
-        let _ended = Connection::serve(stream, &medium, &plan);
+        if let Ok(Ending::Goodbye) = Connection::serve(stream, &medium, &plan) {
+            shared.goodbyes.fetch_add(1, Ordering::SeqCst);
+        }
         *shared.current.lock() = None;
     }
+}
+
+/// How a connection ended, if not by an error.
+enum Ending {
+    Goodbye,
+    AsPlanned,
 }
 
 trait Bytestream: Read + Write {}
@@ -162,13 +177,16 @@ struct Connection<'a> {
     medium: &'a MemoryMedium,
     plan: &'a Plan,
     random: Random,
+    /// The client said goodbye.
+    is_over: bool,
 }
 
 impl Connection<'_> {
-    fn serve(stream: UnixStream, medium: &MemoryMedium, plan: &Plan) -> io::Result<()> {
+    fn serve(stream: UnixStream, medium: &MemoryMedium, plan: &Plan) -> io::Result<Ending> {
         let random = Random::new(plan.seed);
         let stream = Box::new(stream);
-        let mut connection = Connection { stream, input: Vec::new(), medium, plan, random };
+        let (input, is_over) = (Vec::new(), false);
+        let mut connection = Connection { stream, input, medium, plan, random, is_over };
         let agreement = connection.shake_hands()?;
         connection.answer(&agreement)
     }
@@ -223,11 +241,11 @@ impl Connection<'_> {
     }
 
     /// Answers batches of requests, those of a batch in any order, until it dies.
-    fn answer(&mut self, agreement: &Agreement) -> io::Result<()> {
+    fn answer(&mut self, agreement: &Agreement) -> io::Result<Ending> {
         let mut backing = self.medium.open().map_err(io::Error::other)?;
         loop {
             let mut batch = self.requests(agreement)?;
-            while batch.is_empty() {
+            while batch.is_empty() && !self.is_over {
                 self.read()?;
                 batch = self.requests(agreement)?;
             }
@@ -247,7 +265,7 @@ impl Connection<'_> {
             if self.plan.babbles_one_in > 0 && self.random.one_in(self.plan.babbles_one_in) {
                 self.random.fill(&mut output);
                 self.stream.write_all(&output)?;
-                return Ok(());
+                return Ok(Ending::AsPlanned);
             }
             if dies {
                 let sent = self.random.below(output.len() as u64 + 1) as usize;
@@ -255,10 +273,13 @@ impl Connection<'_> {
                 self.stream.flush()?;
                 drop(backing);
                 self.medium.crash((self.plan.loss)(self.random.next_u64()));
-                return Ok(());
+                return Ok(Ending::AsPlanned);
             }
             self.stream.write_all(&output)?;
             self.stream.flush()?;
+            if self.is_over {
+                return Ok(Ending::Goodbye);
+            }
         }
     }
 
@@ -276,7 +297,8 @@ impl Connection<'_> {
             let payload = Bytes::copy_from_slice(&self.input[head..end]);
             self.input.drain(..end);
             if Command::from_number(request.command) == Some(Command::Disconnect) {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                self.is_over = true;
+                return Ok(requests);
             }
             requests.push((request, payload));
         }

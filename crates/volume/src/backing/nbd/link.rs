@@ -134,9 +134,27 @@ impl Link {
             // A wait that fails or ends early costs a turn.
             let _early = self.poll.poll(&mut events, self.timeout());
         }
-        if let Some(exchange) = self.exchange.take() {
-            exchange.leave();
+        self.leave(&mut events);
+    }
+
+    /// Takes the answers to what was sent, for a while, and says goodbye: servers are surprised by
+    /// clients that go before.
+    fn leave(mut self, events: &mut mio::Events) {
+        let Some(mut exchange) = self.exchange.take() else { return };
+        let until = Instant::now() + self.options.connect_timeout;
+        while !exchange.is_quiet() {
+            let left = until.saturating_duration_since(Instant::now());
+            let is_alive =
+                exchange.write_out().is_ok() && exchange.read_in(&mut Vec::new()).is_ok();
+            if left.is_zero() || !is_alive {
+                return;
+            }
+            if !exchange.is_quiet() {
+                // A wait that fails or ends early costs a turn.
+                let _early = self.poll.poll(events, Some(left));
+            }
         }
+        exchange.leave();
     }
 
     /// Whether there is to be another turn.
