@@ -182,9 +182,8 @@ class Service:
     def command(self):
         stand_in = self.arguments.stand_in
         if stand_in == "qemu-nbd":
-            source = [self.backing] if "://" not in self.backing else [self.backing]
             return ["qemu-nbd", "-t", "-f", "raw", "--shared=0", "-x", self.name,
-                    "--discard=unmap", "-k", self.socket, *source]
+                    "--discard=unmap", "-k", self.socket, self.backing]
         if stand_in == "forgetful":
             return ["nbdkit", "-f", "-U", self.socket, "--filter=cache", "file", self.backing,
                     "cache=unsafe"]
