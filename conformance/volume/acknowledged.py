@@ -10,6 +10,8 @@ import pathlib
 import random
 import subprocess
 
+import nbd
+
 from support import (BLOCK, MIB, MODES, Bench, Ledger, Service, Tally, check, connect, parser,
                      read_all, run, table)
 
@@ -30,7 +32,6 @@ class Load:
 
     def run_until_killed(self, service, answers):
         """Keeps requests in flight; kills the server once so many were answered."""
-        import nbd
         killed = False
         while True:
             try:
@@ -48,7 +49,6 @@ class Load:
                 return
 
     def begin(self):
-        import nbd
         self.flights += 1
         if self.source.random() < 0.02:
             acknowledged = dict(self.ledger.pending)

@@ -18,6 +18,8 @@ import tempfile
 import time
 import zlib
 
+import nbd
+
 BLOCK = 4096
 MIB = 1 << 20
 MODES = ["wt", "wb", "wa", "wo", "pt"]
@@ -150,14 +152,15 @@ class Service:
     acknowledged writes when it is killed, to show that the script notices.
     """
 
-    def __init__(self, bench, backing, cache_bytes=64 * MIB, mode="wt", name="disk"):
+    def __init__(self, bench, backing, cache_bytes=64 * MIB, mode="wt", name="disk",
+                 cache=None):
         self.bench = bench
         self.arguments = bench.arguments
         self.backing = str(backing)
         self.mode = mode
         self.name = name
         self.socket = bench.file(f"{name}.sock")
-        self.cache = bench.file(f"{name}.cache", cache_bytes)
+        self.cache = cache or bench.file(f"{name}.cache", cache_bytes)
         self.process = None
         if not self.arguments.stand_in:
             self.volume("create", name, "--cache", self.cache, "--backing", backing, "--mode", mode)
@@ -228,10 +231,15 @@ class Service:
 
 def connect(uri):
     """A connection of libnbd that lets requests through as they are."""
-    import nbd
     handle = nbd.NBD()
     handle.connect_uri(uri)
     return handle
+
+
+def demand_connection(handle, error):
+    """A request may fail; the connection must not."""
+    alive = not (handle.aio_is_dead() or handle.aio_is_closed())
+    check(alive, f"the server broke the connection off: {error}")
 
 
 class Ledger:
@@ -323,11 +331,11 @@ class Tally:
 
 def read_all(handle, ledger, blocks, tally, settle=True):
     """Reads every block of `blocks` and judges it; an error of the server counts as `refused`."""
-    import nbd
     for block in blocks:
         try:
             data = bytes(handle.pread(BLOCK, block * BLOCK))
-        except nbd.Error:
+        except nbd.Error as error:
+            demand_connection(handle, error)
             tally.add("refused")
             continue
         verdict = ledger.judge(block, data)
@@ -370,7 +378,7 @@ def run(main, arguments):
     print(f"seed {arguments.seed}", flush=True)
     try:
         main(arguments)
-    except Failed as failure:
+    except (Failed, nbd.Error) as failure:
         print(f"\nFAILED: {failure}\nagain: {sys.argv[0]} --seed {arguments.seed}",
               file=sys.stderr)
         sys.exit(1)
