@@ -1,7 +1,8 @@
 //! What a certification or a search found, for programs and for people.
 //!
 //! JSON with stable names ([`certificate_json`], [`search_json`]) and one HTML file with its charts
-//! in it that asks for nothing from elsewhere ([`certificate_page`], [`search_page`]).
+//! in it that asks for nothing from elsewhere ([`certificate_page`], [`search_page`]). Its parts
+//! serve reports of other loads too ([`sheet`], [`card`]).
 
 mod certificate;
 mod charts;
@@ -9,13 +10,16 @@ mod frame;
 mod json;
 mod parts;
 mod searched;
-mod words;
+pub mod words;
 
 use crate::derive::Step;
 use crate::machine::Machine;
 
 pub use certificate::certificate_page;
+pub use charts::{Axis, Chart, Line, Scale, Style, TimeUnit};
+pub use frame::{machine_section, sheet, tile};
 pub use json::{certificate_json, search_json};
+pub use parts::card;
 pub use searched::search_page;
 pub use words::{certificate_line, search_line};
 

@@ -8,44 +8,58 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// Lines over a common horizontal axis.
-pub(crate) struct Chart<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) horizontal: Axis,
-    pub(crate) vertical: Axis,
-    pub(crate) lines: Vec<Line>,
+#[derive(Debug, Clone)]
+pub struct Chart<'a> {
+    /// Its heading.
+    pub title: &'a str,
+    /// What goes from left to right.
+    pub horizontal: Axis,
+    /// What goes up.
+    pub vertical: Axis,
+    /// The lines, as many as there are colours or fewer.
+    pub lines: Vec<Line>,
     /// Dashed levels with their names.
-    pub(crate) levels: Vec<(f64, String)>,
+    pub levels: Vec<(f64, String)>,
 }
 
 /// One line, or marks where `marks` says so.
-pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
-    pub(crate) colour: usize,
-    pub(crate) style: Style,
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// Which of the four colours.
+    pub colour: usize,
+    /// How it is drawn.
+    pub style: Style,
 }
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// Through.
     Solid,
+    /// Dashed.
     Dashed,
     /// With a mark at each point.
     Marked,
 }
 
 /// An axis: what it shows and how its numbers are written.
-#[derive(Clone, Copy)]
-pub(crate) struct Axis {
-    pub(crate) scale: Scale,
-    pub(crate) write: fn(f64) -> String,
+#[derive(Debug, Clone, Copy)]
+pub struct Axis {
+    /// Its distances.
+    pub scale: Scale,
+    /// Writes one of its numbers.
+    pub write: fn(f64) -> String,
     /// What it shows, for those who cannot tell from the numbers.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
 }
 
 /// Distances on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// From 0.
     Linear,
     /// Powers of ten; values of 0 are left out.
@@ -171,11 +185,11 @@ type Drawn = Result<(), ()>;
 
 impl Axis {
     /// Latencies in ns over several powers of ten.
-    pub(crate) const LATENCY: Axis =
-        Axis { scale: Scale::Logarithmic, write: crate::report::words::latency, name: "latency" };
+    pub const LATENCY: Axis =
+        Axis { scale: Scale::Logarithmic, write: super::words::latency, name: "latency" };
 
     /// A linear axis from 0.
-    pub(crate) const fn linear(name: &'static str, write: fn(f64) -> String) -> Axis {
+    pub const fn linear(name: &'static str, write: fn(f64) -> String) -> Axis {
         Axis { scale: Scale::Linear, write, name }
     }
 
@@ -209,15 +223,15 @@ impl Axis {
 
 /// A unit of time that keeps the numbers of an axis short.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TimeUnit {
+pub struct TimeUnit {
     /// Seconds of one.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     name: &'static str,
 }
 
 impl TimeUnit {
     /// For a run of so many seconds.
-    pub(crate) fn of(seconds: f64) -> TimeUnit {
+    pub fn of(seconds: f64) -> TimeUnit {
         match seconds {
             seconds if seconds > 10_000.0 => {
                 TimeUnit { seconds: 3600.0, name: "hours since the start" }
@@ -230,8 +244,8 @@ impl TimeUnit {
     }
 
     /// The axis of a chart over time.
-    pub(crate) fn axis(self) -> Axis {
-        Axis::linear(self.name, crate::report::words::tidy)
+    pub fn axis(self) -> Axis {
+        Axis::linear(self.name, super::words::tidy)
     }
 }
 

@@ -9,23 +9,27 @@ use crate::verdict::Reason;
 
 /// The whole page. `word` is `pass`, `fail` or `undecided`.
 pub(crate) fn page(title: &str, subject: &Subject, word: &str, body: &Markup) -> String {
+    let title = format!("{title} of {}: {word}", subject.name);
+    let body = html! {
+        (body)
+        (machine_section(&subject.machine))
+        (configuration_section(subject))
+    };
+    sheet(&title, &body, &subject.version)
+}
+
+/// A page of its own that asks for nothing from elsewhere: `body` in the style of all reports.
+pub fn sheet(title: &str, body: &Markup, version: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
-                title { (title) " of " (subject.name) ": " (word) }
+                title { (title) }
                 style { (PreEscaped(include_str!("style.css"))) }
             }
-            body {
-                main {
-                    (body)
-                    (machine_section(&subject.machine))
-                    (configuration_section(subject))
-                    p.soft.small { "Entresol " (subject.version) "." }
-                }
-            }
+            body { main { (body) p.soft.small { "Entresol " (version) "." } } }
         }
     };
     page.into_string()
@@ -61,11 +65,12 @@ pub(crate) fn top(
 }
 
 /// A figure with its name.
-pub(crate) fn tile(name: &str, value: &str) -> Markup {
+pub fn tile(name: &str, value: &str) -> Markup {
     html! { div.tile { b { (value) } span { (name) } } }
 }
 
-fn machine_section(machine: &Machine) -> Markup {
+/// What a run ran on.
+pub fn machine_section(machine: &Machine) -> Markup {
     let memory = machine.memory_bytes.map(|bytes| words::bytes(bytes as f64));
     let processor =
         machine.processor.as_ref().map(|model| format!("{} × {model}", machine.processors));

@@ -154,7 +154,7 @@ pub(crate) fn series_table(run: &Run) -> Markup {
 }
 
 /// A chart on a card, with its legend; nothing where there is nothing to draw.
-pub(crate) fn card(chart: &Chart<'_>) -> Markup {
+pub fn card(chart: &Chart<'_>) -> Markup {
     let Some([wide, narrow]) = chart.drawings() else { return html! {} };
     html! {
         div.card.chart {

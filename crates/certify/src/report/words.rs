@@ -95,7 +95,7 @@ fn shares(run: &Run) -> String {
 }
 
 /// A number with thousands apart and few decimals.
-pub(crate) fn amount(value: f64) -> String {
+pub fn amount(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || (size - size.round()).abs() < 0.005 => 0,
         size if size >= 10.0 => 1,
@@ -105,7 +105,7 @@ pub(crate) fn amount(value: f64) -> String {
 }
 
 /// A whole number with thousands apart.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn bytes(value: f64) -> String {
 }
 
 /// A latency with three digits.
-pub(crate) fn latency(ns: f64) -> String {
+pub fn latency(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "µs"),
@@ -170,7 +170,7 @@ pub(crate) fn latency(ns: f64) -> String {
 }
 
 /// Seconds since 1970 as a date and time.
-pub(crate) fn date(unix: u64) -> String {
+pub fn date(unix: u64) -> String {
     let known = i64::try_from(unix).ok();
     let moment = known.and_then(|unix| time::OffsetDateTime::from_unix_timestamp(unix).ok());
     let Some(moment) = moment else { return format!("second {unix}") };

@@ -131,6 +131,12 @@ impl<'a> Live<'a> {
             self.collect()?;
             let elapsed = self.epoch.elapsed();
             if let Some(printer) = printer.as_deref_mut()
+                && elapsed < end
+            {
+                let since_ramp = elapsed.as_secs_f64() - args.ramp as f64;
+                printer.course().note(since_ramp, &self.period());
+            }
+            if let Some(printer) = printer.as_deref_mut()
                 && elapsed >= period
                 && period < end
             {

@@ -1,10 +1,12 @@
 //! `entresol pblio`: an SPC-1-like OLTP workload on three units, in a virtual clock or on files and
 //! block devices, with the options and the report of the benchmark of that name.
 
+mod course;
 mod fill;
 mod ledger;
 mod live;
 mod options;
+mod page;
 mod report;
 mod search;
 mod simulate;
@@ -57,7 +59,7 @@ fn once(setting: Setting<'_>) -> Outcome<()> {
     let mut printer = Printer::new(args)?;
     printer.begin(&configuration, None, args.runlen);
     let finished = live::run(setting, &configuration, source, Some(&mut printer))?;
-    printer.end(args, &configuration, &finished.ended);
+    printer.end(args, &configuration, None, &finished.ended)?;
     if setting.interrupted.load(Ordering::Relaxed) {
         eprintln!("entresol: interrupted after {:.1} s", finished.ended.seconds);
     }

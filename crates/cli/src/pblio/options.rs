@@ -133,6 +133,9 @@ pub(crate) struct PblioArgs {
     /// Add percentiles to the report, from enqueueing and from the intended start
     #[arg(long)]
     pub(super) percentiles: bool,
+    /// Write the run, or the search, as one HTML page with charts
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(super) json: bool,

@@ -8,8 +8,10 @@ use entresol_workload::oltp::{
 use entresol_workload::{Recorder, Summary};
 use serde_json::{Map, Value, json};
 
+use super::course::Course;
 use super::ledger::Findings;
 use super::options::PblioArgs;
+use super::page::{Run, run_page};
 use crate::failure::{Failure, Outcome};
 use crate::report::latency_us;
 
@@ -23,6 +25,7 @@ pub(super) struct Printer {
     is_json: bool,
     data: Option<std::fs::File>,
     data_path: String,
+    course: Course,
     /// The counts when the last period ended.
     before: Count,
 }
@@ -61,7 +64,8 @@ impl Printer {
         let data_path = path.unwrap_or_default();
         let data =
             data.map_err(|e| Failure::doing(format!("cannot make --data {data_path}"), e))?;
-        Ok(Printer { is_json: args.json, data, data_path, before: Count::default() })
+        let course = Course::new(args.runlen);
+        Ok(Printer { is_json: args.json, data, data_path, course, before: Count::default() })
     }
 
     /// Prints the banner.
@@ -110,11 +114,27 @@ impl Printer {
         written.map_err(|e| Failure::doing(format!("cannot write --data {}", self.data_path), e))
     }
 
-    /// Prints the end of the run.
-    pub(super) fn end(&self, args: &PblioArgs, configuration: &Configuration, ended: &Ended) {
+    /// The counts so far over the run's course, for the page's charts.
+    pub(super) fn course(&mut self) -> &mut Course {
+        &mut self.course
+    }
+
+    /// Prints the end of the run, and writes its page if one was asked for.
+    pub(super) fn end(
+        &mut self,
+        args: &PblioArgs,
+        configuration: &Configuration,
+        cache: Option<&CacheName>,
+        ended: &Ended,
+    ) -> Outcome<()> {
+        self.course.end(ended.seconds, &ended.period);
+        if let Some(path) = &args.html {
+            let course = &self.course;
+            write_page(path, &run_page(&Run { args, configuration, cache, ended, course }))?;
+        }
         if self.is_json {
             println!("{}", summary(args, configuration, ended));
-            return;
+            return Ok(());
         }
         let total = ended.period.tally.total();
         let rate = total.requests as f64 / ended.seconds.max(f64::MIN_POSITIVE);
@@ -128,12 +148,18 @@ impl Printer {
             print!("{}", percentile_text(latencies));
         }
         self.flush();
+        Ok(())
     }
 
     fn flush(&self) {
         // A closed pipe is found by the next print.
         drop(std::io::stdout().flush());
     }
+}
+
+/// Writes `page` to the file `path` of `--html`.
+pub(super) fn write_page(path: &str, page: &str) -> Outcome<()> {
+    std::fs::write(path, page).map_err(|e| Failure::doing(format!("cannot write --html {path}"), e))
 }
 
 fn cache_text(cache: &CacheCounters, log: &LogCounters) -> String {

@@ -6,6 +6,8 @@ use entresol_workload::oltp::Configuration;
 use serde_json::{Value, json};
 
 use super::live::{self, Finished, Setting};
+use super::page;
+use super::report::write_page;
 use super::source::Source;
 use crate::failure::{Failure, Outcome};
 use crate::report::rounded;
@@ -45,6 +47,9 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
         tries.push(tried);
     }
     let most = bisection.passed;
+    if let Some(path) = &args.html {
+        write_page(path, &page::search_page(args, &tries, most))?;
+    }
     if args.json {
         let tries: Vec<Value> = tries.iter().map(Try::json).collect();
         println!("{}", json!({"most_bsu": most, "latency_limit_ms": limit, "tries": tries}));
@@ -64,12 +69,12 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
 
 /// One load and what came of it.
 #[derive(Debug)]
-struct Try {
-    bsus: u64,
-    iops: f64,
-    asked_iops: u64,
-    latency_ms: f64,
-    passes: bool,
+pub(super) struct Try {
+    pub(super) bsus: u64,
+    pub(super) iops: f64,
+    pub(super) asked_iops: u64,
+    pub(super) latency_ms: f64,
+    pub(super) passes: bool,
 }
 
 impl Try {

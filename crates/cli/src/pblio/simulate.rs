@@ -26,8 +26,7 @@ pub(super) fn run(args: &PblioArgs) -> Outcome<()> {
     let mut printer = Printer::new(args)?;
     printer.begin(&configuration, name.as_ref(), args.runlen);
     let ended = serve(args, cache, source, &mut printer)?;
-    printer.end(args, &configuration, &ended);
-    Ok(())
+    printer.end(args, &configuration, name.as_ref(), &ended)
 }
 
 fn serve(
@@ -46,6 +45,14 @@ fn serve(
         while period_end < args.runlen && (args.ramp + period_end) * TICKS_PER_SECOND <= due {
             printer.period(&simulation.period(), args.dataperiod as f64, period_end)?;
             period_end += args.dataperiod;
+        }
+        loop {
+            let moment = printer.course().next_seconds();
+            let ticks = (moment * TICKS_PER_SECOND as f64) as u64;
+            if moment >= args.runlen as f64 || args.ramp * TICKS_PER_SECOND + ticks > due {
+                break;
+            }
+            printer.course().note(moment, &simulation.period());
         }
         match next {
             Some(request) if simulation.serve(&request) => {
