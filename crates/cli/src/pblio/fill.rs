@@ -2,22 +2,25 @@
 //! themselves, and none is answered from a hole.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use entresol_device::{Completion, WriteBuffer, WriteMode, WriteRequest};
+use entresol_device::{WriteBuffer, wait_readable};
 use entresol_workload::oltp::{Asu, BLOCK_BYTES, Operation, Request};
 
+use super::lanes::{Done, Lanes};
 use super::ledger::Ledger;
 use super::live::Setting;
+use super::units::Way;
 use crate::failure::{Failure, Outcome};
 
 const IN_FLIGHT: usize = 8;
+const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Writes all blocks as an earlier run would have, in order.
 pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
     let layout = setting.units.layout();
     let mut ledger = Ledger::new(0);
-    let mut queues = setting.units.queues(IN_FLIGHT)?;
-    let mut completions: Vec<Completion> = Vec::new();
+    let mut lanes = setting.units.lanes(setting.args, Way::AroundCache, IN_FLIGHT)?;
     for asu in Asu::ALL {
         let end = layout.blocks(asu);
         for position in (0..end).step_by(Request::BLOCKS_MAX as usize) {
@@ -31,31 +34,25 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
             let mut buffer = WriteBuffer::anonymous((blocks * BLOCK_BYTES) as usize)?;
             ledger.begin_write(&request, buffer.bytes_mut());
             for part in setting.units.parts(&request) {
-                let queue = &mut queues[part.device];
-                if queue.in_flight() == queue.depth() {
-                    queue.reap(1, &mut completions)?;
+                while !lanes.has_room(&part, 1) {
+                    wait(&mut lanes)?;
                 }
-                let start = part.first * BLOCK_BYTES as usize;
-                queue.write(WriteRequest {
-                    token: 0,
-                    offset: part.offset,
-                    buffer: &buffer,
-                    range: start..start + part.blocks * BLOCK_BYTES as usize,
-                    mode: WriteMode::Flushed,
-                })?;
+                lanes.write(0, &part, &buffer)?;
             }
-            demand_written(&mut completions)?;
         }
     }
-    for queue in &mut queues {
-        queue.reap(queue.in_flight(), &mut completions)?;
+    while lanes.in_flight() > 0 {
+        wait(&mut lanes)?;
     }
-    demand_written(&mut completions)
+    lanes.close()
 }
 
-fn demand_written(completions: &mut Vec<Completion>) -> Outcome<()> {
-    for completion in completions.drain(..) {
-        completion.result?;
+/// Collects what is done, and waits for more while anything is in flight.
+fn wait(lanes: &mut Lanes) -> Outcome<()> {
+    let mut done: Vec<Done> = Vec::new();
+    lanes.collect(&mut done)?;
+    if done.is_empty() && lanes.in_flight() > 0 {
+        wait_readable(&lanes.descriptors(), WAIT_MAX)?;
     }
     Ok(())
 }

@@ -10,16 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use entresol_device::{Completion, Queue, WriteBuffer, WriteMode, WriteRequest, wait_readable};
+use entresol_device::{WriteBuffer, wait_readable};
 use entresol_workload::oltp::{
-    BLOCK_BYTES, Configuration, Operation, Period, Request, TICKS_PER_SECOND, Tally,
+    BLOCK_BYTES, CacheCounters, Configuration, LogCounters, Operation, Period, Request,
+    TICKS_PER_SECOND, Tally,
 };
 
+use super::lanes::{Done, Lanes};
 use super::ledger::{Ledger, Writes};
 use super::options::PblioArgs;
 use super::report::{Ended, Latencies, Printer};
 use super::source::Source;
-use super::units::{Part, Units};
+use super::units::{Part, Units, Way};
 use crate::failure::Outcome;
 
 /// What a run needs besides its requests.
@@ -49,16 +51,27 @@ const GRACE_NS: u64 = 5_000_000_000;
 const TICK_NS: u64 = 1_000_000_000 / TICKS_PER_SECOND;
 const WAIT_NS_MAX: u64 = 100_000_000;
 
-/// Makes the requests of `source`; `printer` hears of the periods.
+/// Requests in flight for `configuration`.
+pub(super) fn places(configuration: &Configuration) -> usize {
+    (configuration.contexts * IN_FLIGHT_PER_CONTEXT).min(IN_FLIGHT_MAX) as usize
+}
+
+/// Makes the requests of `source` over `lanes`, whose cache it closes; `printer` hears of the
+/// periods.
 pub(super) fn run(
     setting: Setting<'_>,
     configuration: &Configuration,
-    source: Source,
+    (lanes, source): (Lanes, Source),
     printer: Option<&mut Printer>,
 ) -> Outcome<Finished> {
-    let mut live = Live::new(setting, configuration, source)?;
+    let mut live = Live::new(setting, configuration, lanes, source)?;
     live.drive(printer)?;
-    Ok(live.finish())
+    live.finish()
+}
+
+/// The ways that a run of `configuration` takes.
+pub(super) fn lanes(setting: Setting<'_>, configuration: &Configuration) -> Outcome<Lanes> {
+    setting.units.lanes(setting.args, Way::ThroughCache, places(configuration))
 }
 
 struct Live<'a> {
@@ -68,10 +81,12 @@ struct Live<'a> {
     next: Option<Request>,
     line: VecDeque<(Request, u64)>,
     line_max: usize,
-    queues: Vec<Box<dyn Queue>>,
+    lanes: Lanes,
     slots: Vec<Slot>,
     free: Vec<usize>,
-    completions: Vec<Completion>,
+    done: Vec<Done>,
+    /// What the cache had counted when the ramp was over.
+    before: Option<CacheCounters>,
     ledger: Ledger,
     tally: Tally,
     latencies: Latencies,
@@ -95,9 +110,10 @@ impl<'a> Live<'a> {
     fn new(
         setting: Setting<'a>,
         configuration: &Configuration,
+        lanes: Lanes,
         mut source: Source,
     ) -> Outcome<Live<'a>> {
-        let places = (configuration.contexts * IN_FLIGHT_PER_CONTEXT).min(IN_FLIGHT_MAX) as usize;
+        let places = places(configuration);
         let slots = (0..places).map(|_| Slot::new()).collect::<Outcome<Vec<Slot>>>()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Live {
@@ -106,10 +122,11 @@ impl<'a> Live<'a> {
             source,
             line: VecDeque::new(),
             line_max: (configuration.contexts * LINE_PER_CONTEXT) as usize,
-            queues: setting.units.queues(places)?,
+            lanes,
             slots,
             free: (0..places).rev().collect(),
-            completions: Vec::new(),
+            done: Vec::new(),
+            before: None,
             // Odd: `--fill` writes as run 0.
             ledger: Ledger::new(now.as_micros() as u64 | 1),
             tally: Tally::default(),
@@ -186,12 +203,11 @@ impl<'a> Live<'a> {
             }
             let parts = self.setting.units.parts(&request);
             let Some(&place) = self.free.last() else { return Ok(()) };
-            let room = |part: &Part| {
-                let queue = &self.queues[part.device];
-                queue.in_flight() + parts.len() <= queue.depth()
-            };
-            if !parts.iter().all(room) {
+            if !parts.iter().all(|part| self.lanes.has_room(part, parts.len())) {
                 return Ok(());
+            }
+            if self.before.is_none() && request.due >= self.setting.args.ramp * TICKS_PER_SECOND {
+                self.before = self.lanes.counters();
             }
             self.line.pop_front();
             self.free.pop();
@@ -213,8 +229,7 @@ impl<'a> Live<'a> {
             slot.known = self.ledger.begin_read(request);
         }
         for (number, part) in slot.parts.iter().enumerate() {
-            let length = part.blocks * BLOCK_BYTES as usize;
-            self.queues[part.device].read(token(place, number), part.offset, length)?;
+            self.lanes.read(token(place, number), part)?;
         }
         Ok(())
     }
@@ -224,44 +239,33 @@ impl<'a> Live<'a> {
         let length = request.blocks as usize * BLOCK_BYTES as usize;
         self.ledger.begin_write(request, &mut slot.buffer.bytes_mut()[..length]);
         for (number, part) in slot.parts.iter().enumerate() {
-            let start = part.first * BLOCK_BYTES as usize;
-            self.queues[part.device].write(WriteRequest {
-                token: token(place, number),
-                offset: part.offset,
-                buffer: &slot.buffer,
-                range: start..start + part.blocks * BLOCK_BYTES as usize,
-                mode: WriteMode::Flushed,
-            })?;
+            self.lanes.write(token(place, number), part, &slot.buffer)?;
         }
         Ok(())
     }
 
-    /// Takes what is done off the queues.
+    /// Hands over what was begun and takes what is done.
     fn collect(&mut self) -> Outcome<()> {
-        let mut completions = std::mem::take(&mut self.completions);
-        for queue in &mut self.queues {
-            queue.reap(0, &mut completions)?;
+        let mut done = std::mem::take(&mut self.done);
+        self.lanes.collect(&mut done)?;
+        for one in done.drain(..) {
+            self.complete(&one);
         }
-        for completion in completions.drain(..) {
-            self.complete(completion)?;
-        }
-        self.completions = completions;
+        self.done = done;
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion) -> Outcome<()> {
-        completion.result?;
-        let (place, number) = place_of(completion.token);
+    fn complete(&mut self, done: &Done) {
+        let (place, number) = place_of(done.token);
         let slot = &mut self.slots[place];
         let request = slot.request.expect("what completes was begun at this place");
-        if let Some(bytes) = &completion.buffer
-            && self.setting.args.verify
-        {
-            self.ledger.end_read(&request, slot.parts[number].first, bytes, &slot.known);
+        if self.setting.args.verify && request.operation == Operation::Read {
+            let first = slot.parts[number].first;
+            self.ledger.end_read(&request, first, &done.contents, &slot.known);
         }
         slot.parts_left -= 1;
         if slot.parts_left > 0 {
-            return Ok(());
+            return;
         }
         if request.operation == Operation::Write {
             self.ledger.end_write(&request);
@@ -270,7 +274,6 @@ impl<'a> Live<'a> {
         let enqueued_ns = slot.enqueued_ns;
         self.free.push(place);
         self.count(&request, enqueued_ns);
-        Ok(())
     }
 
     /// Counts a request that is done, unless it was due within the ramp.
@@ -292,15 +295,14 @@ impl<'a> Live<'a> {
         if let Some(request) = self.next.filter(|_| self.line.len() < self.line_max) {
             timeout = timeout.min((request.due * TICK_NS).saturating_sub(now));
         }
+        timeout = timeout.min(self.lanes.wake_in_ns().unwrap_or(timeout));
         if timeout > 0 {
-            let busy = self.queues.iter().filter(|queue| queue.in_flight() > 0);
-            let descriptors: Vec<_> = busy.filter_map(|queue| queue.poll_fd()).collect();
-            wait_readable(&descriptors, Duration::from_nanos(timeout))?;
+            wait_readable(&self.lanes.descriptors(), Duration::from_nanos(timeout))?;
         }
         Ok(())
     }
 
-    fn finish(self) -> Finished {
+    fn finish(self) -> Outcome<Finished> {
         let args = self.setting.args;
         let mut seconds = (self.epoch.elapsed().as_secs_f64() - args.ramp as f64).max(0.0);
         if !self.ran_out && !self.setting.interrupted.load(Ordering::Relaxed) {
@@ -310,11 +312,18 @@ impl<'a> Live<'a> {
         let findings = args.verify.then(|| self.ledger.findings().clone());
         let period = self.period();
         let ended = Ended { period, seconds, latencies: Some(self.latencies), findings };
-        Finished { fell_behind: self.fell_behind, ended }
+        self.lanes.close()?;
+        Ok(Finished { fell_behind: self.fell_behind, ended })
     }
 
     fn period(&self) -> Period {
-        Period { tally: self.tally, cache: None }
+        let cache = self.lanes.counters().map(|counters| {
+            let counters = counters.since(&self.before.unwrap_or_default());
+            // Its log is another than the original's: where a hit is read is not told apart.
+            let log = LogCounters { device_hits: counters.read_hits, ..LogCounters::default() };
+            (counters, log)
+        });
+        Period { tally: self.tally, cache }
     }
 
     fn is_mocked(&self, request: &Request) -> bool {

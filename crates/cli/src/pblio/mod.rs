@@ -1,8 +1,10 @@
 //! `entresol pblio`: an SPC-1-like OLTP workload on three units, in a virtual clock or on files and
 //! block devices, with the options and the report of the benchmark of that name.
 
+mod cached;
 mod course;
 mod fill;
+mod lanes;
 mod ledger;
 mod live;
 mod options;
@@ -33,6 +35,9 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
         return Ok(());
     }
     args.check()?;
+    if args.cachemeta.is_some() {
+        eprintln!("entresol: -cachemeta has no effect: a cache keeps its map in itself");
+    }
     if args.simulate {
         return simulate::run(args);
     }
@@ -57,9 +62,11 @@ fn once(setting: Setting<'_>) -> Outcome<()> {
     let source = Source::new(args, &configuration)?;
     source::export(args, &configuration)?;
     let mut printer = Printer::new(args)?;
-    printer.begin(&configuration, None, args.runlen);
-    let finished = live::run(setting, &configuration, source, Some(&mut printer))?;
-    printer.end(args, &configuration, None, &finished.ended)?;
+    let lanes = live::lanes(setting, &configuration)?;
+    let cache = lanes.cache_name().cloned();
+    printer.begin(&configuration, cache.as_ref(), args.runlen);
+    let finished = live::run(setting, &configuration, (lanes, source), Some(&mut printer))?;
+    printer.end(args, &configuration, cache.as_ref(), &finished.ended)?;
     if setting.interrupted.load(Ordering::Relaxed) {
         eprintln!("entresol: interrupted after {:.1} s", finished.ended.seconds);
     }

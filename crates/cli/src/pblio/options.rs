@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
+use entresol_device::Force;
 use entresol_workload::oltp::{Configuration, Layout, Mix, Style};
 
 use crate::failure::{Failure, Outcome};
@@ -40,16 +41,16 @@ pub(crate) struct PblioArgs {
     #[arg(long, default_value_t = 300)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     pub(super) runlen: u64,
-    /// Cache: with --simulate a size such as 10MiB
+    /// Cache: a file or device; with --simulate a size such as 10MiB
     #[arg(long, value_name = "FILE")]
     pub(super) cache: Option<String>,
-    /// Where the cache's map is kept between runs
+    /// Taken and not needed: the cache keeps its map in itself
     #[arg(long, value_name = "FILE")]
     pub(super) cachemeta: Option<String>,
     /// Block of the cache, KiB
     #[arg(long, default_value_t = 4, value_name = "KB")]
     pub(super) blocksize: u64,
-    /// Go around the page cache
+    /// Go around the page cache; files under a cache are used through it
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(default_value = "true", value_parser = BoolishValueParser::new())]
     #[arg(action = ArgAction::Set)]
@@ -187,21 +188,10 @@ impl PblioArgs {
         if self.cpuprofile {
             return refuse("-cpuprofile is not offered; use `perf record -g entresol pblio ...`");
         }
-        if self.cachemeta.is_some() {
+        if !self.simulate && self.cache.is_some() && (self.mock_reads || self.mock_writes) {
             return refuse(
-                "-cachemeta is not offered: a simulated cache begins empty and ends with the \
-                 run; leave it out",
-            );
-        }
-        if !self.simulate && self.cache.is_some() {
-            return refuse(
-                "-cache in a real run is not offered yet; add --simulate to count what the cache \
-                 would do, or leave it out to run without a cache",
-            );
-        }
-        if !self.simulate && !self.directio {
-            return refuse(
-                "-directio=false is not offered: it would measure the page cache; leave it out",
+                "-mock_reads and -mock_writes answer for the units, and a cache before them would \
+                 hold what nobody wrote; leave out one or the other",
             );
         }
         if self.simulate && self.verify {
@@ -211,6 +201,11 @@ impl PblioArgs {
             return refuse("--latency-limit is not above 0; expected milliseconds such as 30");
         }
         Ok(())
+    }
+
+    /// Whether `--force` was given.
+    pub(super) fn force(&self) -> Force {
+        if self.force { Force::Yes } else { Force::No }
     }
 
     /// The stream that the options describe, on units of these sizes, with `bsus`.

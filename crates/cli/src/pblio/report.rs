@@ -35,6 +35,8 @@ pub(super) struct Printer {
 pub(super) struct CacheName {
     pub(super) name: String,
     pub(super) capacity_bytes: u64,
+    /// Whether it held blocks of these units when the run began.
+    pub(super) is_loaded: bool,
 }
 
 /// What a run ended with.
@@ -83,7 +85,8 @@ impl Printer {
         match cache {
             None => println!("Cache   : None"),
             Some(cache) => {
-                println!("Cache   : {} (New)", cache.name);
+                let state = if cache.is_loaded { "Loaded" } else { "New" };
+                println!("Cache   : {} ({state})", cache.name);
                 println!("C Size  : {:.2} GB", gib(cache.capacity_bytes));
             }
         }

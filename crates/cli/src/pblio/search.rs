@@ -33,7 +33,8 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
     while let Some(bsus) = bisection.next() {
         let configuration = args.configuration(setting.units.layout(), bsus)?;
         let source = Source::new(args, &configuration)?;
-        let finished = live::run(setting, &configuration, source, None)?;
+        let lanes = live::lanes(setting, &configuration)?;
+        let finished = live::run(setting, &configuration, (lanes, source), None)?;
         if setting.interrupted.load(Ordering::Relaxed) {
             eprintln!("entresol: interrupted; the try of {bsus} BSUs does not count");
             break;

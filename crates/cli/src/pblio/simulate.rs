@@ -18,7 +18,7 @@ pub(super) fn run(args: &PblioArgs) -> Outcome<()> {
         Some(text) => {
             let cache = cache_of(args, text)?;
             let capacity_bytes = cache.capacity_bytes();
-            (Some(cache), Some(CacheName { name: text.clone(), capacity_bytes }))
+            (Some(cache), Some(CacheName { name: text.clone(), capacity_bytes, is_loaded: false }))
         }
     };
     let source = Source::new(args, &configuration)?;

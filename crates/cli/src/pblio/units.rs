@@ -1,28 +1,49 @@
-//! The three units on files and block devices. A unit of several is their concatenation, each cut
-//! to the size of the smallest.
+//! The three units on files, block devices and servers. A unit of several is their concatenation,
+//! each cut to the size of the smallest.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use entresol_device::{Device, FileDevice, FileOptions, Force, Queue, QueueOptions};
+use entresol_device::{Device, FileDevice, FileOptions, Force, QueueOptions};
+use entresol_volume::backing::Backing;
+use entresol_volume::backing::file::FileBacking;
 use entresol_workload::oltp::{BLOCK_BYTES, Layout, Request};
 
+use super::cached::Cached;
+use super::lanes::{Lane, Lanes};
 use super::ledger::MAGIC;
 use super::options::PblioArgs;
 use crate::failure::{Failure, Outcome};
 
-/// Open devices, in the order of the units.
+/// What the units are made of, in their order.
 pub(super) struct Units {
-    devices: Vec<Arc<dyn Device>>,
-    /// Each unit's first device and the blocks used of each of its devices.
+    sources: Vec<Source>,
+    /// Each unit's first source and the blocks used of each of its sources.
     pieces: [(usize, u64); 3],
     layout: Layout,
 }
 
-/// The part of a request that falls on one device.
+/// One file, device or server.
+enum Source {
+    /// Direct transfers; it stays open, so that nobody else uses it.
+    Device(Arc<dyn Device>),
+    /// Opened for each run, by this name.
+    Backing(String),
+}
+
+/// Whether a run goes through the cache that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Where there is one.
+    ThroughCache,
+    /// Around it.
+    AroundCache,
+}
+
+/// The part of a request that falls on one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Which device.
+    /// Which source.
     pub(super) device: usize,
     /// Where on it, bytes.
     pub(super) offset: u64,
@@ -35,22 +56,22 @@ pub(super) struct Part {
 impl Units {
     /// Opens what `args` name. Refuses what holds somebody else's data unless forced.
     pub(super) fn open(args: &PblioArgs) -> Outcome<Units> {
-        let mut devices: Vec<Arc<dyn Device>> = Vec::new();
+        let mut sources = Vec::new();
         let mut pieces = [(0, 0); 3];
         let mut blocks = [0; 3];
         for (index, paths) in args.units().into_iter().enumerate() {
-            let first = devices.len();
+            let first = sources.len();
+            let mut piece = u64::MAX;
             for path in paths.split(',') {
-                devices.push(Arc::new(open(index + 1, path, args)?));
+                let (source, bytes) = open(index + 1, path, args)?;
+                sources.push(source);
+                piece = piece.min(bytes / BLOCK_BYTES);
             }
-            let sizes = devices[first..].iter();
-            let sizes = sizes.map(|device| device.geometry().capacity_bytes / BLOCK_BYTES);
-            let piece = sizes.min().unwrap_or(0);
             pieces[index] = (first, piece);
-            blocks[index] = piece * (devices.len() - first) as u64;
+            blocks[index] = piece * (sources.len() - first) as u64;
         }
         let layout = Layout::new(blocks).map_err(|e| Failure::CannotRun(e.to_string()))?;
-        Ok(Units { devices, pieces, layout })
+        Ok(Units { sources, pieces, layout })
     }
 
     /// The sizes used.
@@ -58,21 +79,65 @@ impl Units {
         self.layout
     }
 
-    /// A queue to each device, for one thread.
-    pub(super) fn queues(&self, depth: usize) -> Outcome<Vec<Box<dyn Queue>>> {
-        let options = QueueOptions { depth, buffer_bytes: 2 * BLOCK_BYTES as usize };
-        self.devices.iter().map(|device| Ok(device.queue(options)?)).collect()
+    /// Ways to all sources, for one thread with so many requests in flight.
+    pub(super) fn lanes(&self, args: &PblioArgs, way: Way, places: usize) -> Outcome<Lanes> {
+        let of_log = self.pieces[2].0;
+        let cached = match &args.cache {
+            Some(path) if way == Way::ThroughCache => {
+                let pieces = self.sources[..of_log].iter().enumerate();
+                let pieces: Vec<(String, String)> = pieces
+                    .filter_map(|(index, source)| Some((self.name(index), source.name()?)))
+                    .collect();
+                Some(Cached::open(args, path, &pieces)?)
+            }
+            _ => None,
+        };
+        let volumes = cached.as_ref().map(|cached| cached.volumes().to_vec()).unwrap_or_default();
+        let options = QueueOptions { depth: places, buffer_bytes: 2 * BLOCK_BYTES as usize };
+        let mut lanes = Vec::new();
+        for (index, source) in self.sources.iter().enumerate() {
+            lanes.push(match (source, volumes.get(index)) {
+                (_, Some(volume)) => Lane::Volume(*volume),
+                (Source::Device(device), _) => Lane::Device(device.queue(options)?),
+                (Source::Backing(name), _) => {
+                    let backing = open_backing(name, args.force());
+                    Lane::Backing(backing.map_err(|e| Failure::CannotRun(e.to_string()))?)
+                }
+            });
+        }
+        Ok(Lanes::new(lanes, cached, places))
     }
 
-    /// On which devices `request` falls.
+    /// On which sources `request` falls.
     pub(super) fn parts(&self, request: &Request) -> Vec<Part> {
         parts(self.pieces[request.asu.index()], request)
     }
+
+    /// What the volume of a source is called.
+    fn name(&self, source: usize) -> String {
+        let unit = usize::from(source >= self.pieces[1].0);
+        format!("asu{}.{}", unit + 1, source - self.pieces[unit].0 + 1)
+    }
 }
 
-fn open(number: usize, path: &str, args: &PblioArgs) -> Outcome<FileDevice> {
+impl Source {
+    fn name(&self) -> Option<String> {
+        match self {
+            Source::Device(_) => None,
+            Source::Backing(name) => Some(name.clone()),
+        }
+    }
+}
+
+/// Opens the file, block device or server of this name, through the page cache where there is one.
+pub(super) fn open_backing(name: &str, force: Force) -> entresol_volume::Result<Box<dyn Backing>> {
+    Ok(Box::new(FileBacking::open(name, force)?))
+}
+
+/// Opens `path` of unit `number` far enough to know its size and that it may be used.
+fn open(number: usize, path: &str, args: &PblioArgs) -> Outcome<(Source, u64)> {
     let what = format!("--asu{number}");
-    if path.contains("://") || path.starts_with("nbd+unix:") {
+    if is_server(path) {
         return Err(Failure::CannotRun(format!(
             "{what} is `{path}`; expected a file or a block device: addresses of servers are not \
              offered yet"
@@ -82,16 +147,26 @@ fn open(number: usize, path: &str, args: &PblioArgs) -> Outcome<FileDevice> {
         let sentence = format!("{what} has an empty name; expected files or devices");
         return Err(Failure::CannotRun(sentence));
     }
-    let force = if args.force { Force::Yes } else { Force::No };
     let own_magics = vec![MAGIC.to_vec()];
-    let options = FileOptions { force, own_magics, ..FileOptions::default() };
+    let options = FileOptions { force: args.force(), own_magics, ..FileOptions::default() };
     if !Path::new(path).exists() {
         return Err(Failure::CannotRun(format!(
             "{what} is `{path}`, which does not exist; make it first, as in \
              `fallocate -l 45MiB {path}`, or give sizes and --simulate"
         )));
     }
-    FileDevice::open(path, &options).map_err(|error| Failure::doing(what, error))
+    let device = FileDevice::open(path, &options).map_err(|error| Failure::doing(&what, error))?;
+    let bytes = device.geometry().capacity_bytes;
+    if args.directio && (args.cache.is_none() || number == 3) {
+        return Ok((Source::Device(Arc::new(device)), bytes));
+    }
+    // The cache names its backings, and may be opened from elsewhere.
+    let path = std::path::absolute(path).map_err(|error| Failure::doing(&what, error))?;
+    Ok((Source::Backing(path.display().to_string()), bytes))
+}
+
+fn is_server(path: &str) -> bool {
+    path.contains("://") || path.starts_with("nbd+unix:")
 }
 
 fn parts((first_device, piece): (usize, u64), request: &Request) -> Vec<Part> {
