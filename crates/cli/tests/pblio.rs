@@ -204,7 +204,9 @@ fn what_cannot_run_says_what_where_and_what_next() {
     let mocked = ["pblio", "-asu1=a", "-asu2=b", "-asu3=c", "-cache=d", "-mock_reads"];
     refused_with(&mocked, &["-mock_reads", "leave out"]);
     refused_with(&["pblio", "-asu1=/nowhere", "-asu2=b", "-asu3=c"], &["--asu1", "/nowhere"]);
-    refused_with(&["pblio", "-asu1=nbd://h", "-asu2=b", "-asu3=c"], &["--asu1", "block device"]);
+    let server = "-asu1=nbd+unix:///disk?socket=/nowhere";
+    refused_with(&["pblio", server, "-asu2=b", "-asu3=c"], &["--asu1", "/nowhere"]);
+    refused_with(&["pblio", "-asu1=http://h", "-asu2=b", "-asu3=c"], &["--asu1", "http://h"]);
     let directory = Directory::new("pblio-lines");
     let trace = directory.file("trace", "1 R 1 2 3 4\n1 R 1 2 20000 5\n").display().to_string();
     refuse(&["--trace-in", &trace], &["line 2", "20001", "11520"]);

@@ -25,7 +25,7 @@ Examples:
   entresol pblio -asu1=file1 -asu2=file2 -asu3=file3 -bsu=2 -runlen=30
   entresol pblio --asu1 file1 --asu2 file2 --asu3 file3 --search --runlen 60 --ramp 10")]
 pub(crate) struct PblioArgs {
-    /// Data store: files or devices, comma between them; with --simulate a size such as 45MiB
+    /// Data store: files, devices or NBD URIs, comma between them; with --simulate sizes as 45MiB
     #[arg(long, required_unless_present = "version", value_name = "FILES")]
     pub(super) asu1: Option<String>,
     /// User store, as large as the data store

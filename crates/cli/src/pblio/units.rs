@@ -7,6 +7,7 @@ use std::sync::Arc;
 use entresol_device::{Device, FileDevice, FileOptions, Force, QueueOptions};
 use entresol_volume::backing::Backing;
 use entresol_volume::backing::file::FileBacking;
+use entresol_volume::backing::nbd::{NbdBacking, NbdOptions};
 use entresol_workload::oltp::{BLOCK_BYTES, Layout, Request};
 
 use super::cached::Cached;
@@ -131,6 +132,9 @@ impl Source {
 
 /// Opens the file, block device or server of this name, through the page cache where there is one.
 pub(super) fn open_backing(name: &str, force: Force) -> entresol_volume::Result<Box<dyn Backing>> {
+    if is_server(name) {
+        return Ok(Box::new(NbdBacking::open(name, &NbdOptions::default())?));
+    }
     Ok(Box::new(FileBacking::open(name, force)?))
 }
 
@@ -138,10 +142,14 @@ pub(super) fn open_backing(name: &str, force: Force) -> entresol_volume::Result<
 fn open(number: usize, path: &str, args: &PblioArgs) -> Outcome<(Source, u64)> {
     let what = format!("--asu{number}");
     if is_server(path) {
-        return Err(Failure::CannotRun(format!(
-            "{what} is `{path}`; expected a file or a block device: addresses of servers are not \
-             offered yet"
-        )));
+        let server = open_backing(path, args.force());
+        let server = server.map_err(|error| Failure::doing(&what, error))?;
+        let description = server.description();
+        if description.read_only {
+            let sentence = format!("{what} is `{path}`, which may only be read");
+            return Err(Failure::CannotRun(sentence));
+        }
+        return Ok((Source::Backing(path.to_owned()), description.bytes));
     }
     if path.is_empty() {
         let sentence = format!("{what} has an empty name; expected files or devices");
@@ -166,7 +174,7 @@ fn open(number: usize, path: &str, args: &PblioArgs) -> Outcome<(Source, u64)> {
 }
 
 fn is_server(path: &str) -> bool {
-    path.contains("://") || path.starts_with("nbd+unix:")
+    path.contains("://")
 }
 
 fn parts((first_device, piece): (usize, u64), request: &Request) -> Vec<Part> {
