@@ -2,10 +2,12 @@
 
 mod clean;
 mod core;
+mod gate;
 mod open;
 mod perform;
 mod read;
 mod report;
+mod share;
 mod volume;
 mod write;
 
@@ -310,6 +312,7 @@ impl Cache {
             for volume in volumes.iter().flatten() {
                 came |= volume.reap();
             }
+            self.core.gate.turn(&self.core);
             came |= self.core.tasks.run();
             self.core.submit();
             volumes.iter().flatten().for_each(|volume| volume.submit());
@@ -466,10 +469,20 @@ fn serve(
         Request::SetMode(_) => (0..volume.blocks(), Access::Exclusive),
         Request::Flush | Request::WriteBack => (0..0, Access::Shared),
     };
+    let length = match &request {
+        Request::Read { length, .. } => Some(u64::from(*length)),
+        Request::Write { bytes, .. } => Some(bytes.len() as u64),
+        _ => None,
+    };
+    let admitted = length.and_then(|length| core.gate.enter(&core, volume.id, length));
     let drains = matches!(request, Request::SetMode(_)) && volume.mode.get().is_lazy();
     let lock = (!blocks.is_empty() && !drains)
         .then(|| volume.ranges.lock(&core.tasks, blocks.clone(), access));
     async move {
+        let _place = match admitted {
+            Some(admitted) => Some(admitted.await),
+            None => None,
+        };
         if drains {
             // All but the last of it while requests go on.
             clean::drain(&core, &volume).await?;

@@ -22,6 +22,7 @@ use crate::cache::write::{invalidate, partition_of};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LOG_HEADER_BYTES, LogHeader, key_of};
+use crate::policy::rate::Allowance;
 use crate::request::Hole;
 use crate::types::Moment;
 
@@ -133,7 +134,16 @@ fn due(core: &Core, volume: &Volume) -> Option<Moment> {
     if pressed {
         return Some(Moment(0));
     }
-    Some(Moment(volume.dirty_since.get().0 + core.write_back_delay))
+    let begins = Moment(volume.dirty_since.get().0 + core.write_back_delay);
+    if begins > core.now.get() {
+        return Some(begins);
+    }
+    let dirty = log.logged_blocks().max(1) * BLOCK_BYTES;
+    let room = core.dirty_blocks_max * BLOCK_BYTES;
+    match volume.pace.borrow_mut().on_turn(dirty, room, core.now.get()) {
+        Allowance::Wait(until) => Some(until),
+        Allowance::Unlimited | Allowance::Bytes(_) | Allowance::Clean => Some(Moment(0)),
+    }
 }
 
 /// Sees to it that the cleaner looks again at a moment.
@@ -163,6 +173,8 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
         volume.synced_to.set(last);
     }
     let runs = read_batch(core, volume, &batch).await?;
+    let bytes = runs.iter().flat_map(|run| &run.bytes).map(|bytes| bytes.len() as u64).sum();
+    volume.pace.borrow_mut().on_written_back(bytes);
     write_runs(core, volume, &runs).await?;
     volume.ask(&core.tasks, BackingRequest::Flush).await?;
     keep_clean(core, volume, &runs, batch.last).await?;

@@ -12,6 +12,7 @@ use entresol_flash::{
     Session, SpaceId, Store, SyncPoint, Timestamp,
 };
 
+use crate::cache::gate::Gate;
 use crate::cache::volume::Volume;
 use crate::cache::write::partition_of;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +37,7 @@ pub(crate) struct Core {
     pub stopping: Cell<bool>,
     pub write_back_delay: u64,
     pub dirty_blocks_max: u64,
+    pub gate: Gate,
     session: RefCell<Session>,
     replies: RefCell<Places<Answer<FlashReply>>>,
     syncs: RefCell<Vec<(SyncPoint, Answer<Result<()>>)>>,
@@ -102,6 +104,7 @@ impl Core {
             stopping: Cell::new(false),
             write_back_delay: limits.write_back_delay,
             dirty_blocks_max: limits.dirty_blocks_max,
+            gate: Gate::default(),
             session: RefCell::new(session),
             replies: RefCell::default(),
             syncs: RefCell::default(),
@@ -168,6 +171,14 @@ impl Core {
     /// Whether a block may be cached, by the index alone.
     pub(crate) fn may_hold(&self, space: SpaceId, key: &[u8]) -> bool {
         self.session.borrow().may_hold(Key::new(space, key))
+    }
+
+    /// Blocks of a volume that are cached clean, where its share is limited; else 0.
+    pub(crate) fn held(&self, volume: &Volume) -> u64 {
+        if volume.record.borrow().options.share_bytes == 0 {
+            return 0;
+        }
+        self.store.count(volume.clean_space())
     }
 
     /// Waits until all that was put so far survives power loss.

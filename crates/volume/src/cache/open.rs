@@ -16,7 +16,8 @@ use crate::cache::{META_SPACE, VOLUMES_MAX};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{
-    LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of,
+    BLOCK_BYTES, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord,
+    key_of,
 };
 use crate::regions::Regions;
 use crate::types::VolumeId;
@@ -144,14 +145,15 @@ impl Quiet<'_> {
         }
     }
 
-    /// Lets go of the clean blocks of regions that were open when power was lost.
-    pub(crate) fn close_regions(&mut self, id: VolumeId, left: Left) -> Result<()> {
+    /// Lets go of the clean blocks, of `all` that the volume has, of regions that were open when
+    /// power was lost.
+    pub(crate) fn close_regions(&mut self, id: VolumeId, all: u64, left: Left) -> Result<()> {
         let key = key_of("regions/", id);
         let Some(bytes) = self.meta(&key)? else { return Ok(()) };
         let record = RegionsRecord::decode(&bytes)?;
         if left == Left::PowerLost {
             for blocks in Regions::blocks_of(&record) {
-                for block in blocks {
+                for block in blocks.start..blocks.end.min(all) {
                     self.remove(clean_space(id), block)?;
                 }
             }
@@ -208,7 +210,7 @@ pub(crate) fn attach(
         }
         quiet.store.drop_space(clean_space(id))?;
     }
-    quiet.close_regions(id, left)?;
+    quiet.close_regions(id, record.bytes.div_ceil(BLOCK_BYTES), left)?;
     state.begin(incarnation, log.next());
     quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
     record.version.clear();
@@ -225,7 +227,13 @@ pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
         volumes.resize_with(place + 1, || None);
     }
     volumes[place] = Some(Rc::clone(&volume));
+    let all: Vec<_> = volumes
+        .iter()
+        .flatten()
+        .map(|volume| (volume.id, volume.record.borrow().options.qos))
+        .collect();
     drop(volumes);
+    core.gate.set(&all, core.now.get());
     core.tasks.spawn(crate::cache::clean::clean(Rc::clone(core), Rc::clone(&volume)));
     volume
 }

@@ -15,6 +15,8 @@ use crate::cache::volume::Volume;
 use crate::cache::write::{Change, write_back, write_through};
 use crate::error::Result;
 use crate::meta::key_of;
+use crate::policy::sequential::Direction;
+use crate::ranges::Access;
 use crate::request::Request;
 use crate::types::Mode;
 
@@ -64,11 +66,17 @@ async fn read(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>) -> Result
     }
     let blocks = volume.blocks_of(range.start, range.end - range.start);
     let count = blocks.end - blocks.start;
-    let keep = match volume.mode.get() {
+    let mode = volume.mode.get();
+    let (around, ahead) = volume.follow(Direction::Read, &range);
+    let keep = match mode {
         Mode::PassThrough => Keep::Around,
         Mode::WriteOnly => Keep::No,
+        _ if around => Keep::No,
         _ => Keep::Yes,
     };
+    if let (Keep::Yes, Some(ahead)) = (keep, ahead) {
+        read_ahead(core, volume, ahead);
+    }
     let gathered = gather(core, volume, blocks, keep).await?;
     let mut counts = volume.counts.borrow_mut();
     if keep == Keep::Around {
@@ -136,6 +144,17 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
     if let Err(error) = put.await {
         core.note_error(&error);
     }
+}
+
+/// Brings what a reader will want next into the cache; it is nobody's loss if that fails.
+fn read_ahead(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>) {
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    let lock = volume.ranges.lock(&core.tasks, blocks.clone(), Access::Shared);
+    let (by, of) = (Rc::clone(core), Rc::clone(volume));
+    core.tasks.spawn(async move {
+        let _guard = lock.await;
+        drop(gather(&by, &of, blocks, Keep::Yes).await);
+    });
 }
 
 async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {

@@ -120,6 +120,11 @@ pub(crate) fn assemble(parts: &[Part], range: Range<u64>) -> Bytes {
 /// Puts a block that reads as `bytes` into the cache; its range must be locked.
 pub(crate) fn insert(core: &Core, volume: &Volume, block: u64, bytes: &[u8]) -> Reply<FlashReply> {
     volume.counts.borrow_mut().insertions += 1;
+    let space = volume.clean_space();
+    if let Some(first) = volume.share.borrow_mut().on_put(block, core.held(volume)) {
+        // Nobody waits for its end: the block is clean, and only less of the cache.
+        drop(core.remove(space, &first.to_be_bytes()));
+    }
     let key = block.to_be_bytes();
     core.put(Key::new(volume.clean_space(), &key), bytes, PutOptions::default())
 }
@@ -254,7 +259,8 @@ async fn fill(
         match result {
             Ok(bytes) => {
                 if keep == Keep::Yes && core.failure().is_none() {
-                    let puts = run.clone().map(|block| {
+                    let admitted = run.clone().filter(|block| volume.admits(*block));
+                    let puts = admitted.map(|block| {
                         let at = ((block - run.start) * BLOCK_BYTES) as usize;
                         let end = (at + BLOCK_BYTES as usize).min(bytes.len());
                         insert(core, volume, block, &bytes[at..end])

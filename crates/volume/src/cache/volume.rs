@@ -10,15 +10,23 @@ use entresol_flash::SpaceId;
 
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description};
 use crate::cache::core::Places;
+use crate::cache::share::Share;
 use crate::counts::Counts;
 use crate::dirty::DirtyLog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, StateRecord, VolumeRecord};
+use crate::policy::admission::{Admission, Verdict};
+use crate::policy::rate::{Marks, Pace};
+use crate::policy::readahead;
+use crate::policy::sequential::{Direction, Streams};
 use crate::ranges::Ranges;
 use crate::regions::Regions;
 use crate::request::Request;
 use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
 use crate::types::{Mode, Moment, VolumeId};
+
+/// Blocks whose misses a volume remembers at most.
+const GHOSTS_MAX: u64 = 1 << 22;
 
 /// One volume while its cache is open.
 pub(crate) struct Volume {
@@ -55,6 +63,10 @@ pub(crate) struct Volume {
     pub kick_at: Cell<Option<Moment>>,
     pub clean_error: RefCell<Option<Error>>,
     pub cleaner_stopped: Cell<bool>,
+    pub streams: RefCell<Streams>,
+    pub admission: RefCell<Option<Admission>>,
+    pub pace: RefCell<Pace>,
+    pub share: RefCell<Share>,
     backing: RefCell<Box<dyn Backing>>,
     replies: RefCell<Places<(Answer<Result<Bytes>>, Asked)>>,
     reaped: RefCell<Vec<BackingCompletion>>,
@@ -86,6 +98,8 @@ pub(crate) struct Parts {
 impl Volume {
     pub(crate) fn new(parts: Parts) -> Volume {
         let Parts { id, record, backing, log, state, incarnation } = parts;
+        let blocks = record.bytes.div_ceil(BLOCK_BYTES).min(GHOSTS_MAX) as usize;
+        let admission = (record.options.admission_hits > 1).then(|| Admission::new(blocks));
         Volume {
             id,
             name: record.options.name.clone(),
@@ -112,6 +126,10 @@ impl Volume {
             kick_at: Cell::new(None),
             clean_error: RefCell::default(),
             cleaner_stopped: Cell::new(false),
+            streams: RefCell::default(),
+            admission: RefCell::new(admission),
+            pace: RefCell::new(Pace::new(Marks::default(), Moment(0))),
+            share: RefCell::new(Share::new(record.options.share_bytes)),
             record: RefCell::new(record),
             backing: RefCell::new(backing),
             replies: RefCell::default(),
@@ -222,6 +240,32 @@ impl Volume {
 
     pub(crate) fn with_backing<T>(&self, what: impl FnOnce(&mut dyn Backing) -> T) -> T {
         what(&mut **self.backing.borrow_mut())
+    }
+
+    /// Whether a block that missed is to be cached.
+    pub(crate) fn admits(&self, block: u64) -> bool {
+        let hits = self.record.borrow().options.admission_hits;
+        let mut admission = self.admission.borrow_mut();
+        admission.as_mut().is_none_or(|admission| {
+            // Neighbours must not share a set of the table.
+            let hash = (block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            admission.on_miss(hash ^ hash >> 32, hits) == Verdict::Admit
+        })
+    }
+
+    /// Whether a request of a long stream goes around the cache, and what to read ahead of it.
+    pub(crate) fn follow(
+        &self,
+        direction: Direction,
+        range: &Range<u64>,
+    ) -> (bool, Option<Range<u64>>) {
+        let record = self.record.borrow();
+        let options = &record.options;
+        let mut streams = self.streams.borrow_mut();
+        let stream = streams.on_request(direction, range.start, range.end - range.start);
+        let around = stream.goes_around(options.sequential_cutoff_bytes);
+        let most = if around { 0 } else { u64::from(options.read_ahead_bytes) };
+        (around, readahead::on_read(stream, range.end, most, self.bytes))
     }
 
     /// Counts a client's write.

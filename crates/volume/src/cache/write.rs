@@ -13,6 +13,7 @@ use crate::cache::volume::Volume;
 use crate::dirty::{LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader, key_of};
+use crate::policy::sequential::Direction;
 use crate::ranges::Access;
 use crate::request::{Durable, Hole};
 use crate::types::Mode;
@@ -199,7 +200,8 @@ async fn write_in_regions(
         return Ok(());
     }
     let Change::Data(bytes) = change else { return Ok(()) };
-    if core.failure().is_some() {
+    let (around, _) = volume.follow(Direction::Write, &range);
+    if around || core.failure().is_some() {
         return Ok(());
     }
     let whole = volume.whole_blocks_of(range.start, range.end - range.start);

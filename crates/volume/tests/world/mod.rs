@@ -13,8 +13,8 @@ use entresol_sim::{CrashChoice, Random, SimDevice, SimOptions};
 use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Loss, MemoryMedium, Pace};
 use entresol_volume::{
-    Cache, CacheOptions, Completion, Durable, Hole, Mode, Moment, Request, VolumeId, VolumeOptions,
-    Volumes,
+    Cache, CacheOptions, Completion, Durable, Hole, Mode, Moment, Qos, Request, VolumeId,
+    VolumeOptions, Volumes,
 };
 use model::{Model, SECTOR};
 
@@ -96,7 +96,11 @@ impl World {
             name: "disk".to_owned(),
             backing: "memory".to_owned(),
             mode,
-            ..VolumeOptions::default()
+            share_bytes: [0, 0, 40 << 10][world.random.below(3) as usize],
+            qos: Qos { limit: [0.0, 0.0, 500.0][world.random.below(3) as usize], ..Qos::default() },
+            sequential_cutoff_bytes: [0, 16 << 10, 4 << 20][world.random.below(3) as usize],
+            admission_hits: 1 + world.random.below(2) as u8,
+            read_ahead_bytes: [0, 64 << 10][world.random.below(2) as usize],
         };
         world.volume = world.cache.as_mut().unwrap().create(&options, Moment(0)).unwrap();
         world
