@@ -372,6 +372,13 @@ impl Cache {
     }
 }
 
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // They hold the core, and the core holds them.
+        self.core.tasks.abandon();
+    }
+}
+
 impl Volumes for Cache {
     fn list(&self) -> Vec<VolumeInfo> {
         let volumes = self.core.volumes.borrow();

@@ -17,6 +17,8 @@ use crate::tasks::{Reply, Signal};
 
 /// Most bytes of one read of the backing.
 const FILL_BYTES_MAX: u64 = 1 << 20;
+/// Times that a read starts over because what it looked up was written back meanwhile.
+const OUTRUN_MAX: u32 = 1000;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Whether blocks that are read from the backing are put into the cache.
@@ -55,7 +57,7 @@ pub(crate) async fn gather(
     blocks: Range<u64>,
     keep: Keep,
 ) -> Result<Gathered> {
-    loop {
+    for _ in 0..OUTRUN_MAX {
         let mut gathered = Gathered { parts: Vec::new(), hits: 0 };
         let mut missed = Vec::new();
         let mut outrun = false;
@@ -91,6 +93,8 @@ pub(crate) async fn gather(
         }
         return Ok(gathered);
     }
+    let detail = format!("volume {}: its log names entries that it does not hold", volume.name);
+    Err(Error::new(ErrorKind::Io, detail))
 }
 
 /// The bytes of a range out of parts that cover it.
