@@ -106,9 +106,7 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
     if ended <= before {
         return Ok(());
     }
-    if !cfg!(planted = "write-back-recorded-early") {
-        core.sync().await?;
-    }
+    core.sync().await?;
     volume.state.borrow_mut().written_back = ended;
     let record = volume.state.borrow().encode();
     let key = key_of("state/", volume.id);
@@ -177,7 +175,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     volume.pace.borrow_mut().on_written_back(bytes);
     write_runs(core, volume, &runs).await?;
     volume.ask(&core.tasks, BackingRequest::Flush).await?;
-    keep_clean(core, volume, &runs, batch.last).await?;
+    keep_clean(core, volume, &runs).await?;
     volume.log.borrow_mut().end_up_to(batch.last);
     if volume.log.borrow().len() == 0 {
         settle_state(core, volume).await?;
@@ -321,7 +319,7 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
 
 /// Puts what was written back into the cache as clean. Blocks that were written since, too: should
 /// power loss take the newer write, no older copy may stand where this one is on the backing.
-async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run], last: u64) -> Result<()> {
+async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
     let mut puts = Vec::new();
     for run in runs {
         let Some(bytes) = &run.bytes else {
@@ -332,11 +330,6 @@ async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run], last: u6
         for block in run.blocks.clone() {
             let at = ((block - run.blocks.start) * BLOCK_BYTES) as usize;
             let end = (at + BLOCK_BYTES as usize).min(bytes.len());
-            if cfg!(planted = "clean-copy-of-older-write")
-                && volume.log.borrow().pieces(block..block + 1)[0].entry > Some(last)
-            {
-                continue;
-            }
             puts.push((block, insert(core, volume, block, &bytes[at..end])));
         }
     }
