@@ -1,5 +1,6 @@
 //! The cache: one flash store that holds the blocks of many volumes, and the volumes.
 
+mod care;
 mod clean;
 mod core;
 mod gate;
@@ -23,6 +24,7 @@ use entresol_flash::{
     one_after_another,
 };
 
+pub use self::care::{CheckReport, Dirty};
 pub use self::core::Distrust;
 use self::core::{Core, Limits};
 use self::open::{Left, Quiet, attach, enlist};
@@ -74,6 +76,8 @@ pub struct CacheOptions {
     pub distrust: Option<Distrust>,
     /// Whether that was noted.
     pub distrusted: bool,
+    /// Volumes that take the size their backing has now.
+    pub resize: Vec<String>,
     /// How the jobs of the open are run.
     pub parallel: Parallel,
 }
@@ -94,6 +98,7 @@ impl Default for CacheOptions {
             }),
             distrust: None,
             distrusted: false,
+            resize: Vec::new(),
             parallel: one_after_another,
         }
     }
@@ -158,8 +163,10 @@ impl Cache {
                 store.drop_space(self::volume::clean_space(id))?;
             }
             let name = record.options.name.clone();
-            let attached = (options.open_backing)(&record.options.backing)
-                .and_then(|backing| attach(&mut quiet, (id, record), backing, (left, incarnation)));
+            let attached = (options.open_backing)(&record.options.backing).and_then(|backing| {
+                let resizes = options.resize.contains(&name);
+                attach(&mut quiet, (id, record, resizes), backing, (left, incarnation))
+            });
             match attached {
                 Ok(volume) => volumes.push(volume),
                 Err(error) => absent.push((name, error)),
@@ -267,15 +274,6 @@ impl Cache {
         volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());
         let record = volume.record.borrow().encode();
         self.put_synced(&key_of("volume/", volume.id), &record, now)
-    }
-
-    fn put_synced(&mut self, key: &[u8], value: &[u8], now: Moment) -> Result<()> {
-        let core = Rc::clone(&self.core);
-        let (key, value) = (key.to_vec(), value.to_vec());
-        self.block_on(now, async move {
-            core.put_pinned(Key::new(META_SPACE, &key), &value).await?;
-            core.sync().await
-        })
     }
 
     /// Runs one task to its end.

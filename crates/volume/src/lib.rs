@@ -18,7 +18,7 @@ mod tasks;
 mod types;
 mod volumes;
 
-pub use cache::{Cache, CacheOptions, Distrust, OpenBacking};
+pub use cache::{Cache, CacheOptions, CheckReport, Dirty, Distrust, OpenBacking};
 pub use counts::Counts;
 pub use error::{Error, ErrorKind, Result};
 pub use request::{Completion, Durable, Hole, Request};

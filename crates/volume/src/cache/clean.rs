@@ -49,7 +49,7 @@ struct Run {
 
 /// Writes back what is dirty of `volume` until the cache is closed.
 pub(crate) async fn clean(core: Rc<Core>, volume: Rc<Volume>) {
-    while !core.stopping.get() {
+    while !core.stopping.get() && !volume.retired.get() {
         let due = due(&core, &volume);
         if due.is_none_or(|due| due > core.now.get()) {
             due.inspect(|due| kick_at(&core, &volume, *due));

@@ -85,11 +85,12 @@ impl Quiet<'_> {
         Ok(found)
     }
 
-    /// The log of a volume as far as it is whole, and its state.
+    /// The log of a volume as far as it is whole, and its state. Only power loss may leave a gap.
     pub(crate) fn replay(
         &mut self,
         id: VolumeId,
         partition_entries: u64,
+        left: Left,
     ) -> Result<(DirtyLog, StateRecord)> {
         let state = self.meta(&key_of("state/", id))?;
         let state =
@@ -136,11 +137,20 @@ impl Quiet<'_> {
                 );
                 return Err(Error::new(ErrorKind::Io, detail));
             }
-            for entry in found {
-                match entry {
-                    Some(entry) => log.append(entry),
-                    None => return Ok((log, state)),
-                }
+            let whole = found.iter().take_while(|entry| entry.is_some()).count();
+            let beyond = found[whole..].iter().flatten().count();
+            found.into_iter().take(whole).flatten().for_each(|entry| log.append(entry));
+            if beyond > 0 && left != Left::PowerLost {
+                let detail = format!(
+                    "volume {}: entry {} of its log is damaged and {beyond} after it are not; \
+                     blocks that are dirty are lost, so the volume is not opened",
+                    id.0,
+                    log.next()
+                );
+                return Err(Error::new(ErrorKind::Io, detail));
+            }
+            if whole < REPLAY_WINDOW as usize {
+                return Ok((log, state));
             }
         }
     }
@@ -181,14 +191,21 @@ impl Quiet<'_> {
 /// Binds a volume that the cache remembers to its backing.
 pub(crate) fn attach(
     quiet: &mut Quiet<'_>,
-    (id, mut record): (VolumeId, VolumeRecord),
+    (id, mut record, resizes): (VolumeId, VolumeRecord, bool),
     backing: Box<dyn Backing>,
     (left, incarnation): (Left, u32),
 ) -> Result<Volume> {
-    let (log, mut state) = quiet.replay(id, record.partition_entries)?;
+    let (log, mut state) = quiet.replay(id, record.partition_entries, left)?;
     let found = backing.description();
-    let name = &record.options.name;
     let dirty = log.dirty_blocks();
+    if resizes && found.bytes != record.bytes {
+        let bytes = found.bytes;
+        crate::Cache::takes_size(&mut record, bytes, dirty)?;
+        // Identities hold the size.
+        record.identity.clone_from(&found.identity);
+        quiet.store.drop_space(clean_space(id))?;
+    }
+    let name = &record.options.name;
     if found.identity != record.identity || found.bytes != record.bytes {
         let detail = format!(
             "volume {name}: expected the backing it was made for ({}, {} bytes), found {} of {} \

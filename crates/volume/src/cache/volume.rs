@@ -63,6 +63,8 @@ pub(crate) struct Volume {
     pub kick_at: Cell<Option<Moment>>,
     pub clean_error: RefCell<Option<Error>>,
     pub cleaner_stopped: Cell<bool>,
+    /// It is being removed.
+    pub retired: Cell<bool>,
     pub streams: RefCell<Streams>,
     pub admission: RefCell<Option<Admission>>,
     pub pace: RefCell<Pace>,
@@ -126,6 +128,7 @@ impl Volume {
             kick_at: Cell::new(None),
             clean_error: RefCell::default(),
             cleaner_stopped: Cell::new(false),
+            retired: Cell::new(false),
             streams: RefCell::default(),
             admission: RefCell::new(admission),
             pace: RefCell::new(Pace::new(Marks::default(), Moment(0))),

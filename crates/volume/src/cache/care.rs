@@ -1,0 +1,189 @@
+//! Taking care of volumes: checking what is cached against the backing, a new size, removal.
+
+use std::rc::Rc;
+
+use entresol_flash::Key;
+
+use super::{Cache, META_SPACE};
+use crate::backing::BackingRequest;
+use crate::cache::core::{ABSENT_LABEL, Core, Flash};
+use crate::cache::volume::{Volume, clean_space, log_space};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::key_of;
+use crate::ranges::Access;
+use crate::types::{Moment, VolumeId};
+
+/// Blocks that are checked in one go.
+const CHECK_BLOCKS: u64 = 256;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckReport {
+    /// Blocks of the volume.
+    pub blocks: u64,
+    /// Clean blocks in the cache that read as the backing does.
+    pub clean: u64,
+    /// Dirty blocks whose bytes can be read.
+    pub dirty: u64,
+    /// Clean blocks that differ from the backing: none, ever.
+    pub wrong: Vec<u64>,
+    /// Clean blocks that cannot be read from the cache: they are read from the backing instead.
+    pub unreadable: u64,
+    /// Dirty blocks that cannot be read: their writes are lost.
+    pub lost: Vec<u64>,
+}
+
+impl Cache {
+    /// Reads everything that is cached of a volume and compares what is clean with the backing.
+    /// Waits; `progress` hears how many blocks of how many are done. Changes nothing.
+    pub fn check(
+        &mut self,
+        volume: VolumeId,
+        now: Moment,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<CheckReport> {
+        let of = self.known(volume)?;
+        let mut report = CheckReport { blocks: of.blocks(), ..CheckReport::default() };
+        let mut at = 0;
+        while at < of.blocks() {
+            let end = of.blocks().min(at + CHECK_BLOCKS);
+            let (core, of) = (Rc::clone(&self.core), Rc::clone(&of));
+            let part = self.block_on(now, async move { check(&core, &of, at..end).await })?;
+            report.clean += part.clean;
+            report.dirty += part.dirty;
+            report.wrong.extend(part.wrong);
+            report.unreadable += part.unreadable;
+            report.lost.extend(part.lost);
+            at = end;
+            progress(at, report.blocks);
+        }
+        Ok(report)
+    }
+
+    /// Removes a volume from the cache; its backing stays. Waits.
+    ///
+    /// Errors: `Io` if blocks are dirty, unless `dirty` says that they may be lost.
+    pub fn remove(&mut self, volume: VolumeId, dirty: Dirty, now: Moment) -> Result<()> {
+        let of = self.known(volume)?;
+        let blocks = of.log.borrow().dirty_blocks();
+        if blocks > 0 && dirty == Dirty::Keep {
+            let detail = format!(
+                "volume {}: {blocks} blocks are dirty, and only in this cache; write them back \
+                 first (`entresol volume flush {}`)",
+                of.name, of.name
+            );
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        of.retired.set(true);
+        of.kick.raise(&self.core.tasks);
+        while !of.cleaner_stopped.get() {
+            self.core.ring_all();
+            self.run(now);
+            if !of.cleaner_stopped.get() {
+                self.wait_once();
+            }
+        }
+        self.core.store.drop_space(clean_space(volume))?;
+        self.core.store.drop_space(log_space(volume))?;
+        for kind in ["volume/", "state/", "regions/"] {
+            let core = Rc::clone(&self.core);
+            self.block_on(now, async move {
+                core.remove(META_SPACE, &key_of(kind, volume)).await?;
+                core.sync().await
+            })?;
+        }
+        self.core.volumes.borrow_mut()[usize::from(volume.0)] = None;
+        Ok(())
+    }
+
+    fn known(&self, volume: VolumeId) -> Result<Rc<Volume>> {
+        self.core.volume(volume).ok_or_else(|| {
+            Error::new(ErrorKind::Name, format!("there is no volume of number {}", volume.0))
+        })
+    }
+}
+
+/// What becomes of dirty blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dirty {
+    /// They are kept: nothing is done while there are any.
+    Keep,
+    /// They are lost.
+    Lose,
+}
+
+async fn check(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: std::ops::Range<u64>,
+) -> Result<CheckReport> {
+    let _guard = volume.ranges.lock(&core.tasks, blocks.clone(), Access::Exclusive).await;
+    let mut report = CheckReport::default();
+    let pieces = volume.log.borrow().pieces(blocks);
+    for piece in pieces {
+        for block in piece.blocks.clone() {
+            let of = block..block + 1;
+            if piece.entry.is_some() {
+                let read = super::read::gather(core, volume, of, super::read::Keep::No).await;
+                match read {
+                    Ok(_) => report.dirty += 1,
+                    Err(_) => report.lost.push(block),
+                }
+                continue;
+            }
+            let key = block.to_be_bytes();
+            if !core.may_hold(volume.clean_space(), &key) {
+                continue;
+            }
+            let range = volume.bytes_of(&of);
+            let length = (range.end - range.start) as u32;
+            match core.get(volume.clean_space(), &key).await {
+                Ok(Flash::Found(bytes, label)) => {
+                    if label == ABSENT_LABEL || bytes.len() as u64 != range.end - range.start {
+                        continue;
+                    }
+                    let request = BackingRequest::Read { offset: range.start, length };
+                    let expected = volume.ask(&core.tasks, request).await?;
+                    match expected == bytes {
+                        true => report.clean += 1,
+                        false => report.wrong.push(block),
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => report.unreadable += 1,
+            }
+        }
+    }
+    Ok(report)
+}
+
+impl Cache {
+    /// Takes the size that the backing of a volume has now; nothing of it may be dirty.
+    ///
+    /// Called while opening: [`super::CacheOptions::resize`].
+    pub(super) fn takes_size(
+        record: &mut crate::meta::VolumeRecord,
+        bytes: u64,
+        dirty: u64,
+    ) -> Result<()> {
+        if dirty > 0 {
+            let detail = format!(
+                "volume {}: {dirty} blocks are dirty; write them back before its size changes",
+                record.options.name
+            );
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        record.bytes = bytes;
+        Ok(())
+    }
+
+    /// Puts a record and waits until it survives power loss.
+    pub(super) fn put_synced(&mut self, key: &[u8], value: &[u8], now: Moment) -> Result<()> {
+        let core = Rc::clone(&self.core);
+        let (key, value) = (key.to_vec(), value.to_vec());
+        self.block_on(now, async move {
+            core.put_pinned(Key::new(META_SPACE, &key), &value).await?;
+            core.sync().await
+        })
+    }
+}

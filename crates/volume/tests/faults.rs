@@ -1,0 +1,223 @@
+//! What goes wrong behind a volume and in its cache: never wrong data; I/O goes on where the
+//! backing can carry it, and fails with an error that says why where not.
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
+use entresol_volume::backing::Backing;
+use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium};
+use entresol_volume::{
+    Cache, CacheOptions, Dirty, Durable, ErrorKind, Mode, Moment, Request, Result, VolumeId,
+    VolumeOptions, Volumes,
+};
+
+const BYTES: usize = 1 << 20;
+const BLOCK: u64 = 4096;
+
+struct Setup {
+    device: SimDevice,
+    medium: MemoryMedium,
+    cache: Option<Cache>,
+    volume: VolumeId,
+    now: u64,
+    distrusted: Rc<Cell<u32>>,
+}
+
+impl Setup {
+    fn new(mode: Mode) -> Setup {
+        let mut setup = Setup {
+            device: SimDevice::new(SimOptions::new(7, 8 << 20)),
+            medium: MemoryMedium::new(BYTES),
+            cache: None,
+            volume: VolumeId(0),
+            now: 0,
+            distrusted: Rc::default(),
+        };
+        let contents: Vec<u8> = (0..BYTES).map(|at| (at / 4096) as u8).collect();
+        setup.medium.overwrite(0, &contents);
+        setup.open();
+        let options = VolumeOptions {
+            name: "disk".to_owned(),
+            backing: "memory".to_owned(),
+            mode,
+            ..VolumeOptions::default()
+        };
+        setup.volume = setup.cache.as_mut().unwrap().create(&options, Moment(0)).unwrap();
+        setup
+    }
+
+    fn open(&mut self) {
+        let medium = self.medium.clone();
+        let distrusted = Rc::clone(&self.distrusted);
+        let options = CacheOptions {
+            write_back_delay_ms: 1_000_000,
+            open_backing: Box::new(move |_| Ok(Box::new(medium.open()?) as Box<dyn Backing>)),
+            distrust: Some(Box::new(move |_| {
+                distrusted.set(distrusted.get() + 1);
+                Ok(())
+            })),
+            ..CacheOptions::default()
+        };
+        let device = Arc::new(self.device.clone());
+        self.cache = Some(Cache::open(device, options, Moment(self.now)).unwrap());
+    }
+
+    fn run(&mut self, request: Request) -> Result<Bytes> {
+        let cache = self.cache.as_mut().unwrap();
+        cache.submit(self.volume, 1, request, Moment(self.now));
+        let mut completions = Vec::new();
+        for _ in 0..10_000 {
+            self.now += 10_000_000;
+            cache.wait(Moment(self.now), &mut completions);
+            if let Some(completion) = completions.pop() {
+                return completion.result;
+            }
+        }
+        panic!("a request never completes");
+    }
+
+    fn read(&mut self, block: u64) -> Result<Bytes> {
+        self.run(Request::Read { offset: block * BLOCK, length: BLOCK as u32 })
+    }
+
+    fn write(&mut self, block: u64, byte: u8) -> Result<Bytes> {
+        let bytes = Bytes::from(vec![byte; BLOCK as usize]);
+        self.run(Request::Write { offset: block * BLOCK, bytes, durable: Durable::AtFlush })
+    }
+
+    fn assert_reads(&mut self, block: u64, byte: u8) {
+        assert!(self.read(block).unwrap().iter().all(|read| *read == byte), "block {block}");
+    }
+}
+
+#[test]
+fn a_volume_written_through_outlives_its_cache_device() {
+    let mut setup = Setup::new(Mode::WriteThrough);
+    (0..64).for_each(|block| setup.assert_reads(block, block as u8));
+    setup.device.fail_write(setup.device.calls(), Persistence::Persistent);
+    setup.device.fail_sync(setup.device.calls(), Persistence::Persistent);
+    for block in 0..200 {
+        setup.write(block, 200 - block as u8).unwrap();
+        setup.assert_reads(block, 200 - block as u8);
+    }
+    setup.run(Request::Flush).unwrap();
+    assert_eq!(setup.distrusted.get(), 1, "noted once, before the first write around the cache");
+    (0..200).for_each(|block| setup.assert_reads(block, 200 - block as u8));
+    assert!(setup.cache.as_ref().unwrap().statistics().contains("the cache device failed"));
+}
+
+#[test]
+fn dirty_blocks_of_a_failed_cache_are_read_and_new_writes_are_refused() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..8).for_each(|block| drop(setup.write(block, 99).unwrap()));
+    setup.run(Request::Flush).unwrap();
+    setup.device.fail_write(setup.device.calls(), Persistence::Persistent);
+    setup.device.fail_sync(setup.device.calls(), Persistence::Persistent);
+    setup.write(9, 98).and_then(|_| setup.run(Request::Flush)).unwrap_err();
+    let refused = setup.write(10, 97).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Io);
+    assert!(refused.to_string().contains("the cache device failed"), "{refused}");
+    (0..8).for_each(|block| setup.assert_reads(block, 99));
+    setup.assert_reads(100, 100);
+}
+
+#[test]
+fn errors_of_the_backing_reach_who_asked_and_nobody_else() {
+    let mut setup = Setup::new(Mode::WriteThrough);
+    setup.assert_reads(3, 3);
+    let bytes = 3 * BLOCK..5 * BLOCK;
+    setup.medium.add_fault(Fault::Range { kind: Kind::Read, bytes: bytes.clone() });
+    setup.medium.add_fault(Fault::Range { kind: Kind::Write, bytes });
+    setup.assert_reads(3, 3);
+    assert_eq!(setup.read(4).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(setup.write(3, 77).unwrap_err().kind(), ErrorKind::Io);
+    // What the failed write left on the backing is not known, so the cache does not know either.
+    assert_eq!(setup.read(3).unwrap_err().kind(), ErrorKind::Io);
+    setup.assert_reads(6, 6);
+    setup.medium.clear_faults();
+    setup.write(3, 78).unwrap();
+    setup.assert_reads(3, 78);
+    setup.assert_reads(4, 4);
+}
+
+#[test]
+fn write_back_goes_on_when_the_backing_is_well_again() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..20).for_each(|block| drop(setup.write(block, 50).unwrap()));
+    setup.medium.add_fault(Fault::Calls { kind: Kind::Write, from: 0, count: u64::MAX });
+    assert_eq!(setup.run(Request::WriteBack).unwrap_err().kind(), ErrorKind::Io);
+    (0..20).for_each(|block| setup.assert_reads(block, 50));
+    setup.medium.clear_faults();
+    setup.run(Request::WriteBack).unwrap();
+    assert!(setup.medium.durable_contents()[..20 * BLOCK as usize].iter().all(|b| *b == 50));
+}
+
+#[test]
+fn flipped_bits_of_the_cache_are_never_read() {
+    let mut setup = Setup::new(Mode::WriteThrough);
+    (0..256).for_each(|block| setup.assert_reads(block, block as u8));
+    // What was written lately is in memory too; the medium is what is under test.
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    (0..64).for_each(|block| setup.assert_reads(block, block as u8));
+    let counts = setup.cache.as_ref().unwrap().counts(setup.volume).unwrap();
+    assert_eq!(counts.blocks_read_hit, 64, "a restart leaves the cache warm");
+    (0..8 << 20).step_by(9001).skip(8).for_each(|at| setup.device.flip_bits(at as u64, 0x40));
+    (64..256).for_each(|block| setup.assert_reads(block, block as u8));
+    let counts = setup.cache.as_ref().unwrap().counts(setup.volume).unwrap();
+    assert!((64..256).contains(&counts.blocks_read_hit), "{counts:?}");
+}
+
+#[test]
+fn a_check_finds_a_backing_that_somebody_else_wrote() {
+    let mut setup = Setup::new(Mode::WriteThrough);
+    (0..100).for_each(|block| setup.assert_reads(block, block as u8));
+    let mut told = Vec::new();
+    let (volume, now) = (setup.volume, Moment(setup.now));
+    let cache = setup.cache.as_mut().unwrap();
+    let report = cache.check(volume, now, &mut |done, of| told.push((done, of))).unwrap();
+    assert_eq!((report.blocks, report.clean, report.wrong.len()), (256, 100, 0));
+    assert_eq!(told.last(), Some(&(256, 256)));
+    setup.medium.overwrite(7 * 4096, &[0xee]);
+    let cache = setup.cache.as_mut().unwrap();
+    let report = cache.check(volume, now, &mut |_, _| {}).unwrap();
+    assert_eq!((report.clean, report.wrong), (99, vec![7]));
+}
+
+#[test]
+fn a_volume_with_dirty_blocks_is_removed_only_if_they_may_be_lost() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    setup.write(5, 1).unwrap();
+    let (volume, now) = (setup.volume, Moment(setup.now));
+    let cache = setup.cache.as_mut().unwrap();
+    let refused = cache.remove(volume, Dirty::Keep, now).unwrap_err();
+    assert!(refused.to_string().contains("1 blocks are dirty"), "{refused}");
+    cache.remove(volume, Dirty::Lose, now).unwrap();
+    assert!(cache.list().is_empty());
+    let options =
+        VolumeOptions { name: "disk".to_owned(), backing: "m".to_owned(), ..Default::default() };
+    setup.volume = cache.create(&options, now).unwrap();
+    setup.assert_reads(5, 5);
+}
+
+#[test]
+fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..40).for_each(|block| drop(setup.write(block, 60 + block as u8).unwrap()));
+    setup.run(Request::Flush).unwrap();
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    let image = setup.device.image().to_vec();
+    let pattern = [75u8; 512];
+    let at = image.windows(512).position(|bytes| bytes == pattern).unwrap();
+    setup.device.flip_bits(at as u64, 1);
+    setup.open();
+    let absent = setup.cache.as_ref().unwrap().absent();
+    assert!(absent.len() == 1 && absent[0].1.to_string().contains("of its log"), "{absent:?}");
+    assert_eq!(setup.medium.contents()[15 * 4096], 15, "nothing was written back");
+}
