@@ -6,6 +6,7 @@ are ended, by their number.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -215,18 +216,31 @@ class Service:
         self.kill()
         return self.start()
 
+    def ask(self, **question):
+        """One question over the socket for administrators."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE * 5)
+            client.connect(str(self.control))
+            client.sendall(json.dumps(question).encode() + b"\n")
+            line = b""
+            while not line.endswith(b"\n"):
+                more = client.recv(1 << 16)
+                check(more, f"no answer to {question}")
+                line += more
+        answer = json.loads(line)
+        check(answer["ok"], f"{question}: {answer}")
+        return answer
+
     def write_back(self):
         """Everything dirty goes to the backing."""
         if not self.arguments.stand_in:
-            self.volume("flush", self.name, "--control", self.control)
+            self.ask(command="flush", volume=self.name)
 
     def figures(self):
-        """The statistics, parsed."""
-        import json
+        """What the volume counted."""
         if self.arguments.stand_in:
             return {}
-        text, _ = self.volume("stat", "--control", self.control, "--json")
-        return json.loads(text)
+        return self.ask(command="stat")["volumes"]
 
 
 def connect(uri):
