@@ -154,7 +154,7 @@ class Service:
     """
 
     def __init__(self, bench, backing, cache_bytes=64 * MIB, mode="wt", name="disk",
-                 cache=None):
+                 cache=None, more=()):
         self.bench = bench
         self.arguments = bench.arguments
         self.backing = str(backing)
@@ -164,7 +164,8 @@ class Service:
         self.cache = cache or bench.file(f"{name}.cache", cache_bytes)
         self.process = None
         if not self.arguments.stand_in:
-            self.volume("create", name, "--cache", self.cache, "--backing", backing, "--mode", mode)
+            self.volume("create", name, "--cache", self.cache, "--backing", backing,
+                        "--mode", mode, *more)
 
     @property
     def uri(self):
