@@ -2,6 +2,8 @@
 CARGO := scripts/cargo
 PACKAGES_BUILD := gcc libc6-dev
 PACKAGES_TEST := redis-server redis-tools nbdkit
+PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-x86 \
+	busybox-static e2fsprogs fuse3
 PACKAGES_DEMO := fio
 PACKAGES_BENCH := fio redis-server redis-tools memcached librocksdb-dev liblmdb-dev
 
@@ -20,7 +22,7 @@ bench:
 	@$(CARGO) x bench
 
 soak:
-	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST)
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST) $(PACKAGES_OUTSIDE)
 	@$(CARGO) x soak
 
 clean:

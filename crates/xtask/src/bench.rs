@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::kill;
+use crate::outside;
 use crate::report::Report;
 use crate::seeded::Target;
 use crate::simulate;
@@ -65,7 +66,7 @@ pub(crate) fn smoke() -> Result<bool, String> {
 }
 
 /// `cargo x soak [--minutes N]`: kills at every level, then the seeded tests in turn, each with
-/// seeds of its own.
+/// seeds of its own, then volumes against what others wrote.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let minutes = crate::number_option(arguments, "--minutes", SOAK_MINUTES)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
@@ -76,6 +77,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
         let repeat = format!("cargo x soak --minutes {minutes}");
         report.perform(target.test, &repeat, &mut || built.run_for(FIRST_SEED, share))?;
     }
+    outside::run_all(&mut report)?;
     Ok(report.close())
 }
 

@@ -9,6 +9,7 @@ mod fuzz;
 mod hooks;
 mod invocation;
 mod kill;
+mod outside;
 mod planted;
 mod report;
 mod seeded;
@@ -82,6 +83,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "random command streams to this server and to redis-server, replies compared",
         perform: fuzz::perform_conformance,
+    },
+    Task {
+        name: "outside",
+        arguments: "[NAME | --all]",
+        summary: "volumes against libnbd, fio, nbdkit and QEMU: kills, faults, a guest's disk",
+        perform: outside::perform,
     },
     Task {
         name: "bench",

@@ -1,0 +1,83 @@
+//! `cargo x outside`: volumes held against clients, servers and faults that others wrote, by the
+//! scripts under `conformance/volume`.
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::report::Report;
+
+/// A script, and whether the soak alone waits for it.
+struct Script {
+    name: &'static str,
+    patience: Patience,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// Minutes; needs the Debian packages of the tests.
+    Short,
+    /// Needs a guest, or compares times.
+    Long,
+}
+
+const SCRIPTS: &[Script] = &[
+    Script { name: "rewritten", patience: Patience::Short },
+    Script { name: "acknowledged", patience: Patience::Short },
+    Script { name: "faults", patience: Patience::Short },
+    Script { name: "guest", patience: Patience::Long },
+    Script { name: "delay", patience: Patience::Long },
+    Script { name: "oltp", patience: Patience::Long },
+];
+
+/// `cargo x outside [NAME | --all]`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    let wanted: Vec<&Script> = match arguments {
+        [] => SCRIPTS.iter().filter(|script| script.patience == Patience::Short).collect(),
+        [flag] if flag == "--all" => SCRIPTS.iter().collect(),
+        [name] => SCRIPTS.iter().filter(|script| script.name == name).collect(),
+        _ => return Err("it takes one name, --all or nothing".to_string()),
+    };
+    if wanted.is_empty() {
+        let names: Vec<&str> = SCRIPTS.iter().map(|script| script.name).collect();
+        return Err(format!("`{}` is no script; expected {}", arguments[0], names.join(", ")));
+    }
+    let mut report = Report::default();
+    run_scripts(&mut report, &wanted)?;
+    Ok(report.close())
+}
+
+/// All scripts, for the soak.
+pub(crate) fn run_all(report: &mut Report) -> Result<(), String> {
+    run_scripts(report, &SCRIPTS.iter().collect::<Vec<_>>())
+}
+
+fn run_scripts(report: &mut Report, scripts: &[&Script]) -> Result<(), String> {
+    // Optimised, with assertions: the comparisons of times need the one, the faults the other.
+    let build = Invocation::cargo("build --quiet --profile checked -p entresol");
+    if !report.run("build", &build)? {
+        return Ok(());
+    }
+    for script in scripts {
+        let line = format!("/usr/bin/python3 conformance/volume/{}.py", script.name);
+        report.run(script.name, &Invocation::new(&line))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_that_is_called_is_there() {
+        for script in SCRIPTS {
+            let path = crate::root().join("conformance/volume").join(script.name);
+            assert!(path.with_extension("py").is_file(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn names_that_no_script_has_are_refused() {
+        assert!(perform(&["guests".to_string()]).is_err());
+        assert!(perform(&["faults".to_string(), "guest".to_string()]).is_err());
+    }
+}
