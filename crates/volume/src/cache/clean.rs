@@ -116,8 +116,24 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
     if from < to {
         core.sync().await?;
         for whole in from..to {
-            core.store.drop_partition(volume.log_space(), partition_of(whole * size, size))?;
+            let dropped =
+                core.store.drop_partition(volume.log_space(), partition_of(whole * size, size));
+            match dropped {
+                // The store remembers so many dropped partitions and no more.
+                Err(error) if error.kind() == entresol_flash::ErrorKind::Busy => {
+                    remove_entries(core, volume, whole * size..(whole + 1) * size).await?;
+                }
+                other => other?,
+            }
         }
+    }
+    Ok(())
+}
+
+/// Lets go of entries one by one.
+async fn remove_entries(core: &Rc<Core>, volume: &Rc<Volume>, numbers: Range<u64>) -> Result<()> {
+    for number in numbers {
+        core.remove_logged(volume, number).await?;
     }
     Ok(())
 }

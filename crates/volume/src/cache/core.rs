@@ -148,6 +148,14 @@ impl Core {
         self.flash(Operation::Get { key: Key { space: volume.log_space(), partition, bytes } })
     }
 
+    /// Lets go of an entry of a volume's log.
+    pub(crate) fn remove_logged(&self, volume: &Volume, number: u64) -> Reply<FlashReply> {
+        let partition = partition_of(number, volume.record.borrow().partition_entries);
+        let bytes = &number.to_be_bytes();
+        let key = Key { space: volume.log_space(), partition, bytes };
+        self.flash(Operation::Remove { key, condition: Condition::Always })
+    }
+
     /// The reply of a cache that holds nothing.
     pub(crate) fn nothing(&self) -> Reply<FlashReply> {
         let (answer, told) = reply(&self.tasks);
