@@ -1,0 +1,178 @@
+//! Volumes that share a cache: each within its limit and its share, and none sees another's blocks,
+//! crash or no crash.
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use entresol_sim::{CrashChoice, SimDevice, SimOptions};
+use entresol_volume::backing::Backing;
+use entresol_volume::backing::memory::{Loss, MemoryMedium};
+use entresol_volume::{
+    Cache, CacheOptions, Completion, Durable, Mode, Moment, Qos, Request, VolumeId, VolumeOptions,
+    Volumes,
+};
+
+const BLOCK: u64 = 4096;
+
+struct Shared {
+    device: SimDevice,
+    media: HashMap<String, MemoryMedium>,
+    cache: Option<Cache>,
+    now: u64,
+}
+
+impl Shared {
+    fn new(cache_bytes: u64, blocks: &[(&str, u64)]) -> Shared {
+        let medium = |blocks: &u64| MemoryMedium::new((blocks * BLOCK) as usize);
+        let media = blocks.iter().map(|(name, size)| ((*name).to_owned(), medium(size))).collect();
+        let device = SimDevice::new(SimOptions::new(3, cache_bytes));
+        let mut shared = Shared { device, media, cache: None, now: 0 };
+        shared.open();
+        shared
+    }
+
+    fn open(&mut self) {
+        let media = self.media.clone();
+        let options = CacheOptions {
+            open_backing: Box::new(move |name| {
+                Ok(Box::new(media[name].open()?) as Box<dyn Backing>)
+            }),
+            ..CacheOptions::default()
+        };
+        let device = Arc::new(self.device.clone());
+        self.cache = Some(Cache::open(device, options, Moment(self.now)).unwrap());
+    }
+
+    fn create(&mut self, name: &str, options: VolumeOptions) -> VolumeId {
+        let options = VolumeOptions { name: name.to_owned(), backing: name.to_owned(), ..options };
+        self.cache.as_mut().unwrap().create(&options, Moment(self.now)).unwrap()
+    }
+
+    /// Power is lost, and nothing that was not synced is left.
+    fn lose_power(&mut self) {
+        self.device.crash_now();
+        drop(self.cache.take());
+        self.media.values().for_each(|medium| medium.crash(Loss::All));
+        self.device = self.device.reopened(CrashChoice::DropAll);
+        self.open();
+    }
+
+    fn all(&mut self, requests: Vec<(VolumeId, Request)>) -> Vec<Bytes> {
+        let count = requests.len();
+        let cache = self.cache.as_mut().unwrap();
+        for (token, (volume, request)) in requests.into_iter().enumerate() {
+            cache.submit(volume, token as u64, request, Moment(self.now));
+        }
+        let mut done: Vec<Completion> = Vec::new();
+        while done.len() < count {
+            self.now += 100_000;
+            cache.wait(Moment(self.now), &mut done);
+        }
+        done.sort_by_key(|completion| completion.token);
+        done.into_iter().map(|completion| completion.result.unwrap()).collect()
+    }
+}
+
+fn contents(block: u64, round: u64) -> Bytes {
+    let mut bytes = vec![0; BLOCK as usize];
+    for chunk in bytes.chunks_mut(16) {
+        chunk[..8].copy_from_slice(&block.to_le_bytes());
+        chunk[8..].copy_from_slice(&round.to_le_bytes());
+    }
+    Bytes::from(bytes)
+}
+
+fn write(block: u64, round: u64) -> Request {
+    let bytes = contents(block, round);
+    Request::Write { offset: block * BLOCK, bytes, durable: Durable::AtFlush }
+}
+
+fn read(block: u64) -> Request {
+    Request::Read { offset: block * BLOCK, length: BLOCK as u32 }
+}
+
+#[test]
+fn sixteen_thousand_blocks_rewritten_before_a_crash_are_neither_stale_nor_foreign() {
+    const BLOCKS: u64 = 16_000;
+    for mode in [Mode::WriteThrough, Mode::WriteBack] {
+        let mut shared = Shared::new(96 << 20, &[("a", BLOCKS)]);
+        let options = VolumeOptions { mode, sequential_cutoff_bytes: 0, ..Default::default() };
+        let volume = shared.create("a", options);
+        for round in 1..=2 {
+            for batch in (0..BLOCKS).collect::<Vec<_>>().chunks(200) {
+                shared.all(batch.iter().map(|block| (volume, write(*block, round))).collect());
+            }
+            shared.all(vec![(volume, Request::Flush)]);
+        }
+        // Behind the last flush: may be lost, must not be mixed up.
+        shared.all((0..2000).map(|block| (volume, write(block, 3))).collect());
+        shared.lose_power();
+        let (mut stale, mut foreign, mut later) = (0, 0, 0);
+        for pass in 0..2 {
+            for batch in (0..BLOCKS).collect::<Vec<_>>().chunks(200) {
+                let found = shared.all(batch.iter().map(|b| (volume, read(*b))).collect());
+                for (block, found) in batch.iter().zip(found) {
+                    let is = |round| found == contents(*block, round);
+                    later += u64::from(is(3));
+                    stale += u64::from(is(1));
+                    foreign += u64::from(!(1..=3).any(is));
+                }
+            }
+            assert_eq!((stale, foreign), (0, 0), "mode {mode}, pass {pass}");
+        }
+        assert!(later <= 4000, "only what was written a third time");
+    }
+}
+
+#[test]
+fn a_volume_keeps_to_its_limit_and_leaves_the_rest_to_others() {
+    let mut shared = Shared::new(16 << 20, &[("a", 64), ("b", 64)]);
+    let limited = Qos { limit: 200.0, ..Qos::default() };
+    let a = shared.create("a", VolumeOptions { qos: limited, ..Default::default() });
+    let b = shared.create("b", VolumeOptions::default());
+    let (mut done_a, mut done_b, mut token) = (0u64, 0u64, 0u64);
+    let mut waiting = [0u64, 0];
+    let begun = shared.now;
+    let cache = shared.cache.as_mut().unwrap();
+    let mut completions = Vec::new();
+    for turn in 0..10_000u64 {
+        let now = Moment(begun + turn * 1_000_000);
+        for (at, volume) in [a, b].into_iter().enumerate() {
+            while waiting[at] < 4 {
+                cache.submit(volume, token, read(token % 64), now);
+                token += 1;
+                waiting[at] += 1;
+            }
+        }
+        cache.wait(now, &mut completions);
+        for completion in completions.drain(..) {
+            completion.result.unwrap();
+            let at = usize::from(completion.volume == b);
+            waiting[at] -= 1;
+            *[&mut done_a, &mut done_b][at] += 1;
+        }
+    }
+    // Ten seconds of 200 requests; a request of 4 KiB counts as a sixteenth more.
+    assert!((1_700..=2_010).contains(&done_a), "{done_a}");
+    assert!(done_b > 5 * done_a, "{done_b}");
+}
+
+#[test]
+fn a_volume_keeps_to_its_share_of_the_cache() {
+    let mut shared = Shared::new(32 << 20, &[("a", 1000), ("b", 1000)]);
+    let share = 100 * BLOCK;
+    let a = shared.create("a", VolumeOptions { share_bytes: share, ..Default::default() });
+    let b = shared.create("b", VolumeOptions::default());
+    for volume in [a, b] {
+        for block in (0..1000).map(|n| n * 619 % 1000) {
+            shared.all(vec![(volume, read(block))]);
+        }
+    }
+    let figures: serde_json::Value =
+        serde_json::from_str(&shared.cache.as_ref().unwrap().statistics()).unwrap();
+    let clean = |at: usize| figures["volumes"][at]["usage"]["clean"].as_u64().unwrap();
+    assert!((99..=101).contains(&clean(0)), "{}", clean(0));
+    assert_eq!(clean(1), 1000);
+}
