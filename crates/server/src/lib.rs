@@ -39,6 +39,7 @@ pub use error::ServeError;
 pub use host::{boot_identity, on_all_processors};
 pub use nbd::{
     Access, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper, TlsDemand,
+    metrics as volume_metrics,
 };
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;

@@ -18,6 +18,7 @@ mod ruling;
 mod service;
 
 pub use doors::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
+pub use figures::metrics;
 pub use service::{NbdServer, Stopper};
 
 /// The metadata context of what is cached: bit 0, cached; bit 1, dirty.

@@ -98,7 +98,7 @@ impl Figures {
 
 /// Figures as metrics of Prometheus: each number of `value` becomes one, its name the path to it.
 /// Elements of a list are told apart by a label: their `name`, or their place.
-pub(super) fn metrics(value: &Value) -> String {
+pub fn metrics(value: &Value) -> String {
     let mut lines = Vec::new();
     walk("entresol", "", value, &mut lines);
     // Values of one metric stand together.
