@@ -23,6 +23,7 @@ mod store;
 mod transfer;
 mod units;
 mod user;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,9 @@ enum Command {
     Bench(BenchArgs),
     /// Run an SPC-1-like OLTP workload on files or devices, or simulate it
     Pblio(Box<pblio::PblioArgs>),
+    /// Cache slow devices on flash and export them over NBD
+    #[command(subcommand)]
+    Volume(volume::VolumeCommand),
     /// Serve a data set ten times the memory cap, kill the server, lose nothing
     Demo(demo::DemoArgs),
     /// Fill a store for `bench recovery` until killed
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         Command::Act(command) => act::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Pblio(args) => pblio::run(args),
+        Command::Volume(command) => volume::run(command),
         Command::Demo(args) => demo::run(args),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),
     };

@@ -235,6 +235,9 @@ impl Connection {
             },
             Err(error) => {
                 let code = error_code(error.kind(), waiting.asked);
+                if code == ErrorCode::Io {
+                    turn.figures.note_failure(error.to_string());
+                }
                 self.refuse(waiting.reply, code, &error.to_string(), turn);
             }
         }

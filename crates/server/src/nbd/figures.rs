@@ -22,6 +22,8 @@ pub(super) struct Figures {
     unknown: u64,
     asked_bytes: [u64; Command::ALL.len()],
     latency_us: Histogram<u64>,
+    /// Failures of volumes since they were told of last, and what the first of them said.
+    failures: Option<(u64, String)>,
 }
 
 impl Default for Figures {
@@ -44,6 +46,7 @@ impl Default for Figures {
             unknown: 0,
             asked_bytes: [0; Command::ALL.len()],
             latency_us,
+            failures: None,
         }
     }
 }
@@ -59,6 +62,18 @@ impl Figures {
             }
             None => self.unknown += 1,
         }
+    }
+
+    /// A volume has failed a request.
+    pub(super) fn note_failure(&mut self, sentence: String) {
+        self.failures.get_or_insert((0, sentence)).0 += 1;
+    }
+
+    /// What people are to be told of failures since the last call: one sentence, however many.
+    pub(super) fn take_failures(&mut self) -> Option<String> {
+        let (count, sentence) = self.failures.take()?;
+        let others = count - 1;
+        Some(if others == 0 { sentence } else { format!("{sentence} (and {others} more)") })
     }
 
     /// A volume has answered a request after so long.

@@ -222,6 +222,7 @@ impl<'a> Service<'a> {
             if let Some(stops_at) = self.stops_at
                 && (self.is_drained() || Instant::now() >= stops_at)
             {
+                self.sweep();
                 return Ok(());
             }
         }
@@ -560,6 +561,9 @@ impl<'a> Service<'a> {
             self.accept(listener);
         }
         self.watch_volumes();
+        if let Some(sentence) = self.figures.take_failures() {
+            report(&format!("a request failed: {sentence}"));
+        }
     }
 
     /// Puts the figures where the HTTP interface finds them.

@@ -1,0 +1,162 @@
+//! The cache that a command line names: opened, made, and what lies beside it.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use entresol_device::{Device, FileDevice, FileOptions, Force};
+use entresol_flash::OpenMode;
+use entresol_server::{boot_identity, on_all_processors};
+use entresol_volume::{Cache, CacheOptions, Error, Moment, backing};
+
+use crate::failure::{Failure, Outcome};
+
+/// Names a cache.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CacheArgs {
+    /// The cache: a file or a block device
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cache: PathBuf,
+    /// The socket for administrators of a server on it [default: the cache's path with `.control`]
+    #[arg(long, value_name = "SOCK")]
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// Smallest cache that is made, bytes.
+pub(crate) const CAPACITY_MIN: u64 = 16 << 20;
+/// Sizes of new caches are multiples of this, bytes.
+const CAPACITY_UNIT: u64 = 8 << 20;
+/// Longest path of a Unix socket.
+const SOCKET_PATH_MAX: usize = 107;
+/// Where what belongs to a block device is kept.
+const STATE_DIRECTORY: &str = "/var/lib/entresol";
+
+impl CacheArgs {
+    /// Whether there is something at the cache's path.
+    pub(crate) fn exists(&self) -> bool {
+        self.cache.exists()
+    }
+
+    /// Where administrators reach a server on it.
+    pub(crate) fn control_path(&self) -> PathBuf {
+        self.control.clone().unwrap_or_else(|| self.beside("control"))
+    }
+
+    /// The socket for administrators that a server opens; none where its path would be too long
+    /// and was not asked for.
+    pub(crate) fn control_to_open(&self) -> Option<PathBuf> {
+        let path = self.control_path();
+        let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
+        if !fits && self.control.is_none() {
+            eprintln!(
+                "entresol: {} is too long for a socket, so there is none for administrators; give \
+                 --control with a shorter path",
+                path.display()
+            );
+            return None;
+        }
+        Some(path)
+    }
+
+    /// Opens the cache and its volumes. `capacity` makes one where there is none; `force` opens
+    /// backings that are in use, and makes a cache over whatever is there.
+    pub(crate) fn open(&self, capacity: Option<u64>, force: Force) -> Outcome<Cache> {
+        if capacity.is_none() && !self.exists() {
+            return Err(Failure::CannotRun(format!(
+                "there is no cache at {}; `entresol volume create NAME --cache {} --backing PATH` \
+                 makes one with its first volume",
+                self.cache.display(),
+                self.cache.display()
+            )));
+        }
+        let device = self.device(capacity, force)?;
+        let (note, told) = (self.beside("distrusted"), self.beside("distrusted"));
+        let options = CacheOptions {
+            mode: match (capacity, force) {
+                (Some(_), Force::Yes) => OpenMode::OpenOrOverwrite,
+                _ => OpenMode::OpenOrCreate,
+            },
+            identity: random_identity(),
+            buffer_directory: Some("/dev/shm".into()),
+            boot: boot_identity(),
+            open_backing: Box::new(move |name| backing::open(name, force)),
+            distrust: Some(Box::new(move |error| write_note(&note, error))),
+            distrusted: told.exists(),
+            parallel: on_all_processors,
+            ..CacheOptions::default()
+        };
+        let cache = Cache::open(device, options, now()).map_err(cannot_run)?;
+        if told.exists() {
+            // Its clean blocks were dropped just now.
+            fs::remove_file(&told).map_err(|error| {
+                Failure::doing(format!("cannot remove {}", told.display()), error)
+            })?;
+        }
+        Ok(cache)
+    }
+
+    fn device(&self, capacity: Option<u64>, force: Force) -> Outcome<Arc<dyn Device>> {
+        let is_new = !self.exists();
+        let capacity = capacity
+            .filter(|_| is_new)
+            .map(|bytes| bytes.max(CAPACITY_MIN).next_multiple_of(CAPACITY_UNIT));
+        let options = FileOptions { capacity_bytes: capacity, force, ..FileOptions::default() };
+        Ok(Arc::new(FileDevice::open(&self.cache, &options)?))
+    }
+
+    /// A path for what belongs to the cache: beside a file, in the state directory for a device.
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let is_device =
+            fs::metadata(&self.cache).is_ok_and(|found| found.file_type().is_block_device());
+        let mut name = match is_device {
+            false => self.cache.clone().into_os_string(),
+            true => {
+                let text = self.cache.display().to_string();
+                let flat = text.trim_matches('/').replace('/', "-");
+                Path::new(STATE_DIRECTORY).join(flat).into_os_string()
+            }
+        };
+        name.push(".");
+        name.push(suffix);
+        PathBuf::from(name)
+    }
+}
+
+/// The moment it is: nanoseconds since 1970, which never go back within a process.
+pub(crate) fn now() -> Moment {
+    static BEGAN: std::sync::OnceLock<(Instant, u64)> = std::sync::OnceLock::new();
+    let (began, at) = BEGAN.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (Instant::now(), since.as_nanos() as u64)
+    });
+    Moment(at + began.elapsed().as_nanos() as u64)
+}
+
+/// What a command says of a volume's error.
+pub(crate) fn cannot_run(error: Error) -> Failure {
+    Failure::CannotRun(error.to_string())
+}
+
+/// Notes that the clean blocks of a cache are stale, before anything is written around it.
+fn write_note(path: &Path, error: &Error) -> Result<(), String> {
+    let write = || -> std::io::Result<()> {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        fs::create_dir_all(directory)?;
+        let mut file = File::create(path)?;
+        writeln!(file, "{error}")?;
+        file.sync_all()?;
+        File::open(directory)?.sync_all()
+    };
+    write().map_err(|error| format!("{} cannot be written: {error}", path.display()))
+}
+
+fn random_identity() -> u128 {
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    half() << 64 | half()
+}

@@ -1,0 +1,133 @@
+//! `entresol volume create`.
+
+use clap::Args;
+use entresol_device::Force;
+use entresol_volume::{Mode, Qos, VolumeOptions, Volumes, backing};
+use serde_json::json;
+
+use super::cache::{CacheArgs, cannot_run, now};
+use super::control::Control;
+use crate::failure::{Failure, Outcome};
+use crate::units::{bytes, parse_size};
+
+/// Options of `entresol volume create`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  entresol volume create vm1 --cache /ssd/cache --capacity 20GiB --backing /hdd/vm1.img
+  entresol volume create vm2 --cache /ssd/cache --backing /dev/vg0/vm2 --mode wb")]
+pub(crate) struct CreateArgs {
+    /// The volume's name, and its export's
+    name: String,
+    #[command(flatten)]
+    cache: CacheArgs,
+    /// Size of the cache where it has to be made [default: a tenth of the backing, at least 64 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    capacity: Option<u64>,
+    /// What is cached: a file, a block device, or an export of an NBD server (nbd://HOST/NAME)
+    #[arg(long, value_name = "PLACE")]
+    backing: String,
+    /// wt write-through, wb write-back, wa write-around, wo write-only, pt pass-through
+    #[arg(long, value_name = "MODE", default_value = "wt")]
+    mode: String,
+    /// Most of the cache that its clean blocks take [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0", hide_default_value = true)]
+    share: u64,
+    /// I/Os a second that it gets whatever the others ask
+    #[arg(long, value_name = "IOPS", default_value_t = 0.0, hide_default_value = true)]
+    reservation: f64,
+    /// I/Os a second that it never exceeds
+    #[arg(long, value_name = "IOPS", default_value_t = 0.0, hide_default_value = true)]
+    limit: f64,
+    /// Its part of what is left, relative to the others'
+    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    weight: f64,
+    /// Streams longer than this go around the cache; 0: none do
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "4MiB")]
+    sequential_cutoff: u64,
+    /// A block is cached at its n-th miss
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    admission_hits: u8,
+    /// Read ahead of sequential readers
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0", hide_default_value = true)]
+    read_ahead: u64,
+    /// Use a backing that is in use elsewhere, and make the cache over whatever is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Makes the volume: by the server that has the cache, or on the cache itself.
+pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
+    let options = args.options()?;
+    if let Some(mut server) = Control::connect(&args.cache.control_path()) {
+        server.ask(&json!({
+            "command": "create",
+            "volume": options.name,
+            "backing": options.backing,
+            "mode": options.mode.name(),
+            "share_bytes": options.share_bytes,
+            "reservation": options.qos.reservation,
+            "limit": options.qos.limit,
+            "weight": options.qos.weight,
+            "sequential_cutoff_bytes": options.sequential_cutoff_bytes,
+            "admission_hits": options.admission_hits,
+            "read_ahead_bytes": options.read_ahead_bytes,
+        }))?;
+        println!("volume {} made; the running server exports it", options.name);
+        return Ok(());
+    }
+    let force = if args.force { Force::Yes } else { Force::No };
+    // First what is quick to refuse: a new cache may take minutes to make.
+    let found = backing::open(&options.backing, force).map_err(cannot_run)?;
+    let size = found.description().bytes;
+    drop(found);
+    const LEAST: u64 = 64 << 20;
+    let capacity = args.capacity.unwrap_or_else(|| (size / 10).max(LEAST));
+    let mut cache = args.cache.open(Some(capacity), force)?;
+    let made = cache.create(&options, now()).map_err(cannot_run);
+    cache.close(now()).map_err(cannot_run)?;
+    made?;
+    println!("volume {} of {}, mode {}", options.name, bytes(size as f64), options.mode);
+    Ok(())
+}
+
+impl CreateArgs {
+    fn options(&self) -> Outcome<VolumeOptions> {
+        let mode: Mode = self.mode.parse().map_err(cannot_run)?;
+        let read_ahead_bytes = u32::try_from(self.read_ahead).map_err(|_| {
+            Failure::CannotRun(format!(
+                "--read-ahead: expected less than 4 GiB, found {}",
+                bytes(self.read_ahead as f64)
+            ))
+        })?;
+        for (name, rate) in
+            [("reservation", self.reservation), ("limit", self.limit), ("weight", self.weight)]
+        {
+            if !rate.is_finite() || rate < 0.0 {
+                let sentence = format!("--{name}: expected a number from 0 on, found {rate}");
+                return Err(Failure::CannotRun(sentence));
+            }
+        }
+        Ok(VolumeOptions {
+            name: self.name.clone(),
+            backing: self.absolute_backing(),
+            mode,
+            share_bytes: self.share,
+            qos: Qos { reservation: self.reservation, limit: self.limit, weight: self.weight },
+            sequential_cutoff_bytes: self.sequential_cutoff,
+            admission_hits: self.admission_hits,
+            read_ahead_bytes,
+        })
+    }
+
+    /// The backing, so that whoever opens it later finds it from any directory.
+    fn absolute_backing(&self) -> String {
+        if entresol_wire::nbd::Uri::is_likely(&self.backing) {
+            return self.backing.clone();
+        }
+        match std::path::absolute(&self.backing) {
+            Ok(path) => path.display().to_string(),
+            Err(_) => self.backing.clone(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `entresol volume serve`: the volumes of a cache, exported over NBD.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use clap::Args;
+use entresol_device::Force;
+use entresol_server::{Access, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles};
+use entresol_volume::Volumes;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::cache::{CacheArgs, cannot_run, now};
+use crate::failure::{Failure, Outcome};
+
+/// Options of `entresol volume serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Sockets that a service manager opened (LISTEN_FDS) come in place of --unix and --port.
+
+Examples:
+  entresol volume serve --cache /ssd/cache --unix /run/entresol-nbd
+  entresol volume serve --cache /dev/nvme0n1p4 --port 10809 --bind 0.0.0.0 \\
+      --tls-cert server.pem --tls-key server.key --tls-client-ca ca.pem
+  nbdinfo [ entresol volume serve --cache /ssd/cache ]")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    cache: CacheArgs,
+    /// Listen on this Unix socket
+    #[arg(long, value_name = "SOCK")]
+    unix: Option<PathBuf>,
+    /// Mode of the Unix socket
+    #[arg(long, value_name = "OCTAL", value_parser = parse_mode, default_value = "660")]
+    unix_mode: u32,
+    /// Listen on this TCP port; 0 takes a free one, which the first line of the output names
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
+    /// Addresses to listen on, separated by commas
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1")]
+    bind: Vec<String>,
+    /// Serve the one client whose socket is the standard input, and end with it
+    #[arg(long, conflicts_with_all = ["unix", "port"])]
+    stdin: bool,
+    /// Certificate for TLS (PEM); with it, clients without TLS are refused
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Authority of clients' certificates (PEM); with it, clients without one are refused
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<PathBuf>,
+    /// Serve clients without TLS too
+    #[arg(long, requires = "tls_cert")]
+    tls_optional: bool,
+    /// Listen on addresses that other machines reach although clients show no certificate
+    #[arg(long)]
+    allow_everyone: bool,
+    /// HTTP on this port of 127.0.0.1: /health, /stats, /metrics; 0 takes a free one
+    #[arg(long, value_name = "N")]
+    admin_port: Option<u16>,
+    /// Open backings although they are in use elsewhere
+    #[arg(long)]
+    force: bool,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::doing("cannot watch for signals", error))?;
+    let options = args.options()?;
+    // A server that has the cache says so better than the lock on it.
+    if UnixStream::connect(args.cache.control_path()).is_ok() {
+        return Err(Failure::CannotRun(format!(
+            "a server runs on {} already, as its socket {} answers; stop it first",
+            args.cache.cache.display(),
+            args.cache.control_path().display()
+        )));
+    }
+    let server =
+        NbdServer::open(&options).map_err(|error| Failure::CannotRun(error.to_string()))?;
+    let force = if args.force { Force::Yes } else { Force::No };
+    let mut cache = args.cache.open(None, force)?;
+    for (name, error) in cache.absent() {
+        eprintln!("entresol: volume {name} is not exported: {error}");
+    }
+    if cache.list().is_empty() {
+        eprintln!("entresol: the cache has no volumes that can be exported");
+    }
+    let stopper = server.stopper();
+    let handle = signals.handle();
+    let watcher = std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
+    announce(args, server.ports())?;
+    let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
+    eprintln!("entresol: stopping: bringing the cache to rest");
+    let closed = cache.close(now()).map_err(cannot_run);
+    handle.close();
+    // It has nothing left to watch for.
+    drop(watcher.join());
+    served.and(closed)?;
+    eprintln!("entresol: stopped");
+    Ok(())
+}
+
+impl ServeArgs {
+    fn options(&self) -> Outcome<NbdOptions> {
+        let files = TlsFiles::from_options(
+            self.tls_cert.clone(),
+            self.tls_key.clone(),
+            self.tls_client_ca.clone(),
+        );
+        let listen = match self.stdin {
+            true => Listen::StandardInput,
+            false => Listen::Sockets {
+                port: self.port,
+                bind: self.bind.clone(),
+                unix: self.unix.clone(),
+                unix_mode: self.unix_mode,
+            },
+        };
+        Ok(NbdOptions {
+            listen,
+            tls: files.map_err(|error| Failure::CannotRun(error.to_string()))?,
+            tls_demand: match self.tls_optional {
+                true => TlsDemand::Optional,
+                false => TlsDemand::Required,
+            },
+            access: if self.allow_everyone { Access::Everyone } else { Access::Known },
+            control: self.cache.control_to_open(),
+            admin_port: self.admin_port,
+        })
+    }
+}
+
+/// Writes the line that names the ports. Where the standard output belongs to whoever started the
+/// server, because the sockets do, it says nothing.
+fn announce(args: &ServeArgs, ports: &NbdPorts) -> Outcome<()> {
+    let mut line = String::from("listening");
+    if let Some(address) = ports.tcp.first() {
+        line.push_str(&format!(" port={}", address.port()));
+    }
+    if let Some(path) = &ports.unix {
+        line.push_str(&format!(" unix={}", path.display()));
+    }
+    if let Some(path) = &ports.control {
+        line.push_str(&format!(" control={}", path.display()));
+    }
+    if let Some(address) = ports.admin {
+        line.push_str(&format!(" admin={}", address.port()));
+    }
+    let is_ours = args.unix.is_some() || args.port.is_some();
+    if !is_ours {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::doing("the ports cannot be written", error))
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("expected an octal number such as 660, found '{text}'"))
+}
