@@ -167,9 +167,31 @@ impl Core {
         self.flash(Operation::Put { key, value, options })
     }
 
-    pub(crate) fn put_pinned(&self, key: Key<'_>, value: &[u8]) -> Reply<FlashReply> {
+    /// Puts what must not be evicted, and waits as [`Core::put_patiently`] does.
+    pub(crate) async fn put_pinned(&self, key: Key<'_>, value: &[u8]) -> FlashReply {
         let options = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
-        self.put(key, value, options)
+        self.put_patiently(key, value, options).await
+    }
+
+    /// Puts, and while the store makes room for it, waits and tries again.
+    pub(crate) async fn put_patiently(
+        &self,
+        key: Key<'_>,
+        value: &[u8],
+        options: PutOptions,
+    ) -> FlashReply {
+        /// How long the store has to make room; a device that takes so long for it has failed.
+        const PATIENCE_NS: u64 = 30_000_000_000;
+        const PAUSE_NS: u64 = 500_000;
+        let until = self.now.get().0 + PATIENCE_NS;
+        loop {
+            match self.put(key, value, options).await {
+                Err(error) if error.kind() == FlashErrorKind::Busy && self.now.get().0 < until => {
+                    self.sleep_until(Moment(self.now.get().0 + PAUSE_NS)).await;
+                }
+                other => return other,
+            }
+        }
     }
 
     pub(crate) fn remove(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {

@@ -140,8 +140,8 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
     }
     let Some(record) = volume.regions.borrow_mut().end_sweep() else { return };
     let key = key_of("regions/", volume.id);
-    let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode());
-    if let Err(error) = put.await {
+    let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await;
+    if let Err(error) = put {
         core.note_error(&error);
     }
 }

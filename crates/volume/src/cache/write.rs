@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use entresol_flash::{ErrorKind as FlashErrorKind, Key, Operation, Pinning, PutOptions};
+use entresol_flash::{ErrorKind as FlashErrorKind, Key, Pinning, PutOptions};
 
 use crate::backing::BackingRequest;
 use crate::cache::core::{ABSENT_LABEL, Core, Flash};
@@ -132,7 +132,8 @@ pub(crate) async fn invalidate(
                     core.note_error(&error);
                     let key = block.to_be_bytes();
                     let options = PutOptions { label: ABSENT_LABEL, ..PutOptions::default() };
-                    if let Err(error) = core.put(Key::new(space, &key), &[], options).await {
+                    let put = core.put_patiently(Key::new(space, &key), &[], options);
+                    if let Err(error) = put.await {
                         volume.counts.borrow_mut().cache_write_errors += 1;
                         core.note_error(&error);
                         let failure = core.failure().unwrap_or_else(|| error.into());
@@ -231,11 +232,8 @@ async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>)
         }
         volume.regions_writer.set(true);
         let record = volume.regions.borrow().record();
-        let put = core.put_pinned(
-            Key::new(super::META_SPACE, &key_of("regions/", volume.id)),
-            &record.encode(),
-        );
-        let put = put.await;
+        let key = key_of("regions/", volume.id);
+        let put = core.put_pinned(Key::new(super::META_SPACE, &key), &record.encode()).await;
         let synced = match &put {
             Ok(_) => core.sync().await,
             Err(_) => Ok(()),
@@ -372,8 +370,7 @@ async fn append(
             let partition = partition_of(number, volume.record.borrow().partition_entries);
             let key = Key { space: volume.log_space(), partition, bytes: &key };
             let options = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
-            let put = core.flash(Operation::Put { key, value: &value, options });
-            match put.await {
+            match core.put_patiently(key, &value, options).await {
                 Ok(_) => {
                     if volume.log.borrow().len() == 0 {
                         volume.dirty_since.set(core.now.get());
