@@ -66,6 +66,19 @@ impl CacheArgs {
     /// Opens the cache and its volumes. `capacity` makes one where there is none; `force` opens
     /// backings that are in use, and makes a cache over whatever is there.
     pub(crate) fn open(&self, capacity: Option<u64>, force: Force) -> Outcome<Cache> {
+        self.open_as((capacity, None), force)
+    }
+
+    /// Opens the cache; the volume called `name` takes the size that its backing has now.
+    pub(crate) fn open_resizing(&self, name: &str, force: Force) -> Outcome<Cache> {
+        self.open_as((None, Some(name.to_owned())), force)
+    }
+
+    fn open_as(
+        &self,
+        (capacity, resized): (Option<u64>, Option<String>),
+        force: Force,
+    ) -> Outcome<Cache> {
         if capacity.is_none() && !self.exists() {
             return Err(Failure::CannotRun(format!(
                 "there is no cache at {}; `entresol volume create NAME --cache {} --backing PATH` \
@@ -87,6 +100,7 @@ impl CacheArgs {
             open_backing: Box::new(move |name| backing::open(name, force)),
             distrust: Some(Box::new(move |error| write_note(&note, error))),
             distrusted: told.exists(),
+            resize: resized.into_iter().collect(),
             parallel: on_all_processors,
             ..CacheOptions::default()
         };

@@ -2,9 +2,14 @@
 //! machines and whoever else speaks NBD.
 
 mod cache;
+mod change;
+mod check;
 mod control;
 mod create;
+mod reach;
+mod resize;
 mod serve;
+mod stat;
 
 use clap::Subcommand;
 
@@ -17,6 +22,18 @@ pub(crate) enum VolumeCommand {
     Create(create::CreateArgs),
     /// Export the volumes of a cache over NBD
     Serve(Box<serve::ServeArgs>),
+    /// Figures of a cache and its volumes
+    Stat(stat::StatArgs),
+    /// Write back what is dirty
+    Flush(change::FlushArgs),
+    /// Change what a volume does with the cache
+    Mode(change::ModeArgs),
+    /// Read every cached block and hold it against the backing
+    Check(check::CheckArgs),
+    /// Take over the size that a volume's backing has now
+    Resize(resize::ResizeArgs),
+    /// Take a volume off its cache
+    Remove(resize::RemoveArgs),
 }
 
 /// Does it.
@@ -24,5 +41,11 @@ pub(crate) fn run(command: &VolumeCommand) -> Outcome<()> {
     match command {
         VolumeCommand::Create(args) => create::run(args),
         VolumeCommand::Serve(args) => serve::run(args),
+        VolumeCommand::Stat(args) => stat::run(args),
+        VolumeCommand::Flush(args) => change::flush(args),
+        VolumeCommand::Mode(args) => change::mode(args),
+        VolumeCommand::Check(args) => check::run(args),
+        VolumeCommand::Resize(args) => resize::resize(args),
+        VolumeCommand::Remove(args) => resize::remove(args),
     }
 }

@@ -1,0 +1,231 @@
+//! `entresol volume` as people and scripts call it, with and without a server that has the cache.
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+
+use entresol_volume::Durable;
+use entresol_volume::backing::nbd::{NbdBacking, NbdOptions};
+use entresol_volume::backing::{Backing, BackingRequest};
+use serde_json::Value;
+use support::{Directory, entresol, json, refused_with};
+
+const BACKING_BYTES: u64 = 8 << 20;
+
+/// A cache with one volume, `vm1`.
+struct Setting {
+    directory: Directory,
+    cache: String,
+    backing: String,
+}
+
+impl Setting {
+    fn new(name: &str, mode: &str) -> Setting {
+        let directory = Directory::new(name);
+        let cache = directory.path("cache");
+        let backing = directory.file("backing", "").display().to_string();
+        let file = File::options().write(true).open(&backing).expect("it was made just now");
+        file.set_len(BACKING_BYTES).expect("a file can be sized");
+        let setting = Setting { directory, cache, backing };
+        let made = setting.run(&[
+            "create",
+            "vm1",
+            "--capacity",
+            "24MiB",
+            "--backing",
+            &setting.backing,
+            "--mode",
+            mode,
+        ]);
+        assert!(made.contains("volume vm1"), "{made}");
+        setting
+    }
+
+    fn arguments<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["volume"], arguments, &["--cache", &self.cache]].concat()
+    }
+
+    /// What a command that succeeds prints.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = entresol(&self.arguments(arguments));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        json(&entresol(&self.arguments(&[arguments, &["--json"]].concat())))
+    }
+
+    fn serve(&self) -> Server {
+        let socket = self.directory.path("nbd");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+            .args(self.arguments(&["serve", "--unix", &socket]))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        output.read_line(&mut line).expect("it says where it listens");
+        assert!(line.starts_with("listening"), "{line}");
+        Server { child, uri: format!("nbd+unix:///vm1?socket={socket}") }
+    }
+}
+
+/// A running server; it is stopped with the value.
+struct Server {
+    child: Child,
+    uri: String,
+}
+
+impl Server {
+    fn perform(&self, request: BackingRequest) {
+        let options = NbdOptions::default();
+        let mut client = NbdBacking::open(&self.uri, &options).expect("the server answers");
+        client.begin(0, request);
+        let mut completions = Vec::new();
+        client.wait(&mut completions);
+        completions.remove(0).result.expect("the request succeeds");
+    }
+
+    fn stop(mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _either_way = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+fn write(offset: u64, byte: u8, length: usize) -> BackingRequest {
+    let bytes = vec![byte; length].into();
+    BackingRequest::Write { offset, bytes, durable: Durable::AtFlush }
+}
+
+#[test]
+fn every_volume_command_has_help_with_examples() {
+    for command in ["create", "serve", "stat", "flush", "mode", "check", "resize", "remove"] {
+        let output = entresol(&["volume", command, "--help"]);
+        let help = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{command}");
+        assert!(help.contains("Examples:"), "{command}: {help}");
+    }
+}
+
+#[test]
+fn a_stopped_cache_is_told_of_and_changed_by_the_commands_themselves() {
+    let setting = Setting::new("volume-stopped", "wb");
+    let figures = setting.json(&["stat"]);
+    assert_eq!(figures["volumes"][0]["name"], "vm1");
+    assert_eq!(figures["volumes"][0]["mode"], "wb");
+    assert_eq!(figures["volumes"][0]["bytes"], BACKING_BYTES);
+    let table = setting.run(&["stat", "vm1"]);
+    for row in ["Occupancy", "Read full misses", "Writes to backing", "Total errors"] {
+        assert!(table.contains(row), "expected a row '{row}' in\n{table}");
+    }
+    let metrics = setting.run(&["stat", "--prometheus"]);
+    let metric = "entresol_volumes_requests_reads{volume=\"vm1\"} 0";
+    assert!(metrics.lines().any(|line| line == metric), "{metrics}");
+    assert!(setting.run(&["flush"]).contains("vm1"));
+    setting.run(&["mode", "vm1", "pt"]);
+    assert_eq!(setting.json(&["stat", "vm1"])["volumes"][0]["mode"], "pt");
+    assert_eq!(setting.json(&["check"])["volumes"][0]["wrong"], 0);
+    setting.run(&["remove", "vm1"]);
+    assert_eq!(setting.json(&["stat"])["volumes"].as_array().map(Vec::len), Some(0));
+    assert!(fs::metadata(&setting.backing).is_ok());
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_what_there_is() {
+    let setting = Setting::new("volume-refused", "wt");
+    let refused = |arguments: &[&str], expected: &[&str]| {
+        refused_with(&setting.arguments(arguments), expected);
+    };
+    for arguments in
+        [&["flush", "vm2"][..], &["mode", "vm2", "wb"], &["stat", "vm2"], &["check", "vm2"]]
+    {
+        refused(arguments, &["no volume vm2", "vm1"]);
+    }
+    refused(&["mode", "vm1", "quick"], &["wt, wb, wa, wo or pt", "'quick'"]);
+    let nowhere = setting.directory.path("nowhere");
+    refused_with(&["volume", "stat", "--cache", &nowhere], &["no cache at", "volume create"]);
+}
+
+#[test]
+fn a_running_server_is_asked_and_its_cache_checked_once_it_has_stopped() {
+    let setting = Setting::new("volume-served", "wb");
+    let server = setting.serve();
+    server.perform(write(0, 7, 1 << 20));
+    server.perform(BackingRequest::Flush);
+    assert!(setting.run(&["flush", "vm1"]).contains("vm1"));
+    let figures = setting.json(&["stat"]);
+    assert_eq!(figures["volumes"][0]["usage"]["dirty"], 0);
+    assert_eq!(figures["volumes"][0]["blocks"]["from_clients"], 256);
+    assert!(fs::read(&setting.backing).expect("it is a file")[..1 << 20] == [7; 1 << 20]);
+    let check = setting.arguments(&["check"]);
+    refused_with(&check, &["a server has", "stop it"]);
+    setting.run(&["mode", "vm1", "wt"]);
+    assert_eq!(setting.json(&["stat"])["volumes"][0]["mode"], "wt");
+    server.perform(BackingRequest::Read { offset: 0, length: 2 << 20 });
+    server.stop();
+    let checked = setting.json(&["check"]);
+    let found = &checked["volumes"][0];
+    assert!(found["clean"].as_u64().expect("a number") >= 256, "{checked}");
+    for wrong in ["dirty", "wrong", "unreadable", "lost"] {
+        assert_eq!(found[wrong], 0, "{checked}");
+    }
+}
+
+#[test]
+fn a_backing_that_somebody_else_changed_is_found_by_a_check() {
+    let setting = Setting::new("volume-differs", "wt");
+    let server = setting.serve();
+    server.perform(write(0, 7, 1 << 20));
+    server.perform(BackingRequest::Read { offset: 0, length: 1 << 20 });
+    server.stop();
+    let file = File::options().write(true).open(&setting.backing).expect("it is a file");
+    let modified = file.metadata().and_then(|status| status.modified()).expect("it has a time");
+    file.write_all_at(&[1], 8192 + 77).expect("it is written");
+    // Behind everybody's back: nothing tells of it but the contents.
+    file.set_modified(modified).expect("it is the owner's");
+    let output = entresol(&setting.arguments(&["check"]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the first is at offset 8192"), "{said}");
+}
+
+#[test]
+fn a_volume_takes_the_size_of_its_backing_when_it_is_told_to_and_keeps_its_contents() {
+    let setting = Setting::new("volume-grows", "wb");
+    let server = setting.serve();
+    server.perform(write(0, 7, 1 << 20));
+    server.perform(BackingRequest::Flush);
+    setting.run(&["flush", "vm1"]);
+    server.stop();
+    let file = File::options().write(true).open(&setting.backing).expect("it is a file");
+    file.set_len(2 * BACKING_BYTES).expect("a file can be sized");
+    let figures = setting.json(&["stat"]);
+    assert_eq!(figures["volumes"].as_array().map(Vec::len), Some(0), "{figures}");
+    let resized = setting.run(&["resize", "vm1"]);
+    assert!(resized.contains("16,777,216 bytes"), "{resized}");
+    assert_eq!(setting.json(&["stat"])["volumes"][0]["bytes"], 2 * BACKING_BYTES);
+    let server = setting.serve();
+    server.perform(write(BACKING_BYTES, 9, 1 << 20));
+    setting.run(&["flush", "vm1"]);
+    server.stop();
+    let bytes = fs::read(&setting.backing).expect("it is a file");
+    assert!(
+        bytes[..1 << 20] == [7; 1 << 20] && bytes[BACKING_BYTES as usize..][..4096] == [9; 4096]
+    );
+    setting.run(&["check"]);
+}
