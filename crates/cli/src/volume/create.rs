@@ -31,7 +31,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "MODE", default_value = "wt")]
     mode: String,
     /// Most of the cache that its clean blocks take [default: all]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(default_value = "0", hide_default_value = true)]
     share: u64,
     /// I/Os a second that it gets whatever the others ask
     #[arg(long, value_name = "IOPS", default_value_t = 0.0, hide_default_value = true)]
@@ -49,7 +50,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     admission_hits: u8,
     /// Read ahead of sequential readers
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(default_value = "0", hide_default_value = true)]
     read_ahead: u64,
     /// Use a backing that is in use elsewhere, and make the cache over whatever is there
     #[arg(long)]
