@@ -123,9 +123,9 @@ if __name__ == "__main__":
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--bsu", type=int, default=31)
     options.add_argument("--seconds", type=int, default=20)
-    options.add_argument("--warm-bsu", type=int, default=60)
+    options.add_argument("--warm-bsu", type=int, default=100)
     options.add_argument("--warm-seconds", type=int, default=60)
-    options.add_argument("--data-mib", type=int, default=1000)
+    options.add_argument("--data-mib", type=int, default=640)
     options.add_argument("--policy", type=str.split,
                          default=["--sequential-cutoff", "0", "--read-ahead", "256KiB"],
                          help="how both volumes cache, as `entresol volume create` takes it")
