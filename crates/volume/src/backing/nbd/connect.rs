@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::stream::{ReadyStream, Socket, WaitingStream};
+use super::stream::{ReadyStream, Socket, WaitingStream, again};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An export that can be connected to, again and again.
@@ -120,8 +120,11 @@ impl Target {
         match &self.uri.transport {
             Transport::Unix { path } => {
                 let stream = match path.strip_prefix('\0') {
-                    Some(name) => UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?),
-                    None => UnixStream::connect(path),
+                    Some(name) => {
+                        let address = SocketAddr::from_abstract_name(name)?;
+                        again(|| UnixStream::connect_addr(&address))
+                    }
+                    None => again(|| UnixStream::connect(path)),
                 };
                 Ok(Box::new(stream?))
             }

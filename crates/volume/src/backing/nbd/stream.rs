@@ -70,7 +70,7 @@ impl WaitingStream {
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(1 << 20));
         while tls.is_handshaking() {
-            tls.complete_io(&mut self.socket)?;
+            again(|| tls.complete_io(&mut self.socket))?;
         }
         self.tls = Some(Box::new(tls));
         Ok(())
@@ -82,7 +82,7 @@ impl WaitingStream {
             Some(tls) => {
                 tls.writer().write_all(bytes)?;
                 while tls.wants_write() {
-                    tls.write_tls(&mut self.socket)?;
+                    again(|| tls.write_tls(&mut self.socket))?;
                 }
                 Ok(())
             }
@@ -93,8 +93,11 @@ impl WaitingStream {
     pub(super) fn read(&mut self, input: &mut Vec<u8>) -> io::Result<()> {
         let mut bytes = [0; 4096];
         let count = match &mut self.tls {
-            None => self.socket.read(&mut bytes)?,
-            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.socket).read(&mut bytes)?,
+            None => again(|| self.socket.read(&mut bytes))?,
+            Some(tls) => {
+                let mut stream = rustls::Stream::new(&mut **tls, &mut self.socket);
+                again(|| stream.read(&mut bytes))?
+            }
         };
         if count == 0 {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, "the server hung up"));
@@ -107,6 +110,17 @@ impl WaitingStream {
     pub(super) fn into_ready(mut self) -> io::Result<ReadyStream> {
         self.socket.set_timeout(None)?;
         Ok(ReadyStream { socket: self.socket.into_source(), tls: self.tls })
+    }
+}
+
+/// Calls again where the wait was interrupted: one with a time-out is not taken up again by the
+/// system, and completions of io_uring interrupt the thread that began them.
+pub(super) fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            ended => return ended,
+        }
     }
 }
 
