@@ -213,14 +213,8 @@ def dirty_bits_flip(arguments, mode):
         traffic.fill()
         service.kill()
         flip(service.cache, 200, traffic.source)
-        try:
-            service.start()
-        except Failed:
-            last = Tally()
-            return row("dirty bits flip", mode, traffic, last, refusals_allowed=True)
-        traffic.reconnect()
-        last = traffic.read_everything()
-        service.kill()
+        # A start without the volume is a refusal too.
+        last = read_or_refuse(service, traffic) or Tally()
     return row("dirty bits flip", mode, traffic, last, refusals_allowed=True)
 
 
