@@ -57,7 +57,7 @@ class Bench:
         backing = self.directory / f"{name}.img"
         with open(backing, "wb") as file:
             file.truncate(size)
-        run(self.program, "volume", "create", name, "--cache", self.cache, "--capacity", "16MiB",
+        run(self.program, "volume", "create", name, "--cache", self.cache, "--capacity", "64MiB",
             "--backing", backing, *options)
         return backing
 

@@ -29,6 +29,8 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
             report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
             let repeat = format!("cargo x kill --rounds {KILLS}");
             report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
+            let clients = "conformance/nbd/run.py PROGRAM";
+            report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
             report.run("docs", &documentation())?;
             run_long(&mut report)?;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::kill;
 use crate::report::Report;
 use crate::seeded::Target;
 
@@ -15,6 +16,9 @@ const FUZZED: &[Target] = &[
 ];
 
 const SECONDS: u64 = 60;
+
+/// Other people's NBD clients, as a script that takes the program.
+const NBD: &str = "conformance/nbd/run.py";
 
 /// `cargo x fuzz [--seconds N]`: for each target, that many seconds.
 pub(crate) fn perform_fuzz(arguments: &[String]) -> Result<Verdict, String> {
@@ -40,5 +44,15 @@ pub(crate) fn perform_conformance(arguments: &[String]) -> Result<Verdict, Strin
     let mut report = Report::default();
     let test = "test --quiet -p entresol-server --test differential";
     report.run("differential", &Invocation::cargo(test))?;
+    report.perform("NBD clients", NBD, &mut nbd_clients)?;
     Ok(report.close())
+}
+
+/// Lets other people's NBD clients judge the volumes that the program serves.
+pub(crate) fn nbd_clients() -> Result<bool, String> {
+    let program = kill::build()?;
+    let judge = Invocation::new("/usr/bin/python3").with_argument(NBD);
+    let ending = judge.with_argument(program.display().to_string()).run_quietly()?;
+    println!("{}", ending.output.trim_end());
+    Ok(ending.passed)
 }

@@ -135,7 +135,7 @@ fn level_of(name: &str) -> Result<Level, String> {
 }
 
 /// Builds the program as the tests do and says where it is.
-fn build() -> Result<PathBuf, String> {
+pub(crate) fn build() -> Result<PathBuf, String> {
     let build = Invocation::cargo("build --quiet --workspace --bin entresol");
     let messages = build.with_argument("--message-format=json").read()?;
     let executable = messages.lines().filter_map(crate::seeded::executable_in).next_back();

@@ -81,7 +81,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "conformance",
         arguments: "",
-        summary: "random command streams to this server and to redis-server, replies compared",
+        summary: "random commands to this server and to redis-server; volumes under NBD clients",
         perform: fuzz::perform_conformance,
     },
     Task {

@@ -180,18 +180,18 @@ impl Core {
         value: &[u8],
         options: PutOptions,
     ) -> FlashReply {
-        /// How long the store has to make room; a device that takes so long for it has failed.
-        const PATIENCE_NS: u64 = 30_000_000_000;
+        /// How often the store is asked: half a minute in all.
+        const ATTEMPTS_MAX: u32 = 60_000;
         const PAUSE_NS: u64 = 500_000;
-        let until = self.now.get().0 + PATIENCE_NS;
-        loop {
+        for _ in 0..ATTEMPTS_MAX {
             match self.put(key, value, options).await {
-                Err(error) if error.kind() == FlashErrorKind::Busy && self.now.get().0 < until => {
+                Err(error) if error.kind() == FlashErrorKind::Busy => {
                     self.sleep_until(Moment(self.now.get().0 + PAUSE_NS)).await;
                 }
                 other => return other,
             }
         }
+        self.put(key, value, options).await
     }
 
     pub(crate) fn remove(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {

@@ -1,0 +1,165 @@
+//! Volumes as scripts make and serve them: the first line, what survives a restart, refusals.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use entresol_wire::nbd::{
+    ClientHandshake, ClientOptions, ClientStep, Command as Asked, ReplyHeader, ReplyStyle, Request,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_entresol");
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let name = format!("entresol-volume-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// Makes a volume of 8 MiB; what the command says, and whether it succeeded.
+    fn create(&self, name: &str) -> (String, bool) {
+        let backing = self.path(&format!("{name}.img"));
+        std::fs::File::create(&backing).unwrap().set_len(8 << 20).unwrap();
+        let words = [
+            "volume",
+            "create",
+            name,
+            "--cache",
+            &self.path("cache"),
+            "--capacity",
+            "64MiB",
+            "--backing",
+            &backing,
+            "--mode",
+            "wb",
+        ];
+        let done = Command::new(PROGRAM).args(words).output().unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        (String::from_utf8(said).unwrap(), done.status.success())
+    }
+
+    fn serve(&self) -> Served {
+        let words = ["volume", "serve", "--cache", &self.path("cache"), "--unix"];
+        let mut child = Command::new(PROGRAM)
+            .args(words)
+            .args([&self.path("nbd"), "--port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Served { child, line, socket: self.0.join("nbd") }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Served {
+    child: Child,
+    line: String,
+    socket: PathBuf,
+}
+
+impl Served {
+    fn stop(mut self) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends one request by simple replies; the bytes of a read.
+fn ask(socket: &Path, export: &str, request: &Request, payload: &[u8]) -> Vec<u8> {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let options = ClientOptions { style: ReplyStyle::Simple, ..ClientOptions::export(export) };
+    let mut handshake = ClientHandshake::new(options);
+    let (mut input, mut out) = (Vec::new(), Vec::new());
+    loop {
+        let step = handshake.step(&input, &mut out).unwrap();
+        stream.write_all(&out).unwrap();
+        out.clear();
+        match step {
+            ClientStep::Incomplete { .. } => {
+                let mut piece = [0; 512];
+                let length = stream.read(&mut piece).unwrap();
+                assert!(length > 0, "the server hung up");
+                input.extend_from_slice(&piece[..length]);
+            }
+            ClientStep::Continue { consumed } => drop(input.drain(..consumed)),
+            ClientStep::Ready { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    request.encode(ReplyStyle::Simple, &mut out).unwrap();
+    out.extend_from_slice(payload);
+    stream.write_all(&out).unwrap();
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).unwrap();
+    let found = ReplyHeader::decode(&head, ReplyStyle::Simple, 0).unwrap().unwrap().0;
+    assert_eq!(found, ReplyHeader::Simple { cookie: request.cookie, error: None });
+    let length = if request.command == Asked::Read.number() { request.length } else { 0 };
+    let mut bytes = vec![0; length as usize];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn volumes_are_served_and_found_again_after_a_restart() {
+    let directory = Directory::new("restart");
+    let (said, made) = directory.create("first");
+    assert!(made && said.contains("first"), "{said}");
+    let served = directory.serve();
+    let has = |word: &str| served.line.split(' ').any(|found| found.starts_with(word));
+    assert!(served.line.starts_with("listening ") && has("port=") && has("unix="));
+    ask(&served.socket, "first", &Request::new(Asked::Write, 1, 5000, 4), b"kept");
+    // The running server makes further volumes.
+    let (said, made) = directory.create("second");
+    assert!(made && said.contains("running server"), "{said}");
+    ask(&served.socket, "second", &Request::new(Asked::Read, 2, 0, 4), b"");
+    // Another server on the same cache is refused.
+    let words = ["volume", "serve", "--unix", "/nowhere", "--cache"];
+    let other = Command::new(PROGRAM).args(words).arg(directory.path("cache")).output().unwrap();
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(other.status.code() == Some(2) && said.contains("a server runs on"), "{said}");
+    served.stop();
+    let served = directory.serve();
+    let read = Request::new(Asked::Read, 3, 4999, 6);
+    assert_eq!(ask(&served.socket, "first", &read, b""), b"\0kept\0");
+    served.stop();
+    let (said, made) = directory.create("first");
+    assert!(!made && said.contains("there is a volume named first already"), "{said}");
+}
+
+#[test]
+fn a_cache_that_is_not_there_is_not_served() {
+    let directory = Directory::new("absent");
+    let words = ["volume", "serve", "--unix", &directory.path("nbd"), "--cache"];
+    let done = Command::new(PROGRAM).args(words).arg(directory.path("cache")).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(2) && said.contains("volume create"), "{said}");
+    assert!(!Path::new(&directory.path("nbd")).exists(), "the socket stays behind");
+}
