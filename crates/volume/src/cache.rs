@@ -44,9 +44,9 @@ pub(crate) const META_SPACE: SpaceId = SpaceId(0);
 /// Most volumes of a cache.
 pub(crate) const VOLUMES_MAX: u16 = 1024;
 /// Partitions of a log's space, used in turn.
-pub(crate) const PARTITIONS: u64 = 16;
+pub(crate) const PARTITIONS: u64 = 32;
 /// Partitions that entries not yet written back may fill.
-pub(crate) const PARTITIONS_FILLED: u64 = 12;
+pub(crate) const PARTITIONS_FILLED: u64 = 28;
 /// Requests a cache has in flight on its device at once.
 const DEPTH: usize = 256;
 
@@ -345,7 +345,8 @@ impl Cache {
             bytes: description.bytes,
             identity: description.identity.clone(),
             version: String::new(),
-            partition_entries: (self.core.dirty_blocks_max / 4).max(64),
+            // What was written back stays in the way until its partition is complete.
+            partition_entries: (self.core.dirty_blocks_max / 16).max(8),
         };
         let mut state = StateRecord::default();
         state.begin(self.incarnation, 1);

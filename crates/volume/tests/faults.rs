@@ -77,7 +77,7 @@ impl Setup {
                 return completion.result;
             }
         }
-        panic!("a request never completes");
+        panic!("a request never completes: {}", cache.statistics());
     }
 
     fn read(&mut self, block: u64) -> Result<Bytes> {
@@ -220,4 +220,31 @@ fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
     let absent = setup.cache.as_ref().unwrap().absent();
     assert!(absent.len() == 1 && absent[0].1.to_string().contains("of its log"), "{absent:?}");
     assert_eq!(setup.medium.contents()[15 * 4096], 15, "nothing was written back");
+}
+
+#[test]
+fn a_small_cache_under_large_random_writes_never_runs_out_of_room() {
+    for mode in [Mode::WriteBack, Mode::WriteThrough] {
+        let mut setup = Setup::new(mode);
+        let mut random = entresol_sim::Random::new(5);
+        let mut written = vec![None; 256];
+        for step in 0..4000u64 {
+            let blocks = 1 + random.below(16);
+            let first = random.below(256 - blocks);
+            let byte = step as u8;
+            let bytes = Bytes::from(vec![byte; (blocks * BLOCK) as usize]);
+            let offset = first * BLOCK;
+            setup.run(Request::Write { offset, bytes, durable: Durable::AtFlush }).unwrap();
+            written[first as usize..(first + blocks) as usize].fill(Some(byte));
+            if step % 50 == 0 {
+                setup.run(Request::Flush).unwrap();
+            }
+        }
+        for (block, byte) in written.iter().enumerate() {
+            byte.iter().for_each(|byte| setup.assert_reads(block as u64, *byte));
+        }
+        setup.run(Request::WriteBack).unwrap();
+        let counts = setup.cache.as_ref().unwrap().counts(setup.volume).unwrap();
+        assert_eq!((counts.cache_write_errors, setup.distrusted.get()), (0, 0), "{counts:?}");
+    }
 }

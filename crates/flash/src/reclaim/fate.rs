@@ -133,7 +133,8 @@ impl Shard {
         let age = self.sequence.saturating_sub(segment.age) as f64;
         let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
         let stream = match (self.limits.reclaim, young) {
-            (crate::options::Reclaim::Evict, _) => Stream::Cold,
+            // A stream of reclaim: it may take segments that puts may not, or it could not go on.
+            (crate::options::Reclaim::Evict, _) => Stream::ReclaimedOld,
             (_, true) => Stream::ReclaimedYoung,
             (_, false) => Stream::ReclaimedOld,
         };

@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use entresol_flash::Key;
 
 use crate::backing::BackingRequest;
+use crate::cache::PARTITIONS_FILLED;
 use crate::cache::core::{Core, Flash};
 use crate::cache::read::insert;
 use crate::cache::volume::Volume;
@@ -143,7 +144,7 @@ fn due(core: &Core, volume: &Volume) -> Option<Moment> {
     let log = volume.log.borrow();
     let oldest = log.entries().next()?;
     let pressed = log.logged_blocks() * 2 > core.dirty_blocks_max
-        || log.len() as u64 > volume.record.borrow().partition_entries
+        || log.len() as u64 * 2 > volume.record.borrow().partition_entries * PARTITIONS_FILLED
         || oldest.number <= volume.drain_to.get();
     if pressed {
         return Some(Moment(0));

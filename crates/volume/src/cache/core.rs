@@ -27,6 +27,11 @@ pub type Distrust = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
 /// The label of an entry that says that its block is not cached.
 pub(crate) const ABSENT_LABEL: u8 = 1;
 
+/// How often the store is asked until it has made room: half a minute in all.
+const ATTEMPTS_MAX: u32 = 60_000;
+/// How long to wait before it is asked again.
+const PAUSE_NS: u64 = 500_000;
+
 /// What all tasks of a cache share.
 pub(crate) struct Core {
     pub tasks: Rc<Tasks>,
@@ -180,9 +185,6 @@ impl Core {
         value: &[u8],
         options: PutOptions,
     ) -> FlashReply {
-        /// How often the store is asked: half a minute in all.
-        const ATTEMPTS_MAX: u32 = 60_000;
-        const PAUSE_NS: u64 = 500_000;
         for _ in 0..ATTEMPTS_MAX {
             match self.put(key, value, options).await {
                 Err(error) if error.kind() == FlashErrorKind::Busy => {
@@ -192,6 +194,26 @@ impl Core {
             }
         }
         self.put(key, value, options).await
+    }
+
+    /// Waits for a removal; while the store makes room for its tombstone, tries again.
+    pub(crate) async fn removed(
+        &self,
+        mut begun: Reply<FlashReply>,
+        (space, key): (SpaceId, &[u8]),
+    ) -> FlashReply {
+        for _ in 0..ATTEMPTS_MAX {
+            match begun.await {
+                Err(error)
+                    if matches!(error.kind(), FlashErrorKind::Busy | FlashErrorKind::Full) =>
+                {
+                    self.sleep_until(Moment(self.now.get().0 + PAUSE_NS)).await;
+                    begun = self.remove(space, key);
+                }
+                other => return other,
+            }
+        }
+        begun.await
     }
 
     pub(crate) fn remove(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {

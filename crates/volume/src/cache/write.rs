@@ -123,7 +123,7 @@ pub(crate) async fn invalidate(
         let removes: Vec<_> =
             (at..end).map(|block| core.remove(space, &block.to_be_bytes())).collect();
         for (block, removed) in (at..end).zip(removes) {
-            match removed.await {
+            match core.removed(removed, (space, &block.to_be_bytes())).await {
                 Ok(Flash::Missing) => {}
                 Ok(_) => held.push(block),
                 // It could not be read, so not be removed; what takes its place needs no reading.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::policy::sequential::{Direction, Stream};
 
 /// Requests that make a run, before anything is read ahead of it.
-const REQUESTS_MIN: u64 = 2;
+const REQUESTS_MIN: u64 = 4;
 
 /// Ranges begin and end at multiples of this, or at the end of the volume.
 const UNIT_BYTES: u64 = 4096;
