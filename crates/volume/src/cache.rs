@@ -269,6 +269,9 @@ impl Cache {
             of.ask(&core.tasks, BackingRequest::Flush).await?;
             clean::settle_state(&core, &of).await
         })?;
+        volume.state.borrow_mut().next = volume.log.borrow().next();
+        let state = volume.state.borrow().encode();
+        self.put_synced(&key_of("state/", volume.id), &state, now)?;
         let closed = volume.regions.borrow().closed();
         self.put_synced(&key_of("regions/", volume.id), &closed.encode(), now)?;
         volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());

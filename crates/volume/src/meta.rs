@@ -33,6 +33,8 @@ pub(crate) struct VolumeRecord {
 pub(crate) struct StateRecord {
     /// Entries up to this number are on the backing.
     pub written_back: u64,
+    /// The number after the last entry when the cache was closed; 0: it is open, or was not closed.
+    pub next: u64,
     /// (incarnation, number of its first entry), oldest first.
     pub incarnations: Vec<(u32, u64)>,
 }
@@ -133,6 +135,7 @@ impl StateRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.u64(self.written_back);
+        out.u64(self.next);
         out.u32(self.incarnations.len() as u32);
         for (incarnation, first) in &self.incarnations {
             out.u32(*incarnation);
@@ -143,7 +146,8 @@ impl StateRecord {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<StateRecord> {
         let mut from = Reader::new("state", bytes)?;
-        let mut state = StateRecord { written_back: from.u64()?, incarnations: Vec::new() };
+        let (written_back, next) = (from.u64()?, from.u64()?);
+        let mut state = StateRecord { written_back, next, incarnations: Vec::new() };
         for _ in 0..from.u32()? {
             state.incarnations.push((from.u32()?, from.u64()?));
         }
@@ -163,6 +167,7 @@ impl StateRecord {
         let oldest = self.incarnation_of(self.written_back + 1);
         self.incarnations.retain(|(of, begun)| *begun > self.written_back || Some(*of) == oldest);
         self.incarnations.push((incarnation, first));
+        self.next = 0;
     }
 }
 
@@ -345,7 +350,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(VolumeRecord::decode(&bytes[..length]).is_err(), "{length} bytes");
         }
-        let state = StateRecord { written_back: 9, incarnations: vec![(1, 1), (4, 20)] };
+        let state = StateRecord { written_back: 9, next: 3, incarnations: vec![(1, 1), (4, 20)] };
         assert_eq!(StateRecord::decode(&state.encode()).unwrap(), state);
         let regions = RegionsRecord { region_bytes: 1 << 24, bits: vec![5, 0, 7] };
         assert_eq!(RegionsRecord::decode(&regions.encode()).unwrap(), regions);

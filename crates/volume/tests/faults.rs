@@ -207,19 +207,23 @@ fn a_volume_with_dirty_blocks_is_removed_only_if_they_may_be_lost() {
 
 #[test]
 fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
-    let mut setup = Setup::new(Mode::WriteBack);
-    (0..40).for_each(|block| drop(setup.write(block, 60 + block as u8).unwrap()));
-    setup.run(Request::Flush).unwrap();
-    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
-    setup.device = setup.device.reopened(CrashChoice::KeepAll);
-    let image = setup.device.image().to_vec();
-    let pattern = [75u8; 512];
-    let at = image.windows(512).position(|bytes| bytes == pattern).unwrap();
-    setup.device.flip_bits(at as u64, 1);
-    setup.open();
-    let absent = setup.cache.as_ref().unwrap().absent();
-    assert!(absent.len() == 1 && absent[0].1.to_string().contains("of its log"), "{absent:?}");
-    assert_eq!(setup.medium.contents()[15 * 4096], 15, "nothing was written back");
+    // In the midst of the log, and at its end.
+    for block in [15u8, 39] {
+        let mut setup = Setup::new(Mode::WriteBack);
+        (0..40).for_each(|block| drop(setup.write(block, 60 + block as u8).unwrap()));
+        setup.run(Request::Flush).unwrap();
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        let image = setup.device.image().to_vec();
+        let pattern = [60 + block; 512];
+        let at = image.windows(512).position(|bytes| bytes == pattern).unwrap();
+        setup.device.flip_bits(at as u64, 1);
+        setup.open();
+        let absent = setup.cache.as_ref().unwrap().absent();
+        assert!(absent.len() == 1 && absent[0].1.to_string().contains("of its log"), "{absent:?}");
+        let contents = setup.medium.contents()[usize::from(block) * 4096];
+        assert_eq!(contents, block, "nothing was written back");
+    }
 }
 
 #[test]

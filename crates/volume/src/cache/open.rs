@@ -140,18 +140,19 @@ impl Quiet<'_> {
             let whole = found.iter().take_while(|entry| entry.is_some()).count();
             let beyond = found[whole..].iter().flatten().count();
             found.into_iter().take(whole).flatten().for_each(|entry| log.append(entry));
-            if beyond > 0 && left != Left::PowerLost {
+            if whole == REPLAY_WINDOW as usize {
+                continue;
+            }
+            if (beyond > 0 && left != Left::PowerLost) || log.next() < state.next {
                 let detail = format!(
-                    "volume {}: entry {} of its log is damaged and {beyond} after it are not; \
-                     blocks that are dirty are lost, so the volume is not opened",
+                    "volume {}: entry {} of its log is damaged, and is not the last; blocks that \
+                     are dirty are lost, so the volume is not opened",
                     id.0,
                     log.next()
                 );
                 return Err(Error::new(ErrorKind::Io, detail));
             }
-            if whole < REPLAY_WINDOW as usize {
-                return Ok((log, state));
-            }
+            return Ok((log, state));
         }
     }
 
