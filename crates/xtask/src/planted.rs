@@ -41,7 +41,6 @@ const BUGS: &[Bug] = &[
     Bug { name: "regions-not-opened", caught_by: VOLUMES },
     Bug { name: "write-back-before-sync", caught_by: VOLUMES },
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
-    Bug { name: "log-of-other-incarnation", caught_by: VOLUMES },
     Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
 ];
 
