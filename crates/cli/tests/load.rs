@@ -32,22 +32,28 @@ fn totals(log: &str, name: &str) -> Vec<u64> {
 fn compatible_runs_print_everything_on_standard_output_and_exit_as_act_does() {
     let directory = Directory::new("compatible");
     let config = configuration(&directory, LOAD);
-    let output = entresol(&["act", "storage", "--compat", &config]);
-    let log = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{log}");
-    assert!(output.stderr.is_empty());
-    let line = "target size = 16777216 bytes, 128 large blocks, minimum IO size = 512 bytes\n\n\
-                HISTOGRAM NAMES\nreads\n";
-    assert!(log.starts_with("\nACT version 6.6\n") && log.contains(line), "{log}");
-    // A busy machine does less than is due, never more.
-    for (done, expected) in totals(&log, "reads").into_iter().zip([100, 200]) {
-        assert!(done <= expected + 5, "{done} for {expected}");
-    }
-    for name in ["large-block-reads", "large-block-writes"] {
-        for (done, expected) in totals(&log, name).into_iter().zip([24, 48]) {
-            assert!(done <= expected + 1, "{done} {name} for {expected}");
-        }
-    }
+    // A busy machine does less than is due, but not five times.
+    let exact = (0..5).any(|_| {
+        let output = entresol(&["act", "storage", "--compat", &config]);
+        let log = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        assert!(output.stderr.is_empty());
+        let line = "target size = 16777216 bytes, 128 large blocks, minimum IO size = 512 bytes\n\n\
+                    HISTOGRAM NAMES\nreads\n";
+        assert!(log.starts_with("\nACT version 6.6\n") && log.contains(line), "{log}");
+        let large = ["large-block-reads", "large-block-writes"].map(|name| (name, [24, 48], 1));
+        [[("reads", [100, 200], 5)].as_slice(), &large].concat().iter().all(
+            |(name, expected, slack)| {
+                let done = totals(&log, name);
+                assert_eq!(done.len(), expected.len(), "{log}");
+                done.iter().zip(expected).all(|(&done, &expected)| {
+                    assert!(done <= expected + slack, "{done} {name} for {expected}");
+                    done + slack >= expected
+                })
+            },
+        )
+    });
+    assert!(exact, "less than is due in five runs");
     let none = directory.path("none");
     let missing = format!("ERROR: couldn't open config file {none} errno 2 'No such file");
     let device = format!("device-names: {none}\n{LOAD}");
