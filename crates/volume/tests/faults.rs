@@ -252,3 +252,30 @@ fn a_small_cache_under_large_random_writes_never_runs_out_of_room() {
         assert_eq!((counts.cache_write_errors, setup.distrusted.get()), (0, 0), "{counts:?}");
     }
 }
+
+#[test]
+fn entries_beyond_where_a_log_broke_off_never_come_back() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..120).for_each(|block| drop(setup.write(block, 130 + block as u8).unwrap()));
+    let first = setup.device.clone();
+    let mut broken_off = 0;
+    for choice in first.crash_choices() {
+        if !matches!(choice, CrashChoice::DropOne(_) | CrashChoice::KeepOne(_)) {
+            continue;
+        }
+        setup.device = first.reopened(choice);
+        setup.open();
+        let mut view: Vec<u8> = (0..120).map(|block| setup.read(block).unwrap()[0]).collect();
+        broken_off += u32::from(view.iter().any(|&byte| byte < 130));
+        // One entry after the other takes the numbers that are missing in the log.
+        for block in 0..16 {
+            setup.write(block, 1).unwrap();
+            setup.run(Request::Flush).unwrap();
+            view[block as usize] = 1;
+            setup.device = setup.device.reopened(CrashChoice::KeepAll);
+            setup.open();
+            (0..120).for_each(|block| setup.assert_reads(block, view[block as usize]));
+        }
+    }
+    assert!(broken_off > 4, "{broken_off}");
+}

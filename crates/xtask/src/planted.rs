@@ -41,11 +41,15 @@ const BUGS: &[Bug] = &[
     Bug { name: "regions-not-opened", caught_by: VOLUMES },
     Bug { name: "write-back-before-sync", caught_by: VOLUMES },
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
+    Bug { name: "log-of-other-incarnation", caught_by: VOLUME_FAULTS },
     Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
 ];
 
 /// The tests that hold volumes against a model of every write.
 const VOLUMES: Target = Target { package: "entresol-volume", test: "consistency" };
+
+/// Faults of a volume's cache and its backing, one at a time.
+const VOLUME_FAULTS: Target = Target { package: "entresol-volume", test: "faults" };
 
 const WRAPPER_PREFIX: &str = "planted-";
 /// A planted bug may make a test run on for ever.

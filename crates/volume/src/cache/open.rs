@@ -106,7 +106,8 @@ impl Quiet<'_> {
                     let number = from + token;
                     let valid = LogHeader::decode(entry.value).filter(|(header, _)| {
                         header.volume == id.0
-                            && state.incarnation_of(number) == Some(header.incarnation)
+                            && (state.incarnation_of(number) == Some(header.incarnation)
+                                || cfg!(planted = "log-of-other-incarnation"))
                     });
                     found[token as usize] = valid.map(|(header, _)| LogEntry {
                         number,
