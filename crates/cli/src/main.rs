@@ -78,7 +78,11 @@ enum Command {
     FillUntilKilled(BenchArgs),
 }
 
+/// What a shell reports of a program that wrote to a pipe nobody reads: 128 and SIGPIPE.
+const NOBODY_READS: i32 = 141;
+
 fn main() -> ExitCode {
+    end_when_nobody_reads();
     let arguments = act::named_by_link(std::env::args_os().collect());
     let arguments = pblio::respelled(arguments, &options_of("pblio"));
     let cli = Cli::parse_from(arguments);
@@ -103,6 +107,19 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// Lets the program end without a word when its output goes into a pipe that was closed, as `head`
+/// does; the standard library would call that a defect.
+fn end_when_nobody_reads() {
+    let otherwise = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let message = info.payload_as_str().unwrap_or_default();
+        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
+            std::process::exit(NOBODY_READS);
+        }
+        otherwise(info);
+    }));
 }
 
 /// The long options of a subcommand, as they are spelled after the dashes.

@@ -3,6 +3,7 @@
 mod support;
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use support::{Directory, entresol, json, refused_with};
 
@@ -240,4 +241,18 @@ fn a_store_in_use_is_refused() {
     let held = std::fs::File::open(Path::new(&path).join("entresol.data")).unwrap();
     held.try_lock().unwrap();
     refused(&["store", "info", "--dir", &path], "entresol.data");
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_defect() {
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["pblio", "--simulate", "--asu1", "45MiB", "--asu2", "45MiB", "--asu3", "10MiB"])
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*said), (Some(141), ""));
 }
