@@ -15,6 +15,8 @@ const RUNGS: &[Rung] = &[
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
     Rung { name: "entresol-wire", uses: &[], tests_use: &[] },
     Rung { name: "entresol-workload", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-heap", uses: &[], tests_use: &["entresol-device", "entresol-sim"] },
+    Rung { name: "entresol-ffi", uses: &["entresol-heap"], tests_use: &[] },
     Rung { name: "entresol-sim", uses: &["entresol-device"], tests_use: &[] },
     Rung {
         name: "entresol-flash",
@@ -53,6 +55,7 @@ const RUNGS: &[Rung] = &[
             "entresol-certify",
             "entresol-device",
             "entresol-flash",
+            "entresol-heap",
             "entresol-tier",
             "entresol-server",
             "entresol-volume",

@@ -1,0 +1,293 @@
+//! A file as the backing of a heap: written by calls and synced, or, where the file system gives
+//! direct access to persistent memory, by stores into a shared mapping and fenced.
+//!
+//! Invariants:
+//! 1. One writer, or many readers: a lock on the file, held until [`Backing::release`].
+//! 2. A shared mapping, where there is one, is as long as the file.
+#![expect(unsafe_code, reason = "file locks, room for files, and stores into mapped memory")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Backing, Counters, Site, Survival, Unit, stream};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Memory, Share};
+use crate::options::{Access, Medium};
+
+/// A heap's file.
+#[derive(Debug)]
+pub(crate) struct FileBacking {
+    path: PathBuf,
+    file: File,
+    access: Access,
+    survival: Survival,
+    mapped: Option<Mapped>,
+    counters: Counters,
+}
+
+/// The file, shared with it.
+#[derive(Debug)]
+struct Mapped {
+    memory: Memory,
+    share: Share,
+    bytes: AtomicU64,
+    reserved: u64,
+}
+
+const EXTENT_BYTES_MIN: u64 = 64 << 20;
+
+impl FileBacking {
+    /// Makes the file; it must not exist.
+    pub(crate) fn create(path: &Path) -> Result<FileBacking> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options
+            .open(path)
+            .map_err(|error| Error::io(format!("{}: cannot create", path.display()), error))?;
+        FileBacking::of(path, file, Access::ReadWrite)
+    }
+
+    /// Opens the file and locks it.
+    pub(crate) fn open(path: &Path, access: Access) -> Result<FileBacking> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(access == Access::ReadWrite)
+            .open(path)
+            .map_err(|error| Error::io(format!("{}: cannot open", path.display()), error))?;
+        let kind = file.metadata().map_err(|error| failed(path, "stat", error))?.file_type();
+        if !kind.is_file() {
+            let detail = format!("{}: not a file; expected the file of a heap", path.display());
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+        FileBacking::of(path, file, access)
+    }
+
+    fn of(path: &Path, file: File, access: Access) -> Result<FileBacking> {
+        lock(path, &file, access)?;
+        let survival = survival_of(&file);
+        let counters = Counters::default();
+        Ok(FileBacking { path: path.to_owned(), file, access, survival, mapped: None, counters })
+    }
+
+    /// Chooses how the file is written, now that it has its length; `limit` is the most it may
+    /// become. `Auto` takes stores where they are durable once fenced.
+    pub(crate) fn with_medium(mut self, medium: Medium, limit: u64) -> Result<FileBacking> {
+        if self.access == Access::ReadOnly || medium == Medium::Pages {
+            return Ok(self);
+        }
+        let bytes = self.bytes()?;
+        let shares = match (medium, stream::is_supported()) {
+            (_, false) => [].as_slice(),
+            (Medium::Bytes, true) => &[Share::Synchronous, Share::Shared],
+            (_, true) => &[Share::Synchronous],
+        };
+        for share in shares {
+            // Room for the extents of large transactions, which lie behind the heap's end.
+            let reserved = limit.max(bytes) * 2 + EXTENT_BYTES_MIN;
+            let memory = Memory::reserve(reserved)?;
+            if memory.map(&self.file, 0, bytes, *share).is_ok() {
+                let bytes = AtomicU64::new(bytes);
+                self.mapped = Some(Mapped { memory, share: *share, bytes, reserved });
+                return Ok(self);
+            }
+        }
+        if medium == Medium::Bytes {
+            let detail = format!("{}: cannot be written by stores; use pages", self.path.display());
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(self)
+    }
+
+    fn failed(&self, what: &str, error: io::Error) -> Error {
+        failed(&self.path, what, error)
+    }
+
+    fn punch(&self, mode: i32, offset: u64, length: u64) -> bool {
+        let mode = mode | libc::FALLOC_FL_KEEP_SIZE;
+        let (offset, length) = (offset as libc::off_t, length as libc::off_t);
+        // SAFETY: a plain call on an open descriptor.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset, length) == 0 }
+    }
+}
+
+impl Backing for FileBacking {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn unit(&self) -> Unit {
+        if self.mapped.is_some() { Unit::Word } else { Unit::Page }
+    }
+
+    fn bytes(&self) -> Result<u64> {
+        let status = self.file.metadata().map_err(|error| self.failed("stat", error))?;
+        Ok(status.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let length = out.len();
+        self.file
+            .read_exact_at(out, offset)
+            .map_err(|error| self.failed(&format!("read {length} bytes at offset {offset}"), error))
+    }
+
+    fn write(&self, _: Site, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.counters.count_write(offset, bytes.len() as u64);
+        match &self.mapped {
+            Some(mapped) => {
+                let inside = offset + bytes.len() as u64 <= mapped.bytes.load(Ordering::Acquire);
+                assert!(inside, "a write past the end of the mapping");
+                let at = mapped.memory.at(offset, bytes.len() as u64);
+                // SAFETY: mapped up to its length (invariant 2), in whole words.
+                unsafe { stream::store(at, bytes) };
+                Ok(())
+            }
+            None => self.file.write_all_at(bytes, offset).map_err(|error| {
+                let what = format!("write {} bytes at offset {offset}", bytes.len());
+                self.failed(&what, error)
+            }),
+        }
+    }
+
+    fn zero(&self, site: Site, offset: u64, length: u64) -> Result<()> {
+        if self.mapped.is_none() {
+            if self.punch(libc::FALLOC_FL_ZERO_RANGE, offset, length) {
+                return Ok(());
+            }
+            // A hole reads as zeros; then the room is taken again.
+            if self.punch(libc::FALLOC_FL_PUNCH_HOLE, offset, length) {
+                return self.make_room(offset, length);
+            }
+        }
+        let zeros = vec![0; length.min(1 << 20) as usize];
+        let mut at = 0;
+        while at < length {
+            let count = (length - at).min(zeros.len() as u64);
+            self.write(site, offset + at, &zeros[..count as usize])?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _: Site) -> Result<()> {
+        self.counters.count_sync();
+        match &self.mapped {
+            Some(_) => stream::fence(),
+            None => self.file.sync_data().map_err(|error| self.failed("sync", error))?,
+        }
+        Ok(())
+    }
+
+    fn resize(&self, bytes: u64) -> Result<()> {
+        let before = self.bytes()?;
+        if self.mapped.as_ref().is_some_and(|mapped| bytes > mapped.reserved) {
+            let detail = format!("{}: no address space for {bytes} bytes", self.path.display());
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        self.file
+            .set_len(bytes)
+            .map_err(|error| self.failed(&format!("change the length to {bytes} bytes"), error))?;
+        self.file.sync_all().map_err(|error| self.failed("sync", error))?;
+        if let Some(mapped) = &self.mapped {
+            if bytes > before {
+                mapped.memory.map(&self.file, before, bytes - before, mapped.share)?;
+            } else {
+                mapped.memory.withdraw(bytes, before - bytes)?;
+            }
+            mapped.bytes.store(bytes, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn make_room(&self, offset: u64, length: u64) -> Result<()> {
+        let (offset, length) = (offset as libc::off_t, length as libc::off_t);
+        // SAFETY: a plain call on an open descriptor.
+        let code = unsafe { libc::posix_fallocate(self.file.as_raw_fd(), offset, length) };
+        match code {
+            // A file system that cannot reserve room: holes will do.
+            0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
+            code => {
+                let what = format!("find room for {length} bytes");
+                Err(self.failed(&what, io::Error::from_raw_os_error(code)))
+            }
+        }
+    }
+
+    fn map(&self, memory: &Memory, offset: u64, length: u64) -> Result<()> {
+        memory.map(&self.file, offset, length, Share::Private)
+    }
+
+    fn survival(&self) -> Survival {
+        self.survival
+    }
+
+    fn release(&self) {
+        // SAFETY: a plain call on an open descriptor. It does not fail on one that holds the lock.
+        let _unlocked = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+fn failed(path: &Path, what: &str, error: io::Error) -> Error {
+    Error::io(format!("{}: cannot {what}", path.display()), error)
+}
+
+fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
+    let how = match access {
+        Access::ReadWrite => libc::LOCK_EX,
+        Access::ReadOnly => libc::LOCK_SH,
+    };
+    loop {
+        // SAFETY: a plain call on an open descriptor.
+        if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => {
+                let owner = match owner_of(file) {
+                    Some(owner) if owner == std::process::id() => " by this process".to_owned(),
+                    Some(owner) => format!(" by process {owner}"),
+                    None => " by another process".to_owned(),
+                };
+                let detail = format!("{}: is in use{owner}; close it there first", path.display());
+                return Err(Error::new(ErrorKind::InUse, detail));
+            }
+            _ => return Err(failed(path, "lock", error)),
+        }
+    }
+}
+
+/// The process that holds the lock of `file`, as far as the system tells.
+fn owner_of(file: &File) -> Option<u32> {
+    let status = file.metadata().ok()?;
+    let device = status.dev();
+    let place = format!("{:02x}:{:02x}:{}", libc::major(device), libc::minor(device), status.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let line = locks.lines().find(|line| {
+        line.contains(" FLOCK ") && line.split_whitespace().any(|word| word == place)
+    })?;
+    // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"
+    line.split_whitespace().nth(4)?.parse().ok()
+}
+
+fn survival_of(file: &File) -> Survival {
+    const TMPFS: i64 = 0x0102_1994;
+    const RAMFS: i64 = 0x8584_58f6;
+    let mut status = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: a plain call on an open descriptor, which fills the structure or fails.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), status.as_mut_ptr()) } != 0 {
+        return Survival::Unknown;
+    }
+    // SAFETY: the call filled it, and zeros are a value of it too.
+    let kind = unsafe { status.assume_init() }.f_type;
+    if kind == TMPFS || kind == RAMFS { Survival::Process } else { Survival::Power }
+}

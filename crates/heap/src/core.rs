@@ -1,0 +1,410 @@
+//! An open heap: its memory, log, allocator and superblock, and what moves bytes among them.
+//!
+//! Locks, from outer to inner: `superblock` (one checkpoint, growth or backup at a time), then
+//! `allocator`, then the log's state. Synced I/O happens under the first; under the second a new
+//! span is appended to the log, which on words stores and fences.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::allocator::{self, Allocator, Block, SMALL_BYTES_MAX};
+use crate::backing::{Backing, Site, Unit};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    HEAD_OFFSET, PAGE_BYTES, RECORD_HEADER_BYTES, ROOT_OFFSET, RecordKind, SUPERBLOCKS, Superblock,
+};
+use crate::guard::Guards;
+use crate::keeper::Signal;
+use crate::log::{Appended, Goal, Log, past_margin};
+use crate::memory::Memory;
+use crate::options::Durability;
+use crate::replay::Replay;
+
+/// An open heap, shared by its handles and its thread.
+pub(crate) struct Core {
+    pub(crate) backing: Arc<dyn Backing>,
+    pub(crate) memory: Memory,
+    pub(crate) log: Log,
+    pub(crate) superblock: Mutex<Superblock>,
+    pub(crate) allocator: Mutex<Allocator>,
+    /// Outermost: held while a size is registered.
+    pub(crate) registering: Mutex<()>,
+    pub(crate) guards: Guards,
+    pub(crate) signal: Signal,
+    pub(crate) durability: Durability,
+    pub(crate) size: AtomicU64,
+    pub(crate) limit: u64,
+    pub(crate) data_offset: u64,
+    pub(crate) table_offset: u64,
+    /// Checkpoints that applied something.
+    pub(crate) checkpoints: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    /// Whether a thread takes care of checkpoints; else commits do.
+    pub(crate) has_keeper: bool,
+    pub(crate) is_read_only: bool,
+}
+
+/// Blocks from which on zeros come as fresh memory instead of stores.
+const FRESH_BYTES_MIN: u64 = 1 << 20;
+/// A heap grows by at least this part of its size.
+const GROWTH_SHARE: u64 = 8;
+
+impl Core {
+    /// A name for messages.
+    pub(crate) fn name(&self) -> String {
+        self.backing.name()
+    }
+
+    /// Whether a program may touch `length` bytes at `offset`: data of the heap.
+    pub(crate) fn check_range(&self, offset: u64, length: u64) -> Result<()> {
+        let size = self.size.load(Ordering::Acquire);
+        let inside = offset.checked_add(length).is_some_and(|end| end <= size);
+        if inside && offset >= self.data_offset {
+            return Ok(());
+        }
+        let detail = format!(
+            "{}: {length} bytes at offset {offset} are not of the heap's data; expected a range \
+             within {}..{size}",
+            self.name(),
+            self.data_offset
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+
+    /// Appends a record: room for its header, then its operations.
+    pub(crate) fn append(&self, record: &mut [u8]) -> Result<u64> {
+        loop {
+            if let Appended::At(end) = self.try_append(record)? {
+                return Ok(end);
+            }
+            self.checkpoint()?;
+        }
+    }
+
+    fn try_append(&self, record: &mut [u8]) -> Result<Appended> {
+        debug_assert!(record.len().is_multiple_of(8));
+        let body = &record[RECORD_HEADER_BYTES as usize..];
+        if record.len() as u64 > self.log.record_bytes_max() {
+            return self.log.append_outside(body);
+        }
+        let checksum = self.log.checksum(body);
+        self.log.append(RecordKind::Operations, record, checksum)
+    }
+
+    /// Waits until the record that ends at `end` is as durable as asked for.
+    pub(crate) fn settle(&self, end: u64, durability: Durability) -> Result<()> {
+        match durability {
+            Durability::Sync => self.log.settle(end, Goal::Durable, Duration::ZERO)?,
+            Durability::Group { delay_us } => {
+                let gather = Duration::from_micros(u64::from(delay_us));
+                self.log.settle(end, Goal::Durable, gather)?;
+            }
+            Durability::Buffered { epoch_ms } => {
+                self.log.settle(end, Goal::Written, Duration::ZERO)?;
+                if self.backing.unit() == Unit::Page {
+                    self.signal.want_sync(Duration::from_millis(u64::from(epoch_ms)));
+                }
+            }
+            Durability::None => self.log.relieve()?,
+        }
+        if self.log.is_half_full() {
+            if self.has_keeper {
+                self.signal.want_checkpoint();
+            } else {
+                self.checkpoint()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies all durable records to the file; their room in the log is free afterwards.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_locked(&mut self.superblock.lock())
+    }
+
+    pub(crate) fn checkpoint_locked(&self, superblock: &mut Superblock) -> Result<()> {
+        self.log.sync()?;
+        let (head, durable) = self.log.pending();
+        if head == durable {
+            return Ok(());
+        }
+        let applied = self.apply(superblock, durable);
+        applied.map_err(|error| self.log.poison(&error))?;
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.log.retire(durable, superblock.size_bytes)
+    }
+
+    fn apply(&self, superblock: &mut Superblock, end: u64) -> Result<()> {
+        let replay = Replay::read(&*self.backing, superblock, Some(end))?;
+        if past_margin(replay.end) < end {
+            let detail = format!(
+                "{}: the log reads back damaged at position {} of {end}",
+                self.name(),
+                replay.end
+            );
+            return Err(Error::new(ErrorKind::Corrupt, detail));
+        }
+        replay.apply(&*self.backing, superblock)?;
+        superblock.head = end;
+        write_superblock(&*self.backing, superblock, Site::Head)
+    }
+
+    /// A live block of at least `bytes`, zeroed. The heap grows if it must and may.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<Block> {
+        allocator::check_size(&self.name(), bytes, self.limit - self.data_offset)?;
+        let block = self.reserve(bytes)?;
+        if block.bytes >= FRESH_BYTES_MIN && block.handle.is_multiple_of(PAGE_BYTES) {
+            self.memory.provide(block.handle, block.bytes.next_multiple_of(PAGE_BYTES))?;
+        } else {
+            self.memory.fill_zeros(block.handle, block.bytes);
+        }
+        Ok(block)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<Block> {
+        let mut reclaimed = false;
+        loop {
+            let mut allocator = self.allocator.lock();
+            if let Some(block) = allocator.reserve_slot(&self.memory, bytes) {
+                return Ok(block);
+            }
+            let is_small = allocator.is_small(bytes);
+            if !is_small && let Some(block) = allocator.reserve_run(&self.memory, bytes) {
+                return Ok(block);
+            }
+            if is_small && let Some(span) = allocator.plan_span(bytes) {
+                let mut record = empty_record();
+                allocator.describe_span(&span, &mut record);
+                match self.try_append(&mut record) {
+                    Ok(Appended::At(_)) => allocator.open_span(&self.memory, span),
+                    Ok(Appended::NoRoom) => {
+                        allocator.drop_span(&span);
+                        drop(allocator);
+                        self.checkpoint()?;
+                    }
+                    Err(error) => {
+                        allocator.drop_span(&span);
+                        return Err(error);
+                    }
+                }
+                continue;
+            }
+            let largest = allocator.free_bytes().1;
+            drop(allocator);
+            if !reclaimed {
+                reclaimed = true;
+                self.drain_waiting();
+                self.reclaim_spans()?;
+                continue;
+            }
+            let wanted = bytes.max(SMALL_BYTES_MAX * 8).next_multiple_of(PAGE_BYTES);
+            if !self.grow_for(wanted)? {
+                return Err(allocator::full(&self.name(), bytes, largest));
+            }
+        }
+    }
+
+    /// Makes the pages of empty spans free.
+    pub(crate) fn reclaim_spans(&self) -> Result<()> {
+        loop {
+            let mut allocator = self.allocator.lock();
+            let mut record = empty_record();
+            let spans = allocator.list_empty_spans(&mut record);
+            if spans.is_empty() {
+                return Ok(());
+            }
+            match self.try_append(&mut record)? {
+                Appended::At(_) => {
+                    allocator.free_spans(&self.memory, &spans);
+                    return Ok(());
+                }
+                Appended::NoRoom => {
+                    drop(allocator);
+                    self.checkpoint()?;
+                }
+            }
+        }
+    }
+
+    /// Frees, for good, blocks that are being freed: at once, or when no guard is older.
+    pub(crate) fn release(&self, blocks: &[Block]) {
+        if blocks.is_empty() {
+            return;
+        }
+        let epoch = self.guards.epoch_of_free();
+        let mut allocator = self.allocator.lock();
+        for block in blocks {
+            allocator.unmark(&self.memory, block);
+            if epoch.is_none() {
+                allocator.finish_free(block);
+            }
+        }
+        drop(allocator);
+        if let Some(epoch) = epoch {
+            self.guards.wait(epoch, blocks);
+        }
+    }
+
+    /// Hands out again what waited for guards that are gone.
+    pub(crate) fn drain_waiting(&self) {
+        let ready = self.guards.take_ready();
+        let mut allocator = self.allocator.lock();
+        for block in &ready {
+            allocator.finish_free(block);
+        }
+    }
+
+    /// Grows so that `wanted` bytes in one piece may be found; whether it did.
+    fn grow_for(&self, wanted: u64) -> Result<bool> {
+        let size = self.size.load(Ordering::Acquire);
+        let more = wanted.max(size / GROWTH_SHARE).next_multiple_of(PAGE_BYTES);
+        let target = size.saturating_add(more).min(self.limit);
+        if self.is_read_only || target <= size {
+            return Ok(false);
+        }
+        match self.grow(target) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the heap `bytes` large, whole pages; nothing if it is already.
+    pub(crate) fn grow(&self, bytes: u64) -> Result<()> {
+        let mut superblock = self.superblock.lock();
+        if bytes > self.limit {
+            let detail = format!(
+                "{}: cannot grow to {bytes} bytes; its limit is {}",
+                self.name(),
+                self.limit
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        loop {
+            let before = superblock.size_bytes;
+            if bytes <= before {
+                return Ok(());
+            }
+            let grown = self.log.resize(|| {
+                self.make_room(before, bytes)?;
+                self.backing.map(&self.memory, before, bytes - before)?;
+                superblock.size_bytes = bytes;
+                let written = write_superblock(&*self.backing, &mut superblock, Site::Size);
+                written.map(|()| bytes)
+            });
+            match grown {
+                Ok(Some(_)) => {
+                    self.allocator.lock().extend(bytes);
+                    self.size.store(bytes, Ordering::Release);
+                    return Ok(());
+                }
+                // Extents lie behind the end: applied, they are gone.
+                Ok(None) => self.checkpoint_locked(&mut superblock)?,
+                Err(error) if superblock.size_bytes == before => return Err(error),
+                Err(error) => return Err(self.log.poison(&error)),
+            }
+        }
+    }
+
+    /// Room in the file for data from `before` to `after`, and for its part of the page table.
+    fn make_room(&self, before: u64, after: u64) -> Result<()> {
+        self.backing.resize(after)?;
+        let made = room_for_table(&*self.backing, (self.table_offset, self.data_offset), after)
+            .and_then(|()| self.backing.make_room(before, after - before));
+        made.or_else(|error| self.backing.resize(before).and(Err(error)))
+    }
+
+    /// Cuts free pages off the end, down to `least` bytes; returns the size afterwards.
+    pub(crate) fn shrink(&self, least: u64) -> Result<u64> {
+        self.drain_waiting();
+        self.reclaim_spans()?;
+        let mut superblock = self.superblock.lock();
+        self.checkpoint_locked(&mut superblock)?;
+        let before = superblock.size_bytes;
+        let pages = least.saturating_sub(self.data_offset).div_ceil(PAGE_BYTES).max(1);
+        let mut allocator = self.allocator.lock();
+        let left = allocator.cut(pages);
+        let after = self.data_offset + left * PAGE_BYTES;
+        if after == before {
+            return Ok(before);
+        }
+        let cut = self.log.resize(|| {
+            superblock.size_bytes = after;
+            write_superblock(&*self.backing, &mut superblock, Site::Size)?;
+            self.backing.resize(after)?;
+            // Whoever still looks there finds zeros instead of nothing.
+            self.memory.provide(after, before - after)?;
+            Ok(after)
+        });
+        match cut {
+            Ok(Some(_)) => {
+                self.size.store(after, Ordering::Release);
+                Ok(after)
+            }
+            Ok(None) => {
+                allocator.extend(before);
+                Ok(before)
+            }
+            Err(error) => Err(self.log.poison(&error)),
+        }
+    }
+
+    /// Everything committed is in the file, and nothing more is committed. Repeating it does
+    /// nothing.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.is_read_only {
+            self.backing.release();
+            return Ok(());
+        }
+        self.log.close();
+        let closed = self.checkpoint();
+        self.backing.release();
+        closed
+    }
+
+    /// The root's value.
+    pub(crate) fn root(&self) -> u64 {
+        self.memory.load(ROOT_OFFSET)
+    }
+}
+
+/// A record without operations yet.
+pub(crate) fn empty_record() -> Vec<u8> {
+    vec![0; RECORD_HEADER_BYTES as usize]
+}
+
+/// Writes the next superblock, beside the one that counts so far; durable on return.
+pub(crate) fn write_superblock(
+    backing: &dyn Backing,
+    superblock: &mut Superblock,
+    site: Site,
+) -> Result<()> {
+    superblock.sequence += 1;
+    let place = SUPERBLOCKS[(superblock.sequence % 2) as usize];
+    backing.write(site, place, &superblock.encode())?;
+    backing.sync(site)
+}
+
+/// Room for the page table's words of a heap of `size` bytes.
+pub(crate) fn room_for_table(
+    backing: &dyn Backing,
+    (table_offset, data_offset): (u64, u64),
+    size: u64,
+) -> Result<()> {
+    let bytes = ((size - data_offset) / PAGE_BYTES * 8).next_multiple_of(PAGE_BYTES);
+    backing.make_room(table_offset, bytes)
+}
+
+/// Brings everything a program may see into `memory`.
+pub(crate) fn map_all(
+    backing: &dyn Backing,
+    memory: &Memory,
+    superblock: &Superblock,
+) -> Result<()> {
+    backing.map(memory, HEAD_OFFSET, PAGE_BYTES)?;
+    let table = superblock.table_offset;
+    backing.map(memory, table, superblock.size_bytes - table)
+}

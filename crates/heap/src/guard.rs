@@ -1,0 +1,154 @@
+//! Readers beside frees: what a reader may still look at is not handed out again.
+//!
+//! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004), with one list of waiting
+//! blocks. A guard publishes the epoch in which it began in a place of its own; a free moves the
+//! epoch on and waits until every guard published is younger.
+//!
+//! Invariants:
+//! 1. A block freed in epoch `e` is handed out again only when no guard holds `e` or less.
+//! 2. A guard that is published after a free looked at the places can only reach what the free left
+//!    reachable: both order their accesses sequentially.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::allocator::Block;
+use crate::heap::Heap;
+
+/// Keeps blocks that are freed while it lives from being used for something else. Cheap; may be
+/// moved to another thread. Growing lists of waiting blocks are the price of keeping it long.
+#[derive(Debug)]
+pub struct ReadGuard {
+    heap: Heap,
+    place: Option<usize>,
+    epoch: u64,
+}
+
+impl ReadGuard {
+    pub(crate) fn new(heap: Heap) -> ReadGuard {
+        let (place, epoch) = heap.core().guards.enter();
+        ReadGuard { heap, place, epoch }
+    }
+}
+
+impl Drop for ReadGuard {
+    fn drop(&mut self) {
+        let core = self.heap.core();
+        core.guards.leave(self.place, self.epoch);
+        if core.guards.has_waiting() {
+            core.drain_waiting();
+        }
+    }
+}
+
+const PLACES: usize = 64;
+
+/// Guards of a heap, and the blocks that wait for them.
+#[derive(Debug)]
+pub(crate) struct Guards {
+    epoch: AtomicU64,
+    /// Epochs of guards; zero where there is none.
+    places: [Place; PLACES],
+    /// Epochs of guards that found no place.
+    others: Mutex<Vec<u64>>,
+    others_count: AtomicUsize,
+    next: AtomicUsize,
+    waiting: Mutex<Vec<(u64, Block)>>,
+    waiting_count: AtomicUsize,
+}
+
+/// A line of its own, so that readers do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Place(AtomicU64);
+
+thread_local! {
+    /// Where this thread looks for a place first: an address, no state of a heap.
+    static HOME: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
+}
+
+impl Guards {
+    pub(crate) fn new() -> Guards {
+        Guards {
+            epoch: AtomicU64::new(1),
+            places: std::array::from_fn(|_| Place::default()),
+            others: Mutex::new(Vec::new()),
+            others_count: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            waiting: Mutex::new(Vec::new()),
+            waiting_count: AtomicUsize::new(0),
+        }
+    }
+
+    fn enter(&self) -> (Option<usize>, u64) {
+        let mut home = HOME.get();
+        if home == usize::MAX {
+            home = self.next.fetch_add(1, Ordering::Relaxed) % PLACES;
+            HOME.set(home);
+        }
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        for step in 0..PLACES {
+            let index = (home + step) % PLACES;
+            let place = &self.places[index].0;
+            let order = Ordering::SeqCst;
+            if place.load(Ordering::Relaxed) == 0
+                && place.compare_exchange(0, epoch, order, order).is_ok()
+            {
+                return (Some(index), epoch);
+            }
+        }
+        let mut others = self.others.lock();
+        others.push(epoch);
+        self.others_count.store(others.len(), Ordering::SeqCst);
+        (None, epoch)
+    }
+
+    fn leave(&self, place: Option<usize>, epoch: u64) {
+        if let Some(place) = place {
+            self.places[place].0.store(0, Ordering::SeqCst);
+            return;
+        }
+        let mut others = self.others.lock();
+        if let Some(index) = others.iter().position(|other| *other == epoch) {
+            others.swap_remove(index);
+        }
+        self.others_count.store(others.len(), Ordering::SeqCst);
+    }
+
+    /// The epoch of a free that happens now, if a guard is older; `None` if none is.
+    pub(crate) fn epoch_of_free(&self) -> Option<u64> {
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
+        self.oldest().is_some_and(|oldest| oldest <= epoch).then_some(epoch)
+    }
+
+    pub(crate) fn wait(&self, epoch: u64, blocks: &[Block]) {
+        let mut waiting = self.waiting.lock();
+        waiting.extend(blocks.iter().map(|block| (epoch, *block)));
+        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Blocks that no guard is older than.
+    pub(crate) fn take_ready(&self) -> Vec<Block> {
+        let mut waiting = self.waiting.lock();
+        let oldest = self.oldest().unwrap_or(u64::MAX);
+        let ready = waiting.extract_if(.., |(epoch, _)| *epoch < oldest);
+        let ready = ready.map(|(_, block)| block).collect();
+        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
+        ready
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        let places = self.places.iter().map(|place| place.0.load(Ordering::SeqCst));
+        let oldest = places.filter(|epoch| *epoch > 0).min();
+        if self.others_count.load(Ordering::SeqCst) == 0 {
+            return oldest;
+        }
+        let others = self.others.lock().iter().copied().min();
+        oldest.into_iter().chain(others).min()
+    }
+}

@@ -1,0 +1,47 @@
+//! A persistent heap: allocations and transactions in one file.
+//!
+//! A program keeps its objects at offsets from a base, changes them in place inside transactions,
+//! and finds them after a crash as the last committed transaction left them. The same on a plain
+//! file, on tmpfs and on memory that is persistent itself.
+//!
+//! ```no_run
+//! use entresol_heap::{CreateOptions, Heap};
+//! # fn main() -> entresol_heap::Result<()> {
+//! let heap = Heap::create("a.heap".as_ref(), &CreateOptions::default())?;
+//! let mut transaction = heap.begin();
+//! let block = transaction.allocate(64)?;
+//! transaction.write_u64(block, 42)?;
+//! transaction.set_root(block)?;
+//! transaction.commit()?;
+//! heap.close()
+//! # }
+//! ```
+//!
+//! How it works: stores go to a private mapping of the file and never reach it by themselves. A
+//! commit appends one checksummed record with the new bytes to a log and makes that durable; a
+//! checkpoint applies records to the file's pages, and recovery is the same function.
+
+mod allocator;
+pub mod backing;
+mod core;
+mod error;
+mod format;
+mod guard;
+mod heap;
+mod keeper;
+mod log;
+mod memory;
+mod opening;
+mod options;
+mod ranges;
+mod replay;
+mod statistics;
+mod transaction;
+
+pub use error::{Error, ErrorKind, Result};
+pub use guard::ReadGuard;
+pub use heap::Heap;
+pub use memory::Memory;
+pub use options::{Access, CreateOptions, Durability, Medium, OpenOptions};
+pub use statistics::{DurabilityReport, Statistics};
+pub use transaction::{Savepoint, Transaction};

@@ -1,0 +1,258 @@
+//! Making heaps, opening them, and what recovery does meanwhile.
+//!
+//! ```text
+//! choose a superblock ► write interrupted images again ► read the log ► damaged in the middle?
+//! refuse : apply it ► next generation's superblock ► map ► rebuild the allocator
+//! ```
+//! Each step may be cut short and done again from the first.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+
+use crate::allocator::Allocator;
+use crate::backing::{Backing, Site};
+use crate::core::{Core, map_all, room_for_table, write_superblock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    DOUBLE_PAGES_MAX, LIMIT_BYTES_MAX, LOG_OFFSET, PAGE_BYTES, SIZES_MAX, SIZES_OFFSET,
+    SUPERBLOCKS, Superblock,
+};
+use crate::guard::Guards;
+use crate::keeper::Signal;
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::options::{Access, CreateOptions, OpenOptions};
+use crate::replay::{self, Replay};
+
+const LOG_BYTES_MIN: u64 = 64 << 10;
+const LOG_BYTES_MAX: u64 = 64 << 20;
+const LOG_BYTES_AT_MOST: u64 = 1 << 30;
+/// Part of the heap that the log takes unless told otherwise.
+const LOG_SHARE: u64 = 8;
+const DOUBLE_PAGES_MIN: u64 = 16;
+/// Pages of the heap for each page of the double-write area.
+const DOUBLE_SHARE: u64 = 64;
+
+/// The layout of a new heap. Errors: `InvalidInput` if its own structures leave no page for data.
+pub(crate) fn plan(options: &CreateOptions) -> Result<Superblock> {
+    let pages = |bytes: u64| bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+    let asked = pages(options.bytes);
+    let limit = pages(options.limit_bytes.max(options.bytes));
+    if limit > LIMIT_BYTES_MAX {
+        let detail = format!("a heap of {limit} bytes; expected at most {LIMIT_BYTES_MAX}");
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    let wanted = options.log_bytes.unwrap_or(asked / LOG_SHARE);
+    let log_most = if options.log_bytes.is_some() { LOG_BYTES_AT_MOST } else { LOG_BYTES_MAX };
+    let log_least = if options.log_bytes.is_some() { 4 * PAGE_BYTES } else { LOG_BYTES_MIN };
+    let log_bytes = pages(wanted).clamp(log_least, log_most);
+    let double_pages =
+        (asked / PAGE_BYTES / DOUBLE_SHARE).clamp(DOUBLE_PAGES_MIN, DOUBLE_PAGES_MAX);
+    let double_offset = LOG_OFFSET + log_bytes;
+    let table_offset = double_offset + (double_pages + 1) * PAGE_BYTES;
+    let data_offset = table_offset + pages(limit.saturating_sub(table_offset) / PAGE_BYTES * 8);
+    let least = data_offset + PAGE_BYTES;
+    let size_bytes = if limit > asked { asked.max(least) } else { asked };
+    if size_bytes < least || limit < size_bytes {
+        let detail = format!(
+            "a heap of {asked} bytes that may grow to {limit}: its own structures take {least}"
+        );
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    let heap_id = match options.heap_id {
+        Some(heap_id) => heap_id,
+        None => draw_id()?,
+    };
+    Ok(Superblock {
+        heap_id,
+        label: options.label,
+        sequence: 0,
+        generation: 0,
+        log_bytes,
+        double_offset,
+        double_pages,
+        table_offset,
+        data_offset,
+        size_bytes,
+        limit_bytes: limit,
+        head: 0,
+    })
+}
+
+/// Lays the heap of `superblock` out on a backing of zeros; durable on return.
+pub(crate) fn format(backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
+    let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
+    backing.resize(size_bytes)?;
+    backing.make_room(0, table_offset)?;
+    room_for_table(backing, (table_offset, data_offset), size_bytes)?;
+    backing.make_room(data_offset, size_bytes - data_offset)?;
+    write_superblock(backing, &mut superblock.clone(), Site::Create)
+}
+
+/// The superblock that counts.
+pub(crate) fn read_superblock(backing: &dyn Backing) -> Result<Superblock> {
+    let bytes = backing.bytes()?;
+    let mut best: Option<Superblock> = None;
+    let mut refused = None;
+    for place in SUPERBLOCKS.into_iter().filter(|place| place + PAGE_BYTES <= bytes) {
+        let mut page = vec![0; PAGE_BYTES as usize];
+        backing.read(place, &mut page)?;
+        match Superblock::decode(&page) {
+            Ok(found) => {
+                let newer = |found: &Superblock| {
+                    best.as_ref().is_none_or(|best| best.sequence < found.sequence)
+                };
+                best = found.filter(newer).or(best);
+            }
+            Err(error) => refused = Some(error),
+        }
+    }
+    let name = backing.name();
+    if let Some(found) = best {
+        if found.size_bytes > bytes {
+            let detail = format!(
+                "{name}: the file has {bytes} bytes; its superblock says {}",
+                found.size_bytes
+            );
+            return Err(Error::new(ErrorKind::Corrupt, detail));
+        }
+        return Ok(found);
+    }
+    match refused {
+        Some(error) => Err(Error::new(error.kind(), format!("{name}: {error}"))),
+        None => {
+            let detail = format!(
+                "{name}: not a heap, or one whose making was cut short: neither of its two \
+                 superblocks is whole"
+            );
+            Err(Error::new(ErrorKind::Incompatible, detail))
+        }
+    }
+}
+
+/// Opens the heap on `backing`; recovers it unless it is only read.
+pub(crate) fn open(
+    backing: Arc<dyn Backing>,
+    options: &OpenOptions,
+    has_keeper: bool,
+) -> Result<Core> {
+    let mut superblock = read_superblock(&*backing)?;
+    check_label(&*backing, &superblock, options)?;
+    let memory = Memory::reserve(superblock.limit_bytes)?;
+    let log = match options.access {
+        Access::ReadWrite => {
+            recover(&*backing, &mut superblock)?;
+            map_all(&*backing, &memory, &superblock)?;
+            Log::new(Arc::clone(&backing), &superblock)
+        }
+        Access::ReadOnly => {
+            map_all(&*backing, &memory, &superblock)?;
+            replay::restore_to(&memory, &*backing, &superblock)?;
+            let replay = read_log(&*backing, &superblock)?;
+            replay.apply_to(&memory, &*backing, &superblock)?;
+            let log = Log::new(Arc::clone(&backing), &superblock);
+            log.close_for_reading();
+            log
+        }
+    };
+    let Superblock { table_offset, data_offset, size_bytes, limit_bytes, .. } = superblock;
+    let sizes = registered_sizes(&memory);
+    let places = (table_offset, data_offset, size_bytes);
+    let (allocator, flaws) = Allocator::read(&memory, places, &sizes);
+    if let Some(flaw) = flaws.first() {
+        let detail = format!(
+            "{}: page {} of the data: {} ({} such pages); a backup is the way back",
+            backing.name(),
+            flaw.page,
+            flaw.detail,
+            flaws.len()
+        );
+        return Err(Error::new(ErrorKind::Corrupt, detail));
+    }
+    Ok(Core {
+        backing,
+        memory,
+        log,
+        superblock: Mutex::new(superblock),
+        allocator: Mutex::new(allocator),
+        registering: Mutex::new(()),
+        guards: Guards::new(),
+        signal: Signal::default(),
+        durability: options.durability,
+        size: AtomicU64::new(size_bytes),
+        limit: limit_bytes,
+        data_offset,
+        table_offset,
+        checkpoints: AtomicU64::new(0),
+        commits: AtomicU64::new(0),
+        has_keeper,
+        is_read_only: options.access == Access::ReadOnly,
+    })
+}
+
+/// Brings the file to the end of its log and begins the next generation.
+fn recover(backing: &dyn Backing, superblock: &mut Superblock) -> Result<()> {
+    replay::restore(backing, superblock)?;
+    let replay = read_log(backing, superblock)?;
+    replay.apply(backing, superblock)?;
+    // Damaged or torn records behind the end must never be taken for records of what comes.
+    superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
+    superblock.generation += 1;
+    write_superblock(backing, superblock, Site::Head)?;
+    if backing.bytes()? > superblock.size_bytes {
+        backing.resize(superblock.size_bytes)?;
+    }
+    Ok(())
+}
+
+fn read_log(backing: &dyn Backing, superblock: &Superblock) -> Result<Replay> {
+    let replay = Replay::read(backing, superblock, None)?;
+    if let Some(damage) = replay.damage {
+        let detail = format!(
+            "{}: the log is damaged at position {}: what stood there was durable, and {} whole \
+             records stand behind it; `entresol heap check --repair` opens the heap without them, \
+             or restore a backup",
+            backing.name(),
+            damage.at,
+            damage.records_behind
+        );
+        return Err(Error::new(ErrorKind::Corrupt, detail));
+    }
+    Ok(replay)
+}
+
+fn check_label(
+    backing: &dyn Backing,
+    superblock: &Superblock,
+    options: &OpenOptions,
+) -> Result<()> {
+    match options.label {
+        Some(expected) if expected != superblock.label => {
+            let text = |label: &[u8; 16]| label.escape_ascii().to_string().replace("\\x00", "");
+            let detail = format!(
+                "{}: a heap of kind `{}`; expected `{}`",
+                backing.name(),
+                text(&superblock.label),
+                text(&expected)
+            );
+            Err(Error::new(ErrorKind::Incompatible, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The sizes that were registered, in order.
+pub(crate) fn registered_sizes(memory: &Memory) -> Vec<u64> {
+    let words = (0..SIZES_MAX).map(|index| memory.load(SIZES_OFFSET + index * 8));
+    words.take_while(|bytes| *bytes > 0).collect()
+}
+
+fn draw_id() -> Result<[u8; 16]> {
+    let mut id = [0; 16];
+    let drawn = std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut id));
+    drawn.map_err(|error| Error::io("cannot draw a random number for the heap", error))?;
+    Ok(id)
+}
