@@ -1,0 +1,147 @@
+/* The persistent heap for C: what libentresol_ffi exports.
+ *
+ * All functions take and give 64-bit integers: numbers, addresses, addresses of texts.
+ * A result below 0 is a failure: its negation is the address of a text, which is
+ *   { uint64_t kind; uint64_t length; char bytes[length]; }
+ * (UTF-8, no zero at the end) and is released with entresol_text_release. Kinds: 1 no room,
+ * 2 not valid, 3 in use, 4 corrupt, 5 poisoned by a failed write, 6 another kind or format,
+ * 7 input or output, 8 a defect of the library.
+ *
+ * Levels of durability: 0 the heap's own, 1 sync, 2 group (argument: microseconds), 3 buffered
+ * (argument: milliseconds), 4 none. Media: 0 by what the file is, 1 pages, 2 bytes. A heap may be
+ * used by several threads at once; a transaction, a buffer, a view by one at a time.
+ */
+#ifndef ENTRESOL_H
+#define ENTRESOL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Creates a heap; its address. */
+int64_t entresol_heap_create(int64_t path, int64_t path_length, int64_t bytes, int64_t limit,
+        int64_t label, int64_t durability, int64_t argument, int64_t medium);
+
+/* Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. */
+int64_t entresol_heap_open(int64_t path, int64_t path_length, int64_t label, int64_t flags,
+        int64_t durability, int64_t argument, int64_t medium);
+
+/* Closes a heap whose memory nothing uses any more. */
+int64_t entresol_heap_close(int64_t heap);
+
+/* Everything committed is durable on return. */
+int64_t entresol_heap_sync(int64_t heap);
+
+/* Address of handle 0. */
+int64_t entresol_heap_base(int64_t heap);
+
+/* Bytes that handles may lie in now. */
+int64_t entresol_heap_bytes(int64_t heap);
+
+/* Bytes that the heap may grow to. */
+int64_t entresol_heap_limit(int64_t heap);
+
+/* The lowest handle there can be. */
+int64_t entresol_heap_first(int64_t heap);
+
+/* The root. */
+int64_t entresol_heap_root(int64_t heap);
+
+/* Sets the root in a transaction of its own. */
+int64_t entresol_heap_set_root(int64_t heap, int64_t root);
+
+/* Grows the heap to `bytes`. */
+int64_t entresol_heap_grow(int64_t heap, int64_t bytes);
+
+/* Gives free pages at the end back to the file system; bytes left. */
+int64_t entresol_heap_shrink(int64_t heap);
+
+/* Allocates in a transaction of its own; `header`, if not 0, goes to the first 8 bytes. */
+int64_t entresol_heap_allocate(int64_t heap, int64_t bytes, int64_t header, int64_t durability);
+
+/* Frees in a transaction of its own. */
+int64_t entresol_heap_free(int64_t heap, int64_t handle, int64_t durability);
+
+/* 1 if `handle` is a live allocation, else 0. */
+int64_t entresol_heap_is_live(int64_t heap, int64_t handle);
+
+/* Bytes of the allocation, 0 if it is not live. */
+int64_t entresol_heap_usable(int64_t heap, int64_t handle);
+
+/* 1 if allocations of `bytes` now have a size class of their own. */
+int64_t entresol_heap_register(int64_t heap, int64_t bytes);
+
+/* Makes a range durable. */
+int64_t entresol_heap_persist(int64_t heap, int64_t offset, int64_t length, int64_t durability);
+
+/* Makes every page durable that was ever stored to. */
+int64_t entresol_heap_persist_dirty(int64_t heap);
+
+/* Writes up to `count` figures to `out`; how many there are. */
+int64_t entresol_heap_statistics(int64_t heap, int64_t out, int64_t count);
+
+/* Text: what the medium holds and when. */
+int64_t entresol_heap_durability(int64_t heap);
+
+/* Keeps freed blocks from being used again; the guard's address. */
+int64_t entresol_heap_guard(int64_t heap);
+
+/* Releases a guard. */
+int64_t entresol_guard_release(int64_t guard);
+
+/* Begins a transaction; its address. */
+int64_t entresol_transaction_begin(int64_t heap);
+
+/* Allocates; the handle. */
+int64_t entresol_transaction_allocate(int64_t transaction, int64_t bytes);
+
+/* Frees. */
+int64_t entresol_transaction_free(int64_t transaction, int64_t handle);
+
+/* Sets the root. */
+int64_t entresol_transaction_set_root(int64_t transaction, int64_t root);
+
+/* The number of a savepoint. */
+int64_t entresol_transaction_savepoint(int64_t transaction);
+
+/* Rolls allocations and frees back to a savepoint. */
+int64_t entresol_transaction_rollback(int64_t transaction, int64_t savepoint);
+
+/* Commits pairs of offset and length, and a transaction if there is one (else 0). */
+int64_t entresol_transaction_commit(int64_t heap, int64_t transaction, int64_t ranges,
+        int64_t count, int64_t durability);
+
+/* Aborts. */
+int64_t entresol_transaction_abort(int64_t transaction);
+
+/* Allocates native memory; its address. */
+int64_t entresol_buffer_allocate(int64_t bytes);
+
+/* Frees native memory of that size. */
+int64_t entresol_buffer_free(int64_t address, int64_t bytes);
+
+/* Releases a text. */
+int64_t entresol_text_release(int64_t text);
+
+/* Maps a file, which is made with `bytes` unless that is 0; the pool's address. */
+int64_t entresol_pool_open(int64_t path, int64_t path_length, int64_t bytes);
+
+/* Address of offset 0. */
+int64_t entresol_pool_base(int64_t pool);
+
+/* Bytes of the pool. */
+int64_t entresol_pool_bytes(int64_t pool);
+
+/* Makes a range durable. */
+int64_t entresol_pool_flush(int64_t pool, int64_t offset, int64_t length);
+
+/* Unmaps the file. */
+int64_t entresol_pool_close(int64_t pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,126 @@
+//! Pools: a file mapped as plain shared memory.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use crate::text;
+use crate::text::Failure;
+
+/// What a pool's address refers to; unmapped when dropped.
+struct Pool {
+    base: *mut libc::c_void,
+    bytes: usize,
+    /// Of a page, which flushes are rounded to.
+    page_bytes: usize,
+}
+
+impl Pool {
+    /// Maps a file, which is made with `bytes` bytes unless that is 0.
+    fn open(path: &Path, bytes: u64) -> Result<Pool, Failure> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(bytes > 0).open(path);
+        let file = file.map_err(|_| Failure::io(&format!("cannot open {}", path.display())))?;
+        let mapped = Pool::map(&file, path, bytes);
+        if mapped.is_err() && bytes > 0 {
+            // A pool that could not be made leaves no file; that it cannot be removed is no worse.
+            let _ = std::fs::remove_file(path);
+        }
+        mapped
+    }
+
+    fn map(file: &File, path: &Path, bytes: u64) -> Result<Pool, Failure> {
+        if bytes > 0 {
+            let length = i64::try_from(bytes).unwrap_or(i64::MAX);
+            // SAFETY: a call on an open file.
+            let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
+            if refused != 0 {
+                let error = std::io::Error::from_raw_os_error(refused);
+                let sentence = format!("no {bytes} bytes for {}: {error}", path.display());
+                return Err(Failure { kind: 1, sentence });
+            }
+        }
+        let length = file.metadata().map(|metadata| metadata.len()).unwrap_or(0) as usize;
+        if length == 0 {
+            return Err(Failure { kind: 2, sentence: format!("{} is empty", path.display()) });
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let descriptor = file.as_raw_fd();
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, descriptor, 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(Failure::io(&format!("cannot map {}", path.display())));
+        }
+        // SAFETY: a call without arguments that could be wrong.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        Ok(Pool { base, bytes: length, page_bytes })
+    }
+
+    fn flush(&self, offset: usize, length: usize) -> Result<(), Failure> {
+        let end = offset.saturating_add(length).min(self.bytes);
+        let start = offset.min(end) / self.page_bytes * self.page_bytes;
+        // SAFETY: inside the mapping.
+        let failed =
+            unsafe { libc::msync(self.base.byte_add(start), end - start, libc::MS_SYNC) != 0 };
+        if failed { Err(Failure::io("cannot flush a pool")) } else { Ok(()) }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length; nobody uses it any more.
+        unsafe { libc::munmap(self.base, self.bytes) };
+    }
+}
+
+export! {
+    /// Maps a file, which is made with `bytes` bytes unless that is 0; the pool's address.
+    entresol_pool_open, Java_io_entresol_heap_engine_Jni_poolOpen(path, path_length, bytes) {
+        // SAFETY: the caller's promise.
+        let path = unsafe { text::path(path, path_length) };
+        Ok(Box::into_raw(Box::new(Pool::open(path, bytes as u64)?)) as i64)
+    }
+}
+
+export! {
+    /// Address of offset 0.
+    entresol_pool_base, Java_io_entresol_heap_engine_Jni_poolBase(pool) {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { pool_at(pool) }.base as i64)
+    }
+}
+
+export! {
+    /// Bytes of the pool.
+    entresol_pool_bytes, Java_io_entresol_heap_engine_Jni_poolBytes(pool) {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { pool_at(pool) }.bytes as i64)
+    }
+}
+
+export! {
+    /// Makes a range durable.
+    entresol_pool_flush, Java_io_entresol_heap_engine_Jni_poolFlush(pool, offset, length) {
+        // SAFETY: the caller's promise.
+        unsafe { pool_at(pool) }.flush(offset as usize, length as usize)?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Unmaps the file; the pool's address is gone afterwards.
+    entresol_pool_close, Java_io_entresol_heap_engine_Jni_poolClose(pool) {
+        // SAFETY: given out by `entresol_pool_open`, and used for the last time.
+        drop(unsafe { Box::from_raw(pool as *mut Pool) });
+        Ok(0)
+    }
+}
+
+/// # Safety
+/// `address` is an open pool's.
+unsafe fn pool_at<'a>(address: i64) -> &'a Pool {
+    // SAFETY: the caller's promise.
+    unsafe { &*(address as *const Pool) }
+}

@@ -1,0 +1,123 @@
+//! Texts and failures that leave the library: {kind: u64, length: u64, bytes}, released by whoever
+//! got them.
+
+use std::any::Any;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use entresol_heap::{Error, ErrorKind};
+
+/// The kind of a panic; others are in `kind_of`.
+pub(crate) const DEFECT: u64 = 8;
+
+const WORDS_BEFORE: usize = 2;
+const WORD_BYTES: usize = 8;
+
+/// Why a function has no result.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: u64,
+    pub(crate) sentence: String,
+}
+
+impl Failure {
+    /// A panic: a defect of this library.
+    pub(crate) fn defect(panic: &(dyn Any + Send)) -> Failure {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no sentence");
+        Failure { kind: DEFECT, sentence: format!("a defect of the heap's library: {said}") }
+    }
+
+    /// A refused system call.
+    pub(crate) fn io(what: &str) -> Failure {
+        let error = std::io::Error::last_os_error();
+        Failure { kind: 7, sentence: format!("{what}: {error}") }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { kind: kind_of(error.kind()), sentence: error.to_string() }
+    }
+}
+
+export! {
+    /// Releases a text that another function gave.
+    entresol_text_release, Java_io_entresol_heap_engine_Jni_textRelease(text) {
+        drop(take(text));
+        Ok(0)
+    }
+}
+
+/// Puts a text where the caller can read it; its address.
+pub(crate) fn leak(kind: u64, sentence: &str) -> i64 {
+    let bytes = sentence.as_bytes();
+    let mut words = vec![kind, bytes.len() as u64];
+    for chunk in bytes.chunks(WORD_BYTES) {
+        let mut word = [0; WORD_BYTES];
+        word[..chunk.len()].copy_from_slice(chunk);
+        words.push(u64::from_le_bytes(word).to_le());
+    }
+    let words = Box::leak(words.into_boxed_slice());
+    words.as_ptr() as i64
+}
+
+/// Takes a text back.
+pub(crate) fn take(address: i64) -> (u64, String) {
+    let first = address as *mut u64;
+    // SAFETY: `leak` made it, with its length in the second word.
+    let length = unsafe { first.add(1).read() } as usize;
+    let count = WORDS_BEFORE + length.div_ceil(WORD_BYTES);
+    // SAFETY: as above; nobody else refers to it any more.
+    let words = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, count)) };
+    let bytes: Vec<u8> =
+        words[WORDS_BEFORE..].iter().flat_map(|word| word.to_le().to_le_bytes()).collect();
+    (words[0], String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+/// The caller's bytes.
+///
+/// # Safety
+/// `length` bytes must be readable at `address` for as long as the result is used.
+pub(crate) unsafe fn bytes<'a>(address: i64, length: i64) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(address as *const u8, length as usize) }
+}
+
+/// The caller's path.
+///
+/// # Safety
+/// As of `bytes`.
+pub(crate) unsafe fn path<'a>(address: i64, length: i64) -> &'a Path {
+    // SAFETY: the caller's promise.
+    Path::new(OsStr::from_bytes(unsafe { bytes(address, length) }))
+}
+
+fn kind_of(kind: ErrorKind) -> u64 {
+    match kind {
+        ErrorKind::Full => 1,
+        ErrorKind::InvalidInput | ErrorKind::NotLive | ErrorKind::ReadOnly => 2,
+        ErrorKind::InUse => 3,
+        ErrorKind::Corrupt => 4,
+        ErrorKind::Poisoned | ErrorKind::Closed => 5,
+        ErrorKind::Incompatible => 6,
+        _ => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_every_length_come_back() {
+        for length in 0..20 {
+            let sentence = "ä-sentence-of-twenty".chars().take(length).collect::<String>();
+            assert_eq!(take(leak(3, &sentence)), (3, sentence));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Transactions: allocations, frees and the root; and the commit of a caller's ranges, whose undo
+//! the caller keeps.
+
+use entresol_heap::{Durability, Heap, Savepoint, Transaction};
+
+use crate::heap::heap_at;
+use crate::text::Failure;
+
+/// What a transaction's address refers to.
+struct Begun {
+    transaction: Transaction,
+    savepoints: Vec<Savepoint>,
+}
+
+export! {
+    /// Begins a transaction; its address.
+    entresol_transaction_begin, Java_io_entresol_heap_engine_Jni_transactionBegin(heap) {
+        // SAFETY: the caller's promise.
+        let heap = unsafe { heap_at(heap) };
+        let begun = Begun { transaction: heap.begin(), savepoints: Vec::new() };
+        Ok(Box::into_raw(Box::new(begun)) as i64)
+    }
+}
+
+export! {
+    /// Allocates zeroed bytes; the handle.
+    entresol_transaction_allocate,
+    Java_io_entresol_heap_engine_Jni_transactionAllocate(transaction, bytes) {
+        // SAFETY: the caller's promise.
+        let begun = unsafe { begun_at(transaction) };
+        Ok(begun.transaction.allocate(bytes as u64)? as i64)
+    }
+}
+
+export! {
+    /// Frees an allocation.
+    entresol_transaction_free,
+    Java_io_entresol_heap_engine_Jni_transactionFree(transaction, handle) {
+        // SAFETY: the caller's promise.
+        let begun = unsafe { begun_at(transaction) };
+        begun.transaction.free(handle as u64)?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Sets the root.
+    entresol_transaction_set_root,
+    Java_io_entresol_heap_engine_Jni_transactionSetRoot(transaction, root) {
+        // SAFETY: the caller's promise.
+        let begun = unsafe { begun_at(transaction) };
+        begun.transaction.set_root(root as u64)?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// The number of a savepoint.
+    entresol_transaction_savepoint,
+    Java_io_entresol_heap_engine_Jni_transactionSavepoint(transaction) {
+        // SAFETY: the caller's promise.
+        let begun = unsafe { begun_at(transaction) };
+        begun.savepoints.push(begun.transaction.savepoint());
+        Ok(begun.savepoints.len() as i64 - 1)
+    }
+}
+
+export! {
+    /// Rolls back to a savepoint; later ones are gone.
+    entresol_transaction_rollback,
+    Java_io_entresol_heap_engine_Jni_transactionRollback(transaction, savepoint) {
+        // SAFETY: the caller's promise.
+        let begun = unsafe { begun_at(transaction) };
+        begun.savepoints.truncate(savepoint as usize + 1);
+        let Some(to) = begun.savepoints.pop() else {
+            let sentence = format!("the transaction has no savepoint {savepoint}");
+            return Err(Failure { kind: 2, sentence });
+        };
+        begun.transaction.rollback(to)?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Commits `count` pairs of offset and length at `ranges`, with their current bytes, and the
+    /// transaction, if there is one, which is gone afterwards. After a failure the caller undoes
+    /// its stores.
+    entresol_transaction_commit,
+    Java_io_entresol_heap_engine_Jni_transactionCommit(heap, transaction, ranges, count, level) {
+        // SAFETY: the caller's promise.
+        let heap = unsafe { heap_at(heap) };
+        let mut commit = if transaction == 0 {
+            heap.begin()
+        } else {
+            // SAFETY: given out by `entresol_transaction_begin`, and used for the last time.
+            unsafe { Box::from_raw(transaction as *mut Begun) }.transaction
+        };
+        for index in 0..count as usize {
+            let pair = ranges as *const u64;
+            // SAFETY: the caller's promise: `count` pairs are there.
+            let (offset, length) =
+                unsafe { (pair.add(index * 2).read(), pair.add(index * 2 + 1).read()) };
+            commit.log(offset, length)?;
+        }
+        finish(commit, level)?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Aborts a transaction, which is gone afterwards.
+    entresol_transaction_abort,
+    Java_io_entresol_heap_engine_Jni_transactionAbort(transaction) {
+        // SAFETY: given out by `entresol_transaction_begin`, and used for the last time.
+        unsafe { Box::from_raw(transaction as *mut Begun) }.transaction.abort();
+        Ok(0)
+    }
+}
+
+/// Commits at a level: 0 is the heap's own.
+pub(crate) fn finish(transaction: Transaction, level: i64) -> Result<(), Failure> {
+    match durability(level, 0) {
+        None => transaction.commit()?,
+        Some(durability) => transaction.commit_with(durability)?,
+    }
+    Ok(())
+}
+
+/// A level by its number; 0 is whatever applies without one.
+pub(crate) fn durability(level: i64, argument: i64) -> Option<Durability> {
+    /// Microseconds that a group waits if nothing else is said.
+    const DELAY_US: u32 = 200;
+    /// Milliseconds between syncs if nothing else is said.
+    const EPOCH_MS: u32 = 100;
+    let given = u32::try_from(argument).ok().filter(|&argument| argument > 0);
+    match level {
+        1 => Some(Durability::Sync),
+        2 => Some(Durability::Group { delay_us: given.unwrap_or(DELAY_US) }),
+        3 => Some(Durability::Buffered { epoch_ms: given.unwrap_or(EPOCH_MS) }),
+        4 => Some(Durability::None),
+        _ => None,
+    }
+}
+
+/// Runs `body` in a transaction of its own.
+pub(crate) fn alone<T>(
+    heap: &Heap,
+    level: i64,
+    body: impl FnOnce(&mut Transaction) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut transaction = heap.begin();
+    let result = body(&mut transaction)?;
+    finish(transaction, level)?;
+    Ok(result)
+}
+
+/// # Safety
+/// `address` is one of `entresol_transaction_begin`, and no other thread uses it meanwhile.
+unsafe fn begun_at<'a>(address: i64) -> &'a mut Begun {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *(address as *mut Begun) }
+}

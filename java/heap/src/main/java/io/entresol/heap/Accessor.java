@@ -1,0 +1,45 @@
+package io.entresol.heap;
+
+import java.util.function.Consumer;
+
+/** An accessor of regular allocations of a raw heap. */
+public final class Accessor extends AnyAccessor {
+    Accessor(Heap heap) {
+        super(heap, false);
+    }
+
+    @Override
+    public Heap heap() {
+        return (Heap) super.heap();
+    }
+
+    /** Makes the whole block durable. */
+    public void flush() {
+        flush(0, size());
+    }
+
+    /** Logs the whole block in the current transaction, before it is stored to. */
+    public void addToTransaction() {
+        addToTransaction(0, size());
+    }
+
+    /** Makes a range durable. */
+    public void flush(long offset, long length) {
+        flushRange(offset, length);
+    }
+
+    /** Logs a range in the current transaction, before it is stored to. */
+    public void addToTransaction(long offset, long length) {
+        addRange(offset, length);
+    }
+
+    /** Gives {@code body} the whole block to write to. */
+    public void withRange(Consumer<Range> body) {
+        withRange(0, size(), body);
+    }
+
+    /** Frees it, in a transaction (the current one, or one of its own) or at once. */
+    public void freeMemory(boolean transactional) {
+        freeIn(transactional);
+    }
+}

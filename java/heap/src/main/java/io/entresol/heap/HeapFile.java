@@ -1,0 +1,298 @@
+package io.entresol.heap;
+
+import io.entresol.heap.engine.Failure;
+import io.entresol.heap.engine.Native;
+import io.entresol.heap.engine.Text;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The file of an open heap, and all of this process by their path, so that a second open gives the
+ * same heap. A path is a file, a folder that a growable heap has its file in, a device, or a list
+ * of parts as PMDK writes them, which are one growable file here, in place of the first part.
+ */
+final class HeapFile {
+    /** A growable heap's file in its folder. */
+    static final String IN_FOLDER = "heap.entresol";
+
+    private static final String DEVICES = "/dev/dax";
+    private static final long GROWABLE_FIRST = 64L << 20;
+    private static final ConcurrentHashMap<String, AnyHeap> OPEN = new ConcurrentHashMap<>();
+
+    static {
+        Runtime.getRuntime().addShutdownHook(
+                new Thread(() -> OPEN.values().forEach(HeapFile::keep), "entresol-heap-exit"));
+    }
+
+    private final String path;
+    private final long address;
+    private boolean closed;
+
+    private HeapFile(String path, long address) {
+        this.path = path;
+        this.address = address;
+    }
+
+    /** What makes a heap object of a file. */
+    interface Maker {
+        AnyHeap make(HeapFile file);
+    }
+
+    static synchronized AnyHeap createGrowable(
+            String given, Kind kind, HeapOptions options, Maker maker) {
+        requirePath(given);
+        if (given.startsWith(DEVICES)) {
+            return create(given, kind, 0, 0, options, maker);
+        }
+        Path folder = Path.of(given);
+        if (given.isEmpty() || !Files.isDirectory(folder)) {
+            throw new HeapException("Failed to create heap. " + given + " is no folder; a heap"
+                    + " without a size needs one");
+        }
+        long limit = options.limit != 0 ? options.limit : folder.toFile().getTotalSpace();
+        return createInFolder(folder, kind, limit, options, maker);
+    }
+
+    static synchronized AnyHeap createSized(
+            String given, long size, Kind kind, HeapOptions options, Maker maker) {
+        requirePath(given);
+        if (given.startsWith(DEVICES)) {
+            throw new IllegalArgumentException(given + " is a device: a heap takes all of it, so"
+                    + " that no size can be asked for");
+        }
+        Path path = Path.of(given);
+        if (size == 0 && Files.isRegularFile(path)) {
+            Parts parts = Parts.read(path);
+            return create(parts.first, kind, GROWABLE_FIRST, parts.bytes, options, maker);
+        }
+        if (given.isEmpty() || size < AnyHeap.MINIMUM_HEAP_SIZE) {
+            throw new HeapException("Failed to create heap. " + given + " with " + size
+                    + " bytes: the smallest heap has " + AnyHeap.MINIMUM_HEAP_SIZE);
+        }
+        if (Files.isDirectory(path)) {
+            return createInFolder(path, kind, size, options, maker);
+        }
+        if (Files.exists(path)) {
+            throw new HeapException("Failed to create heap. " + given + " exists");
+        }
+        Path parent = path.toAbsolutePath().getParent();
+        if (parent == null || !Files.isDirectory(parent)) {
+            throw new HeapException("Failed to create heap. There is no folder " + parent);
+        }
+        requireSpace(parent, size, given);
+        return create(given, kind, size, Math.max(options.limit, size), options, maker);
+    }
+
+    static synchronized AnyHeap open(String given, Kind kind, HeapOptions options, Maker maker) {
+        requirePath(given);
+        String file = fileOf(given);
+        AnyHeap known = OPEN.get(canonical(file));
+        if (known != null) {
+            if (known.kind != kind) {
+                throw new HeapException("Failed to open heap. " + given + " is open as a "
+                        + known.kind + " heap, not as a " + kind + " one");
+            }
+            return known;
+        }
+        if (given.isEmpty() || !new File(file).exists()) {
+            throw new HeapException("Failed to open heap. There is none at " + given);
+        }
+        try (Text text = new Text(file); Text label = new Text(kind.label())) {
+            long flags = options.readOnly ? 1 : 0;
+            long address = Native.heapOpen(text.address(), text.length(), label.address(), flags,
+                    options.durability.code(), options.argument, 0);
+            return register(given, file, address, maker, "open");
+        }
+    }
+
+    static boolean exists(String given) {
+        return !given.isEmpty() && Files.isRegularFile(Path.of(fileOf(given)));
+    }
+
+    static synchronized boolean remove(String given) {
+        String file = fileOf(given);
+        if (OPEN.containsKey(canonical(file))) {
+            throw new IllegalStateException(given + " is open; close it first");
+        }
+        return !given.isEmpty() && new File(file).delete();
+    }
+
+    long address() {
+        return address;
+    }
+
+    String path() {
+        return path;
+    }
+
+    /** Stores that were never flushed reach the file if {@code dirty}; then it is closed. */
+    void close(boolean dirty) {
+        synchronized (HeapFile.class) {
+            if (closed) {
+                return;
+            }
+            closed = true;
+            OPEN.remove(canonical(path));
+        }
+        long persisted = dirty ? Native.heapPersistDirty(address) : 0;
+        long result = Native.heapClose(address);
+        for (long each : new long[] {persisted, result}) {
+            if (each < 0) {
+                throw new HeapException("Failed to close heap. " + path + ": "
+                        + Failure.of(each).sentence());
+            }
+        }
+    }
+
+    void remove() {
+        if (!new File(path).delete()) {
+            throw new HeapException(path + " could not be removed");
+        }
+    }
+
+    private static AnyHeap createInFolder(
+            Path folder, Kind kind, long limit, HeapOptions options, Maker maker) {
+        Path file = folder.resolve(IN_FOLDER);
+        if (Files.exists(file)) {
+            throw new HeapException("Failed to create heap. " + file + " exists");
+        }
+        requireSpace(folder, limit, folder.toString());
+        long first = Math.min(GROWABLE_FIRST, limit);
+        return create(file.toString(), kind, first, limit, options, maker);
+    }
+
+    private static AnyHeap create(String file, Kind kind, long bytes, long limit,
+            HeapOptions options, Maker maker) {
+        try (Text text = new Text(file); Text label = new Text(kind.label())) {
+            long address = Native.heapCreate(text.address(), text.length(), bytes, limit,
+                    label.address(), options.durability.code(), options.argument, 0);
+            return register(file, file, address, maker, "create");
+        }
+    }
+
+    private static AnyHeap register(
+            String given, String file, long address, Maker maker, String verb) {
+        if (address < 0) {
+            throw new HeapException("Failed to " + verb + " heap. " + given + ": "
+                    + Failure.of(address).sentence());
+        }
+        AnyHeap heap = maker.make(new HeapFile(file, address));
+        OPEN.put(canonical(file), heap);
+        return heap;
+    }
+
+    /** When the JVM ends: what was stored is kept, but nothing is unmapped under other threads. */
+    private static void keep(AnyHeap heap) {
+        if (heap.kind == Kind.RAW) {
+            Native.heapPersistDirty(heap.address());
+        }
+        Native.heapSync(heap.address());
+    }
+
+    private static void requirePath(String given) {
+        if (given == null) {
+            throw new IllegalArgumentException("the path of a heap must not be null");
+        }
+    }
+
+    private static void requireSpace(Path folder, long bytes, String given) {
+        long total = folder.toFile().getTotalSpace();
+        if (bytes > total) {
+            throw new HeapException("Failed to create heap. " + given + " with " + bytes
+                    + " bytes: the file system has " + total);
+        }
+    }
+
+    private static String fileOf(String given) {
+        Path path = Path.of(given);
+        if (given.isEmpty()) {
+            return given;
+        }
+        if (Files.isDirectory(path)) {
+            return path.resolve(IN_FOLDER).toString();
+        }
+        return Parts.isList(path) ? Parts.read(path).first : given;
+    }
+
+    private static String canonical(String path) {
+        try {
+            return new File(path).getCanonicalPath();
+        } catch (IOException failure) {
+            return new File(path).getAbsolutePath();
+        }
+    }
+
+    /** A list of parts, as PMDK's tools write them: a line of {@code SIZE PATH} each. */
+    private static final class Parts {
+        private static final String FIRST_LINE = "PMEMPOOLSET";
+
+        private final String first;
+        private final long bytes;
+
+        private Parts(String first, long bytes) {
+            this.first = first;
+            this.bytes = bytes;
+        }
+
+        static boolean isList(Path path) {
+            if (!Files.isRegularFile(path)) {
+                return false;
+            }
+            try (java.io.InputStream in = Files.newInputStream(path)) {
+                byte[] start = in.readNBytes(FIRST_LINE.length());
+                return FIRST_LINE.equals(new String(start,
+                        java.nio.charset.StandardCharsets.ISO_8859_1));
+            } catch (IOException failure) {
+                return false;
+            }
+        }
+
+        static Parts read(Path list) {
+            if (!isList(list)) {
+                throw new HeapException("Failed to create heap. " + list + " is no list of parts");
+            }
+            String first = null;
+            long bytes = 0;
+            for (String line : lines(list)) {
+                String[] words = line.trim().split("\\s+");
+                if (words.length == 2 && Character.isDigit(words[0].charAt(0))) {
+                    bytes += bytes(words[0], list);
+                    first = first == null ? words[1] : first;
+                }
+            }
+            if (first == null) {
+                throw new HeapException(list + " names no parts");
+            }
+            return new Parts(first, bytes);
+        }
+
+        private static List<String> lines(Path list) {
+            try {
+                return Files.readAllLines(list);
+            } catch (IOException failure) {
+                throw new HeapException("cannot read " + list, failure);
+            }
+        }
+
+        private static long bytes(String size, Path list) {
+            int digits = 0;
+            while (digits < size.length() && Character.isDigit(size.charAt(digits))) {
+                digits++;
+            }
+            long number = Long.parseLong(size.substring(0, digits));
+            int power = "KMGT".indexOf(size.substring(digits).toUpperCase(java.util.Locale.ROOT)
+                    .replace("IB", "").replace("B", ""));
+            if (digits == size.length()) {
+                return number;
+            }
+            if (power < 0) {
+                throw new HeapException(list + ": " + size + " is no size");
+            }
+            return number << (10 * (power + 1));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+package io.entresol.heap;
+
+/** How a heap is created or opened; immutable, each method gives a changed copy. */
+public final class HeapOptions {
+    /** What a heap gets that is created or opened without options. */
+    public static final HeapOptions DEFAULT =
+            new HeapOptions(durabilityOfProperty(), 0, 0, false, Defaults.STRICT);
+
+    final Durability durability;
+    final long argument;
+    final long limit;
+    final boolean readOnly;
+    final boolean strict;
+
+    private HeapOptions(
+            Durability durability, long argument, long limit, boolean readOnly, boolean strict) {
+        this.durability = durability;
+        this.argument = argument;
+        this.limit = limit;
+        this.readOnly = readOnly;
+        this.strict = strict;
+    }
+
+    /** Commits of this level; {@code DEFAULT} means {@code SYNC} here. */
+    public HeapOptions durability(Durability level) {
+        return new HeapOptions(level, 0, limit, readOnly, strict);
+    }
+
+    /** Group commits that wait up to so many microseconds for others. */
+    public HeapOptions group(long microseconds) {
+        return new HeapOptions(Durability.GROUP, microseconds, limit, readOnly, strict);
+    }
+
+    /** Buffered commits that reach the file after at most so many milliseconds. */
+    public HeapOptions buffered(long milliseconds) {
+        return new HeapOptions(Durability.BUFFERED, milliseconds, limit, readOnly, strict);
+    }
+
+    /** A heap that is created may grow to so many bytes. */
+    public HeapOptions limit(long bytes) {
+        return new HeapOptions(durability, argument, bytes, readOnly, strict);
+    }
+
+    /** Opened beside other readers; every store is refused. */
+    public HeapOptions readOnly() {
+        return new HeapOptions(durability, argument, limit, true, strict);
+    }
+
+    /** Every access checks that its block is live; twice freed is refused. */
+    public HeapOptions strict() {
+        return new HeapOptions(durability, argument, limit, readOnly, true);
+    }
+
+    /** Accesses trust their handle, as those of LLPL do. */
+    public HeapOptions lenient() {
+        return new HeapOptions(durability, argument, limit, readOnly, false);
+    }
+
+    private static Durability durabilityOfProperty() {
+        String level = System.getProperty("entresol.heap.durability", "sync");
+        return Durability.valueOf(level.toUpperCase(java.util.Locale.ROOT));
+    }
+}

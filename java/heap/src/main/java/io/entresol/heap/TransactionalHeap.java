@@ -1,0 +1,101 @@
+package io.entresol.heap;
+
+import java.util.function.Consumer;
+
+/**
+ * A heap whose stores are part of a transaction: the current one of the thread, or one of their
+ * own.
+ */
+public final class TransactionalHeap extends AnyHeap {
+    private TransactionalHeap(HeapFile file, HeapOptions options) {
+        super(Kind.TRANSACTIONAL, file, options);
+    }
+
+    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    public static synchronized TransactionalHeap createHeap(String path) {
+        return createHeap(path, HeapOptions.DEFAULT);
+    }
+
+    /** Creates a heap in a folder, that grows up to the limit of {@code options}. */
+    public static synchronized TransactionalHeap createHeap(String path, HeapOptions options) {
+        return (TransactionalHeap) HeapFile.createGrowable(
+                path, Kind.TRANSACTIONAL, options, file -> new TransactionalHeap(file, options));
+    }
+
+    /** Creates a heap of {@code size} bytes in a new file, or up to that in a folder. */
+    public static synchronized TransactionalHeap createHeap(String path, long size) {
+        return createHeap(path, size, HeapOptions.DEFAULT);
+    }
+
+    /** Creates a heap of {@code size} bytes in a new file, or up to that in a folder. */
+    public static synchronized TransactionalHeap createHeap(
+            String path, long size, HeapOptions options) {
+        return (TransactionalHeap) HeapFile.createSized(
+                path, size, Kind.TRANSACTIONAL, options, file -> new TransactionalHeap(file,
+                options));
+    }
+
+    /** Opens a heap; the same object if it is open already. */
+    public static synchronized TransactionalHeap openHeap(String path) {
+        return openHeap(path, HeapOptions.DEFAULT);
+    }
+
+    /** Opens a heap; the same object if it is open already. */
+    public static synchronized TransactionalHeap openHeap(String path, HeapOptions options) {
+        return (TransactionalHeap) HeapFile.open(
+                path, Kind.TRANSACTIONAL, options, file -> new TransactionalHeap(file, options));
+    }
+
+    @Override
+    public TransactionalMemoryBlock allocateMemoryBlock(long size) {
+        return new TransactionalMemoryBlock(this, allocate(size, false, true), size);
+    }
+
+    @Override
+    public TransactionalMemoryBlock allocateMemoryBlock(long size, Consumer<Range> initializer) {
+        requireInitializer(initializer);
+        return Transaction.create(this, () -> {
+            TransactionalMemoryBlock block = allocateMemoryBlock(size);
+            initialize(block, size, initializer);
+            return block;
+        });
+    }
+
+    @Override
+    public TransactionalCompactMemoryBlock allocateCompactMemoryBlock(long size) {
+        return new TransactionalCompactMemoryBlock(this, allocate(size, true, true), size);
+    }
+
+    @Override
+    public TransactionalCompactMemoryBlock allocateCompactMemoryBlock(
+            long size, Consumer<Range> initializer) {
+        requireInitializer(initializer);
+        return Transaction.create(this, () -> {
+            TransactionalCompactMemoryBlock block = allocateCompactMemoryBlock(size);
+            initialize(block, size, initializer);
+            return block;
+        });
+    }
+
+    @Override
+    public TransactionalAccessor createAccessor() {
+        requireOpen();
+        return new TransactionalAccessor(this);
+    }
+
+    @Override
+    public TransactionalCompactAccessor createCompactAccessor() {
+        requireOpen();
+        return new TransactionalCompactAccessor(this);
+    }
+
+    @Override
+    public TransactionalMemoryBlock memoryBlockFromHandle(long handle) {
+        return new TransactionalMemoryBlock(this, handle);
+    }
+
+    @Override
+    public TransactionalCompactMemoryBlock compactMemoryBlockFromHandle(long handle) {
+        return new TransactionalCompactMemoryBlock(this, handle);
+    }
+}

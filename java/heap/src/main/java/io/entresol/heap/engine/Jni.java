@@ -1,0 +1,98 @@
+package io.entresol.heap.engine;
+
+/**
+ * The native library by the Java Native Interface. Every function takes and gives longs: numbers,
+ * addresses, and addresses of texts; {@link Native} says what each does.
+ */
+final class Jni {
+    static {
+        Library.load();
+    }
+
+    private Jni() {
+    }
+
+    static native long heapCreate(long path, long pathLength, long bytes, long limit, long label,
+            long durability, long argument, long medium);
+
+    static native long heapOpen(long path, long pathLength, long label, long flags,
+            long durability, long argument, long medium);
+
+    static native long heapClose(long heap);
+
+    static native long heapSync(long heap);
+
+    static native long heapBase(long heap);
+
+    static native long heapBytes(long heap);
+
+    static native long heapLimit(long heap);
+
+    static native long heapFirst(long heap);
+
+    static native long heapRoot(long heap);
+
+    static native long heapSetRoot(long heap, long root);
+
+    static native long heapGrow(long heap, long bytes);
+
+    static native long heapShrink(long heap);
+
+    static native long heapAllocate(long heap, long bytes, long header, long durability);
+
+    static native long heapFree(long heap, long handle, long durability);
+
+    static native long heapIsLive(long heap, long handle);
+
+    static native long heapUsable(long heap, long handle);
+
+    static native long heapRegister(long heap, long bytes);
+
+    static native long heapPersist(long heap, long offset, long length, long durability);
+
+    static native long heapPersistDirty(long heap);
+
+    static native long heapStatistics(long heap, long out, long count);
+
+    static native long heapDurability(long heap);
+
+    static native long heapGuard(long heap);
+
+    static native long guardRelease(long guard);
+
+    static native long transactionBegin(long heap);
+
+    static native long transactionAllocate(long transaction, long bytes);
+
+    static native long transactionFree(long transaction, long handle);
+
+    static native long transactionSetRoot(long transaction, long root);
+
+    static native long transactionSavepoint(long transaction);
+
+    static native long transactionRollback(long transaction, long savepoint);
+
+    static native long transactionCommit(long heap, long transaction, long ranges, long count,
+            long durability);
+
+    static native long transactionAbort(long transaction);
+
+    static native long bufferAllocate(long bytes);
+
+    static native long bufferFree(long address, long bytes);
+
+    static native long textRelease(long text);
+
+    static native long poolOpen(long path, long pathLength, long bytes);
+
+    static native long poolBase(long pool);
+
+    static native long poolBytes(long pool);
+
+    static native long poolFlush(long pool, long offset, long length);
+
+    static native long poolClose(long pool);
+
+    /** A direct buffer over {@code bytes} bytes from {@code address}. */
+    static native java.nio.ByteBuffer buffer(long address, long bytes);
+}

@@ -1,0 +1,232 @@
+package io.entresol.heap.engine;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.invoke.VarHandle;
+import java.lang.reflect.Array;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/**
+ * The Foreign Function and Memory API of Java 22, found by reflection once, so that these classes
+ * compile where only Java 17 is. What is kept are method handles and var handles in static final
+ * fields, which the compiler sees through: no reflection is left when they are called.
+ */
+final class Ffm {
+    private static final Class<?> SEGMENT = named("MemorySegment");
+    private static final Class<?> LAYOUT = named("MemoryLayout");
+    private static final Class<?> VALUE_LAYOUT = named("ValueLayout");
+    private static final Class<?> DESCRIPTOR = named("FunctionDescriptor");
+    private static final Class<?> OPTION = named("Linker$Option");
+
+    /** All addresses as one segment. */
+    private static final Object ALL = all();
+    private static final Object LINKER = invoke(method(named("Linker"), "nativeLinker"), null);
+    private static final Object LIBRARY = library();
+
+    private static final MethodHandle COPY = copies();
+    private static final MethodHandle COPY_OUT = copiesOut();
+    private static final MethodHandle COPY_IN = copiesIn();
+    private static final MethodHandle FILL = fills();
+    private static final MethodHandle BUFFER = buffers();
+
+    private Ffm() {
+    }
+
+    /** A function of the library: {@code longs} longs in, one long out. */
+    static MethodHandle function(String name, int longs) {
+        Optional<?> symbol = (Optional<?>) invoke(
+                method(named("SymbolLookup"), "find", String.class), LIBRARY, name);
+        Object address = symbol.orElseThrow(
+                () -> new UnsatisfiedLinkError("the native library has no " + name));
+        Object[] layouts = (Object[]) Array.newInstance(LAYOUT, longs);
+        java.util.Arrays.fill(layouts, layout("JAVA_LONG"));
+        Object descriptor = invoke(
+                method(DESCRIPTOR, "of", LAYOUT, layouts.getClass()),
+                null, layout("JAVA_LONG"), layouts);
+        Object options = Array.newInstance(OPTION, 0);
+        return (MethodHandle) invoke(
+                method(named("Linker"), "downcallHandle", SEGMENT, DESCRIPTOR, options.getClass()),
+                LINKER, address, descriptor, options);
+    }
+
+    /** Plain access at any address. */
+    static VarHandle plain(Class<?> type) {
+        String name = "JAVA_" + type.getName().toUpperCase(java.util.Locale.ROOT);
+        return accessor(type == byte.class ? name : name + "_UNALIGNED");
+    }
+
+    /** Atomic access at addresses that are multiples of the type's size. */
+    static VarHandle atomic(Class<?> type) {
+        return accessor("JAVA_" + type.getName().toUpperCase(java.util.Locale.ROOT));
+    }
+
+    static void copy(long from, long to, long bytes) {
+        try {
+            COPY.invokeExact(from, to, bytes);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static void copyOut(long from, byte[] to, int index, int bytes) {
+        try {
+            COPY_OUT.invokeExact(from, (Object) to, index, bytes);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static void copyIn(byte[] from, int index, long to, int bytes) {
+        try {
+            COPY_IN.invokeExact((Object) from, index, to, bytes);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static void fill(long address, long bytes, byte value) {
+        try {
+            FILL.invokeExact(address, bytes, value);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static ByteBuffer buffer(long address, long bytes) {
+        try {
+            return (ByteBuffer) BUFFER.invokeExact(address, bytes);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    /** A {@code MemorySegment} over {@code bytes} bytes from {@code address}. */
+    static Object segment(long address, long bytes) {
+        return invoke(method(SEGMENT, "asSlice", long.class, long.class), ALL, address, bytes);
+    }
+
+    static RuntimeException unexpected(Throwable failure) {
+        if (failure instanceof Error error) {
+            throw error;
+        }
+        if (failure instanceof RuntimeException exception) {
+            throw exception;
+        }
+        return new IllegalStateException(failure);
+    }
+
+    private static VarHandle accessor(String layout) {
+        VarHandle handle = (VarHandle) invoke(
+                method(VALUE_LAYOUT, "varHandle"), layout(layout));
+        // Since 22, as the segment's accessors that take an offset are.
+        Method insert = method(
+                MethodHandles.class, "insertCoordinates", VarHandle.class, int.class,
+                Object[].class);
+        VarHandle absolute =
+                (VarHandle) invoke(insert, null, handle, 0, new Object[] {ALL});
+        return absolute.withInvokeExactBehavior();
+    }
+
+    private static MethodHandle copies() {
+        MethodHandle copy = handle(method(SEGMENT, "copy", SEGMENT, long.class, SEGMENT,
+                long.class, long.class));
+        return MethodHandles.insertArguments(MethodHandles.insertArguments(copy, 2, ALL), 0, ALL);
+    }
+
+    private static MethodHandle copiesOut() {
+        MethodHandle copy = handle(method(SEGMENT, "copy", SEGMENT, VALUE_LAYOUT, long.class,
+                Object.class, int.class, int.class));
+        return MethodHandles.insertArguments(copy, 0, ALL, layout("JAVA_BYTE"));
+    }
+
+    private static MethodHandle copiesIn() {
+        MethodHandle copy = handle(method(SEGMENT, "copy", Object.class, int.class, SEGMENT,
+                VALUE_LAYOUT, long.class, int.class));
+        return MethodHandles.insertArguments(copy, 2, ALL, layout("JAVA_BYTE"));
+    }
+
+    private static MethodHandle fills() {
+        MethodHandle fill = handle(method(SEGMENT, "fill", byte.class));
+        return MethodHandles.collectArguments(fill, 0, slices())
+                .asType(MethodType.methodType(
+                        void.class, long.class, long.class, byte.class));
+    }
+
+    private static MethodHandle buffers() {
+        return MethodHandles.collectArguments(
+                handle(method(SEGMENT, "asByteBuffer")), 0, slices());
+    }
+
+    private static MethodHandle slices() {
+        MethodHandle slice = handle(method(SEGMENT, "asSlice", long.class, long.class));
+        return MethodHandles.insertArguments(slice, 0, ALL);
+    }
+
+    private static Object all() {
+        Object none = field(SEGMENT, "NULL");
+        return invoke(method(SEGMENT, "reinterpret", long.class), none, Long.MAX_VALUE);
+    }
+
+    private static Object library() {
+        Class<?> arena = named("Arena");
+        Object global = invoke(method(arena, "global"), null);
+        Method lookup = method(
+                named("SymbolLookup"), "libraryLookup", Path.class, arena);
+        return invoke(lookup, null, Library.unpack(), global);
+    }
+
+    private static Object layout(String name) {
+        return field(VALUE_LAYOUT, name);
+    }
+
+    private static Class<?> named(String name) {
+        try {
+            return Class.forName("java.lang.foreign." + name);
+        } catch (ClassNotFoundException failure) {
+            throw missing(failure);
+        }
+    }
+
+    private static Method method(Class<?> type, String name, Class<?>... parameters) {
+        try {
+            return type.getMethod(name, parameters);
+        } catch (NoSuchMethodException failure) {
+            throw missing(failure);
+        }
+    }
+
+    private static MethodHandle handle(Method method) {
+        try {
+            return MethodHandles.lookup().unreflect(method);
+        } catch (IllegalAccessException failure) {
+            throw missing(failure);
+        }
+    }
+
+    private static Object field(Class<?> type, String name) {
+        try {
+            return type.getField(name).get(null);
+        } catch (ReflectiveOperationException failure) {
+            throw missing(failure);
+        }
+    }
+
+    private static Object invoke(Method method, Object receiver, Object... arguments) {
+        try {
+            return method.invoke(receiver, arguments);
+        } catch (java.lang.reflect.InvocationTargetException failure) {
+            throw unexpected(failure.getCause());
+        } catch (IllegalAccessException failure) {
+            throw missing(failure);
+        }
+    }
+
+    private static IllegalStateException missing(ReflectiveOperationException failure) {
+        return new IllegalStateException("this JVM has not the Foreign Function and Memory API of"
+                + " Java 22; use -Dentresol.heap.native=jni", failure);
+    }
+}

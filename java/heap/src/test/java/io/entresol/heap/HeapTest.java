@@ -1,0 +1,190 @@
+package io.entresol.heap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.entresol.heap.engine.Native;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class HeapTest {
+    @TempDir
+    Path folder;
+
+    @Test
+    void thePathThatWasAskedForIsTheOneThatIsTaken() {
+        String asked = System.getProperty("entresol.heap.native");
+        boolean newer = Runtime.version().feature() >= 22;
+        String expected = asked == null || asked.isEmpty() ? newer ? "ffm" : "jni" : asked;
+        assertEquals(expected, Native.path());
+    }
+
+    @Test
+    void whatIsCommittedIsThereAfterReopening() {
+        TransactionalHeap heap = Heaps.transactional(folder);
+        TransactionalMemoryBlock block = heap.allocateMemoryBlock(100);
+        block.setLong(0, 42);
+        block.setDouble(92, 1.5);
+        heap.setRoot(block.handle());
+        heap.close();
+        try (TransactionalHeap again = TransactionalHeap.openHeap(Heaps.at(folder))) {
+            TransactionalMemoryBlock found = again.memoryBlockFromHandle(again.getRoot());
+            assertEquals(100, found.size());
+            assertEquals(42, found.getLong(0));
+            assertEquals(1.5, found.getDouble(92));
+            assertFalse(again.durability().isEmpty());
+        }
+    }
+
+    @Test
+    void unflushedStoresOfARawHeapReachTheFileOnClose() {
+        Heap heap = Heaps.raw(folder);
+        MemoryBlock large = heap.allocateMemoryBlock(1 << 20);
+        MemoryBlock small = heap.allocateMemoryBlock(24);
+        for (long offset = 0; offset < large.size(); offset += 8) {
+            large.setLong(offset, offset * 3);
+        }
+        small.setInt(20, -7);
+        heap.setRoot(large.handle());
+        final long handle = small.handle();
+        heap.close();
+        try (Heap again = Heap.openHeap(Heaps.at(folder))) {
+            MemoryBlock found = again.memoryBlockFromHandle(again.getRoot());
+            for (long offset = 0; offset < found.size(); offset += 8) {
+                assertEquals(offset * 3, found.getLong(offset));
+            }
+            assertEquals(-7, again.memoryBlockFromHandle(handle).getInt(20));
+        }
+    }
+
+    @Test
+    void aHeapOpensAsItsOwnKindOnly() {
+        Heaps.persistent(folder).close();
+        assertThrows(HeapException.class, () -> TransactionalHeap.openHeap(Heaps.at(folder)));
+        assertThrows(HeapException.class, () -> Heap.openHeap(Heaps.at(folder)));
+        PersistentHeap heap = PersistentHeap.openHeap(Heaps.at(folder));
+        assertSame(heap, PersistentHeap.openHeap(Heaps.at(folder)));
+        assertThrows(HeapException.class, () -> Heap.openHeap(Heaps.at(folder)));
+        heap.close();
+    }
+
+    @Test
+    void closingAndDeletingAreFinal() {
+        TransactionalHeap heap = Heaps.transactional(folder);
+        TransactionalMemoryBlock block = heap.allocateMemoryBlock(8);
+        heap.delete();
+        heap.close();
+        assertFalse(AnyHeap.exists(Heaps.at(folder)));
+        assertThrows(IllegalStateException.class, () -> block.getLong(0));
+        assertThrows(IllegalStateException.class, () -> heap.allocateMemory(8));
+        assertThrows(IllegalStateException.class, heap::getRoot);
+        assertThrows(HeapException.class, () -> TransactionalHeap.openHeap(Heaps.at(folder)));
+    }
+
+    @Test
+    void manyHeapsMayFollowEachOther() {
+        for (int round = 0; round < 40; round++) {
+            TransactionalHeap heap = TransactionalHeap.createHeap(Heaps.at(folder), 8L << 20);
+            heap.setRoot(heap.allocateMemory(64));
+            heap.delete();
+        }
+    }
+
+    @Test
+    void aGrowableHeapGrowsInItsFolder() throws IOException {
+        Path place = Files.createDirectory(folder.resolve("growable"));
+        TransactionalHeap heap = TransactionalHeap.createHeap(place.toString(), 256L << 20);
+        assertTrue(AnyHeap.exists(place.toString()));
+        long before = heap.size();
+        long handle = 0;
+        for (int count = 0; count < 30; count++) {
+            handle = heap.allocateMemory(4L << 20);
+        }
+        assertTrue(heap.size() > before, before + " bytes as before");
+        TransactionalMemoryBlock last = heap.memoryBlockFromHandle(handle);
+        last.setLong((4 << 20) - 8, 5);
+        heap.close();
+        heap = TransactionalHeap.openHeap(place.toString());
+        assertEquals(5, heap.memoryBlockFromHandle(handle).getLong((4 << 20) - 8));
+        heap.close();
+        assertTrue(AnyHeap.delete(place.toString()));
+    }
+
+    @Test
+    void pathsAndSizesThatCannotBeAreRefused() {
+        assertThrows(IllegalArgumentException.class, () -> Heap.createHeap(null, Heaps.BYTES));
+        assertThrows(IllegalArgumentException.class, () -> Heap.openHeap(null));
+        assertThrows(IllegalArgumentException.class, () -> AnyHeap.exists(null));
+        assertThrows(HeapException.class, () -> Heap.createHeap("", Heaps.BYTES));
+        assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), 1 << 20));
+        assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), -1));
+        assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder)));
+        String nowhere = folder.resolve("no").resolve("heap").toString();
+        assertThrows(HeapException.class, () -> Heap.createHeap(nowhere, Heaps.BYTES));
+        long most = new File(folder.toString()).getTotalSpace();
+        assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), most * 2));
+        Heaps.raw(folder).close();
+        assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), Heaps.BYTES));
+    }
+
+    @Test
+    void allocationsFailWithTheirSizeAndFreeingMakesRoomAgain() {
+        try (PersistentHeap heap = Heaps.persistent(folder)) {
+            for (long size : new long[] {0, -1, 1L << 40, Long.MAX_VALUE}) {
+                HeapException refused =
+                        assertThrows(HeapException.class, () -> heap.allocateMemory(size));
+                assertTrue(refused.getMessage().contains("" + size), refused.getMessage());
+            }
+            for (int round = 0; round < 20; round++) {
+                PersistentMemoryBlock block = heap.allocateMemoryBlock(8L << 20, round % 2 == 0);
+                assertEquals(0, block.getLong(12345));
+                block.setLong(12345, 1);
+                block.free(round % 2 == 0);
+            }
+        }
+    }
+
+    @Test
+    void registeredSizesWasteNothing() {
+        try (Heap heap = Heaps.raw(folder)) {
+            assertTrue(heap.registerAllocationSize(1234, true));
+            CompactMemoryBlock block = heap.allocateCompactMemoryBlock(1234);
+            assertEquals(1234, AnyHeap.getUsableSize(block));
+            assertFalse(heap.registerAllocationSize(-1, true));
+        }
+    }
+
+    @Test
+    void aReadOnlyHeapRefusesStores() {
+        TransactionalHeap heap = Heaps.transactional(folder);
+        heap.setRoot(heap.allocateMemoryBlock(8).handle());
+        heap.close();
+        HeapOptions options = HeapOptions.DEFAULT.readOnly();
+        try (TransactionalHeap read = TransactionalHeap.openHeap(Heaps.at(folder), options)) {
+            TransactionalMemoryBlock block = read.memoryBlockFromHandle(read.getRoot());
+            assertEquals(0, block.getLong(0));
+            assertThrows(RuntimeException.class, () -> block.setLong(0, 1));
+            assertEquals(0, block.getLong(0));
+            assertThrows(RuntimeException.class, () -> read.allocateMemory(8));
+        }
+    }
+
+    @Test
+    void statisticsCountCommitsAndRoom() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            long free = heap.statistics().freeBytes();
+            assertTrue(heap.statistics().largestFreeBlock() <= free);
+            long commits = heap.statistics().commits();
+            heap.allocateMemory(1 << 20);
+            assertTrue(heap.statistics().freeBytes() <= free - (1 << 20));
+            assertTrue(heap.statistics().commits() > commits);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+package com.intel.pmem.llpl;
+
+/** What LLPL does otherwise than the heap that these classes are made of. */
+final class Defaults {
+    /** Accesses trust their handle; {@code entresol.heap.strict} makes them look. */
+    static final boolean STRICT = Boolean.getBoolean("entresol.heap.strict");
+
+    private Defaults() {
+    }
+
+    /** What an allocation without room throws; LLPL has two answers. */
+    static RuntimeException full(AnyHeap heap, boolean compact, String sentence) {
+        return heap.kind == Kind.TRANSACTIONAL && compact
+                ? new TransactionException(sentence) : new HeapException(sentence);
+    }
+}

@@ -1,0 +1,82 @@
+package com.intel.pmem.llpl.util;
+
+import com.intel.pmem.llpl.AnyHeap;
+import com.intel.pmem.llpl.AnyMemoryBlock;
+
+/** A persistent array of shorts; every store is durable, or part of the current transaction. */
+public final class ShortArray {
+    private static final short VERSION = 100;
+    private static final long HEADER_BYTES = 8;
+    private static final long ELEMENT_BYTES = Short.BYTES;
+
+    private final AnyMemoryBlock block;
+
+    /** Allocates an array of {@code size} zeros. */
+    public ShortArray(AnyHeap heap, long size) {
+        if (size <= 0 || size > (Long.MAX_VALUE - HEADER_BYTES) / ELEMENT_BYTES) {
+            throw new IllegalArgumentException("an array of " + size + " elements");
+        }
+        block = heap.allocateMemoryBlock(HEADER_BYTES + size * ELEMENT_BYTES,
+                range -> range.setShort(0, VERSION));
+        Stores.flush(block, 0, HEADER_BYTES);
+    }
+
+    private ShortArray(AnyMemoryBlock block) {
+        this.block = block;
+    }
+
+    /** The array of that handle. */
+    public static ShortArray fromHandle(AnyHeap heap, long handle) {
+        AnyMemoryBlock block = heap.memoryBlockFromHandle(handle);
+        if (block.size() < HEADER_BYTES || block.getShort(0) != VERSION) {
+            throw new IllegalArgumentException(handle + " is not the handle of such an array");
+        }
+        return new ShortArray(block);
+    }
+
+    /** The array's handle, the same after a restart. */
+    public long handle() {
+        return block.handle();
+    }
+
+    /** How many elements. */
+    public long size() {
+        return (block.size() - HEADER_BYTES) / ELEMENT_BYTES;
+    }
+
+    /** Stores an element. */
+    public void set(long index, short value) {
+        long offset = offset(index);
+        block.setShort(offset, value);
+        Stores.flush(block, offset, ELEMENT_BYTES);
+    }
+
+    /** Loads an element. */
+    public short get(long index) {
+        return block.getShort(offset(index));
+    }
+
+    /** Frees the array. */
+    public void free() {
+        block.freeMemory();
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof ShortArray && block.equals(((ShortArray) other).block);
+    }
+
+    @Override
+    public int hashCode() {
+        return block.hashCode();
+    }
+
+    private long offset(long index) {
+        long size = size();
+        if (index < 0 || index >= size) {
+            throw new ArrayIndexOutOfBoundsException(
+                    "index " + index + " of an array with " + size + " elements");
+        }
+        return HEADER_BYTES + index * ELEMENT_BYTES;
+    }
+}
