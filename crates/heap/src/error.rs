@@ -20,6 +20,9 @@ pub struct Error {
 pub enum ErrorKind {
     /// No room for an allocation, in the heap or in the file system. The transaction goes on.
     Full,
+    /// Another transaction changes the same collection, and waiting for it could be for ever. Abort
+    /// this one, or let that one end, and try again.
+    Busy,
     /// A write or sync failed; every commit is refused until the heap is reopened.
     Poisoned,
     /// The heap was closed; every commit is refused.

@@ -22,7 +22,9 @@
 //! checkpoint applies records to the file's pages, and recovery is the same function.
 
 mod allocator;
+mod attendance;
 pub mod backing;
+pub mod collections;
 mod core;
 mod error;
 mod format;

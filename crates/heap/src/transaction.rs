@@ -10,6 +10,7 @@
 //! 3. A block that is freed here can be reused by others only behind this transaction's record.
 
 use crate::allocator::{Block, Mark};
+use crate::attendance::Attendance;
 use crate::core::empty_record;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{OPERATION_BYTES_MAX, Operation, PageEntry, ROOT_OFFSET};
@@ -38,6 +39,7 @@ pub struct Transaction {
     allocated: Vec<Block>,
     freed: Vec<Block>,
     record: Vec<u8>,
+    attendance: Attendance,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +68,18 @@ impl Transaction {
             allocated: Vec::new(),
             freed: Vec::new(),
             record: Vec::new(),
+            attendance: Attendance::default(),
         }
+    }
+
+    /// Who wants to know when it ends.
+    pub(crate) fn attendance(&self) -> &Attendance {
+        &self.attendance
+    }
+
+    /// As [`Transaction::attendance`], to add somebody.
+    pub(crate) fn attendance_mut(&mut self) -> &mut Attendance {
+        &mut self.attendance
     }
 
     /// The heap that it changes.
@@ -159,8 +172,10 @@ impl Transaction {
 
     /// A state to come back to: what follows can be undone alone.
     pub fn savepoint(&mut self) -> Savepoint {
-        self.is_flat = false;
-        self.covered.clear();
+        if !self.entries.is_empty() {
+            self.is_flat = false;
+            self.covered.clear();
+        }
         Savepoint {
             entries: self.entries.len(),
             allocated: self.allocated.len(),
@@ -211,6 +226,8 @@ impl Transaction {
         core.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         core.release(&self.freed);
         self.forget();
+        // Whoever changes the same bytes next has its record behind this one.
+        self.attendance.end();
         self.heap.core().settle(end, durability)
     }
 
@@ -269,6 +286,7 @@ impl Transaction {
     /// Puts back what was done since `to`.
     fn undo(&mut self, to: Savepoint) {
         let core = self.heap.core();
+        let _restoring = self.attendance.restore();
         for entry in self.entries.drain(to.entries..).rev() {
             if entry.keeps_old {
                 let start = self.old.len() - entry.length as usize;
@@ -303,6 +321,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.undo(Savepoint { entries: 0, allocated: 0, freed: 0 });
+        self.attendance.end();
     }
 }
 
