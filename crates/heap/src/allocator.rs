@@ -86,6 +86,16 @@ pub(crate) struct NewSpan {
 pub(crate) struct Flaw {
     pub(crate) page: u64,
     pub(crate) detail: String,
+    pub(crate) fixes: Vec<Fix>,
+}
+
+/// What makes a flaw go away; the allocation that it was is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fix {
+    /// The word is zero.
+    Zero { word: u64 },
+    /// The bits of the mask are clear.
+    Clear { word: u64, mask: u64 },
 }
 
 impl Allocator {
@@ -113,57 +123,70 @@ impl Allocator {
         let mut flaws = Vec::new();
         let mut page = 0;
         while page < count {
-            page += match allocator.read_page(memory, page, count - page) {
-                Ok(pages) => pages,
-                Err(detail) => {
-                    flaws.push(Flaw { page, detail });
-                    1
-                }
-            };
+            page += allocator.read_page(memory, page, count - page, &mut flaws);
         }
         (allocator, flaws)
     }
 
     /// Takes what begins at `page` into account, at most `left` pages; returns how many.
-    fn read_page(
-        &mut self,
-        memory: &Memory,
-        page: u64,
-        left: u64,
-    ) -> std::result::Result<u64, String> {
-        let word = memory.load(self.table_offset + page * 8);
-        let entry = PageEntry::decode(word)
-            .ok_or_else(|| format!("the page table holds {word:#x}, which means nothing"))?;
-        let pages = match entry {
-            PageEntry::Free => {
+    fn read_page(&mut self, memory: &Memory, page: u64, left: u64, flaws: &mut Vec<Flaw>) -> u64 {
+        let word = self.table_offset + page * 8;
+        let value = memory.load(word);
+        let mut zero = |page: u64, detail: String| {
+            let word = self.table_offset + page * 8;
+            flaws.push(Flaw { page, detail, fixes: vec![Fix::Zero { word }] });
+        };
+        let shape = match PageEntry::decode(value) {
+            Some(PageEntry::Span { slot_bytes, pages }) => Shape::of(slot_bytes, pages),
+            _ => None,
+        };
+        let pages = match (PageEntry::decode(value), shape) {
+            (Some(PageEntry::Free), _) => {
                 self.pages.give(page, 1);
-                return Ok(1);
+                return 1;
             }
-            PageEntry::Span { pages, .. } => pages,
-            PageEntry::Run { bytes } => bytes.div_ceil(PAGE_BYTES),
+            (Some(PageEntry::Run { bytes }), _) => bytes.div_ceil(PAGE_BYTES),
+            (Some(PageEntry::Span { .. }), Some(shape)) => shape.pages,
+            (Some(PageEntry::Span { .. }) | None, _) => {
+                zero(page, format!("the page table holds {value:#x}, which means nothing"));
+                return 1;
+            }
         };
         if pages > left {
-            return Err(format!("{pages} pages begin where {left} are left"));
+            zero(page, format!("{pages} pages begin where {left} are left"));
+            return 1;
         }
-        match entry {
-            PageEntry::Free => {}
-            PageEntry::Run { bytes } => {
+        for inside in page + 1..page + pages {
+            let value = memory.load(self.table_offset + inside * 8);
+            if value != 0 {
+                zero(inside, format!("the page table holds {value:#x} inside of something else"));
+            }
+        }
+        match (PageEntry::decode(value), shape) {
+            (Some(PageEntry::Span { .. }), Some(shape)) => {
+                self.read_span(memory, page, shape, flaws);
+            }
+            (Some(PageEntry::Run { bytes }), _) => {
                 self.runs.insert(page, Run { bytes, is_freeing: false });
                 self.live_bytes += bytes;
                 self.live += 1;
             }
-            PageEntry::Span { slot_bytes, pages } => {
-                let shape = Shape::of(slot_bytes, pages)
-                    .ok_or_else(|| format!("no slot of {slot_bytes} bytes fits {pages} pages"))?;
-                let base = self.data_offset + page * PAGE_BYTES;
-                let span = Span::read(memory, base, shape)?;
-                let used = u64::from(span.live());
-                self.live += used;
-                self.live_bytes += used * slot_bytes;
-                self.add_span(page, span);
-            }
+            _ => {}
         }
-        Ok(pages)
+        pages
+    }
+
+    fn read_span(&mut self, memory: &Memory, page: u64, shape: Shape, flaws: &mut Vec<Flaw>) {
+        let base = self.data_offset + page * PAGE_BYTES;
+        let (span, astray) = Span::read(memory, base, shape);
+        if let Some((word, mask)) = astray {
+            let detail = format!("a bitmap marks slots past the last of {}", shape.slots);
+            flaws.push(Flaw { page, detail, fixes: vec![Fix::Clear { word, mask }] });
+        }
+        let used = u64::from(span.live());
+        self.live += used;
+        self.live_bytes += used * shape.slot_bytes;
+        self.add_span(page, span);
     }
 
     fn add_span(&mut self, page: u64, span: Span) {

@@ -118,9 +118,8 @@ pub enum Site {
 }
 
 impl Site {
-    /// All of them.
-    pub const ALL: [Site; 8] = [
-        Site::Create,
+    /// Those that sync on pages.
+    pub const OF_PAGES: [Site; 7] = [
         Site::Log,
         Site::Extent,
         Site::DoubleWrite,
@@ -129,6 +128,10 @@ impl Site {
         Site::Head,
         Site::Size,
     ];
+
+    /// Those that fence on words.
+    pub const OF_WORDS: [Site; 5] =
+        [Site::Log, Site::Extent, Site::InPlace, Site::Head, Site::Size];
 }
 
 /// What was asked of a backing since it was opened.

@@ -281,7 +281,7 @@ fn opened_as(options: &CreateOptions) -> OpenOptions {
 }
 
 /// A new name is durable once its directory is synced.
-fn sync_directory(path: &Path) -> Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -24,6 +24,8 @@
 mod allocator;
 mod attendance;
 pub mod backing;
+mod backup;
+mod check;
 pub mod collections;
 mod core;
 mod error;
@@ -40,6 +42,7 @@ mod replay;
 mod statistics;
 mod transaction;
 
+pub use check::{Repair, Report, check, check_on};
 pub use error::{Error, ErrorKind, Result};
 pub use guard::ReadGuard;
 pub use heap::Heap;

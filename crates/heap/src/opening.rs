@@ -81,14 +81,15 @@ pub(crate) fn plan(options: &CreateOptions) -> Result<Superblock> {
     })
 }
 
-/// Lays the heap of `superblock` out on a backing of zeros; durable on return.
+/// Lays the heap of `superblock` out on a backing of zeros. Opening it makes it durable.
 pub(crate) fn format(backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
     let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
     backing.resize(size_bytes)?;
     backing.make_room(0, table_offset)?;
     room_for_table(backing, (table_offset, data_offset), size_bytes)?;
     backing.make_room(data_offset, size_bytes - data_offset)?;
-    write_superblock(backing, &mut superblock.clone(), Site::Create)
+    let first = Superblock { sequence: 1, ..superblock.clone() };
+    backing.write(Site::Create, SUPERBLOCKS[1], &first.encode())
 }
 
 /// The superblock that counts.

@@ -61,6 +61,17 @@ impl Replay {
         Ok(replay)
     }
 
+    /// One record that is in no log.
+    pub(crate) fn of_body(body: Vec<u8>, superblock: &Superblock) -> Replay {
+        let bodies = vec![Body::Here(0..body.len())];
+        Replay { bytes: body, bodies, end: superblock.head, damage: None }
+    }
+
+    /// Records that hold operations.
+    pub(crate) fn records(&self) -> usize {
+        self.bodies.len()
+    }
+
     fn scan(&mut self, backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
         let from = superblock.head;
         loop {

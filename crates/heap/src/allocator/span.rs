@@ -106,18 +106,20 @@ impl Span {
         }
     }
 
-    /// The span whose bitmap is in `memory`; else what is wrong with it.
-    pub(crate) fn read(memory: &Memory, base: u64, shape: Shape) -> Result<Span, String> {
+    /// The span whose bitmap is in `memory`, and the word and bits of slots that it does not have.
+    pub(crate) fn read(memory: &Memory, base: u64, shape: Shape) -> (Span, Option<(u64, u64)>) {
         let mut span = Span::empty(base, shape);
+        let mut astray = None;
         for (index, available) in span.available.iter_mut().enumerate() {
-            let live = memory.load(base + index as u64 * 8);
+            let word = base + index as u64 * 8;
+            let live = memory.load(word);
             if live & !*available != 0 {
-                return Err(format!("a bitmap marks slots past the last of {}", shape.slots));
+                astray = Some((word, live & !*available));
             }
+            span.free -= (live & *available).count_ones();
             *available &= !live;
-            span.free -= live.count_ones();
         }
-        Ok(span)
+        (span, astray)
     }
 
     /// Takes a free slot.

@@ -1,0 +1,176 @@
+//! Looking a heap over: superblocks, log, page table, bitmaps, root; and repair.
+//!
+//! A check changes nothing. A repair gives up what it must and says what that was: records behind a
+//! damaged one, and allocations whose marks mean nothing. It invents no bytes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::allocator::{Allocator, Fix, Flaw};
+use crate::backing::{Backing, FileBacking, Site};
+use crate::core::{map_all, write_superblock};
+use crate::error::Result;
+use crate::format::{Operation, PAGE_BYTES, ROOT_OFFSET, SUPERBLOCKS, Superblock};
+use crate::heap::Heap;
+use crate::memory::Memory;
+use crate::opening::{read_superblock, registered_sizes};
+use crate::options::Access;
+use crate::replay::{self, Replay};
+
+/// Whether [`check`] may change the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repair {
+    /// Look only.
+    No,
+    /// Give up what is damaged, so that the heap opens.
+    Yes,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong, a sentence each; empty if the heap is sound.
+    pub problems: Vec<String>,
+    /// What is worth knowing and no damage.
+    pub notes: Vec<String>,
+    /// What a repair did, a sentence each.
+    pub repaired: Vec<String>,
+    /// Live allocations.
+    pub live: u64,
+    /// Bytes usable in them.
+    pub live_bytes: u64,
+    /// Records of the log that the next opening applies.
+    pub log_records: u64,
+}
+
+/// Checks the heap in a file that nobody writes.
+///
+/// Errors: `NotFound`; `InUse`; `Incompatible` if it is no heap at all.
+pub fn check(path: &Path, repair: Repair) -> Result<Report> {
+    let access = match repair {
+        Repair::No => Access::ReadOnly,
+        Repair::Yes => Access::ReadWrite,
+    };
+    let backing = Arc::new(FileBacking::open(path, access)?);
+    let checked = check_on(backing.clone(), repair);
+    backing.release();
+    checked
+}
+
+/// As [`check`], for the heap on a backing.
+pub fn check_on(backing: Arc<dyn Backing>, repair: Repair) -> Result<Report> {
+    let mut superblock = read_superblock(&*backing)?;
+    let mut report = Report::default();
+    note_superblocks(&*backing, &mut report)?;
+    let replay = Replay::read(&*backing, &superblock, None)?;
+    report.log_records = replay.records() as u64;
+    if let Some(damage) = replay.damage {
+        report.problems.push(format!(
+            "the log is damaged at position {}: {} whole records behind it would be lost",
+            damage.at, damage.records_behind
+        ));
+    }
+    if repair == Repair::Yes {
+        replay::restore(&*backing, &superblock)?;
+        replay.apply(&*backing, &superblock)?;
+        superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
+        superblock.generation += 1;
+        write_superblock(&*backing, &mut superblock, Site::Head)?;
+        if let Some(damage) = replay.damage {
+            let sentence = format!("dropped {} records of the log", damage.records_behind);
+            report.repaired.push(sentence);
+        }
+    }
+    let memory = Memory::reserve(superblock.limit_bytes)?;
+    map_all(&*backing, &memory, &superblock)?;
+    if repair == Repair::No {
+        replay::restore_to(&memory, &*backing, &superblock)?;
+        replay.apply_to(&memory, &*backing, &superblock)?;
+    }
+    let flaws = look_over(&memory, &superblock, &mut report);
+    if repair == Repair::Yes && !flaws.is_empty() {
+        mend(&*backing, &mut superblock, &flaws, &mut report)?;
+    }
+    Ok(report)
+}
+
+impl Heap {
+    /// Checks the heap's committed state while it is used. Checkpoints wait meanwhile.
+    pub fn check(&self) -> Result<Report> {
+        let core = self.core();
+        let mut superblock = core.superblock.lock();
+        if !core.is_read_only {
+            core.checkpoint_locked(&mut superblock)?;
+        }
+        let mut report = Report::default();
+        let memory = Memory::reserve(superblock.limit_bytes)?;
+        map_all(&*core.backing, &memory, &superblock)?;
+        if core.is_read_only {
+            let replay = Replay::read(&*core.backing, &superblock, None)?;
+            replay::restore_to(&memory, &*core.backing, &superblock)?;
+            replay.apply_to(&memory, &*core.backing, &superblock)?;
+        }
+        // Pages of the file that are not copied yet change with it: the lock is held to the end.
+        look_over(&memory, &superblock, &mut report);
+        Ok(report)
+    }
+}
+
+fn note_superblocks(backing: &dyn Backing, report: &mut Report) -> Result<()> {
+    for place in SUPERBLOCKS {
+        let mut page = vec![0; PAGE_BYTES as usize];
+        backing.read(place, &mut page)?;
+        let is_blank = page.iter().all(|byte| *byte == 0);
+        if !is_blank && !matches!(Superblock::decode(&page), Ok(Some(_))) {
+            report.notes.push(format!(
+                "the superblock at {place} is not whole, as after power loss; the other one counts"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Reads page table and bitmaps; tells of all flaws.
+fn look_over(memory: &Memory, superblock: &Superblock, report: &mut Report) -> Vec<Flaw> {
+    let places = (superblock.table_offset, superblock.data_offset, superblock.size_bytes);
+    let sizes = registered_sizes(memory);
+    let (allocator, flaws) = Allocator::read(memory, places, &sizes);
+    for flaw in &flaws {
+        report.problems.push(format!("page {} of the data: {}", flaw.page, flaw.detail));
+    }
+    (report.live, report.live_bytes) = (allocator.live, allocator.live_bytes);
+    let root = memory.load(ROOT_OFFSET);
+    if root != 0 && allocator.find(root).is_none() {
+        let sentence = format!("the root is {root}, which is not the handle of a live allocation");
+        report.notes.push(sentence);
+    }
+    flaws
+}
+
+/// Writes what makes the flaws go away, with the same care as a checkpoint.
+fn mend(
+    backing: &dyn Backing,
+    superblock: &mut Superblock,
+    flaws: &[Flaw],
+    report: &mut Report,
+) -> Result<()> {
+    let mut body = Vec::new();
+    for flaw in flaws {
+        for fix in &flaw.fixes {
+            match *fix {
+                Fix::Zero { word } => {
+                    Operation::Bytes { offset: word, bytes: &[0; 8] }.encode(&mut body);
+                    let page = flaw.page;
+                    report.repaired.push(format!("page {page} of the data: called free"));
+                }
+                Fix::Clear { word, mask } => {
+                    Operation::Clear { offset: word, mask }.encode(&mut body);
+                    let page = flaw.page;
+                    report.repaired.push(format!("page {page} of the data: cleared marks"));
+                }
+            }
+        }
+    }
+    Replay::of_body(body, superblock).apply(backing, superblock)?;
+    write_superblock(backing, superblock, Site::Head)
+}

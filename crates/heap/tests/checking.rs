@@ -1,0 +1,188 @@
+//! Damage is found, named and given up; backups are heaps.
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use entresol_heap::{
+    Access, CreateOptions, Durability, ErrorKind, Heap, Medium, OpenOptions, Repair, check,
+};
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("entresol-heap-check-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn create(path: &Path) -> Heap {
+    let options =
+        CreateOptions { bytes: 8 << 20, medium: Medium::Pages, ..CreateOptions::default() };
+    Heap::create(path, &options).unwrap()
+}
+
+/// Commits so many transactions, each a new block of 8 bytes; the root is the last.
+fn commit(heap: &Heap, count: u64) {
+    for number in 0..count {
+        let mut transaction = heap.begin();
+        let block = transaction.allocate(8).unwrap();
+        transaction.write_u64(block, number).unwrap();
+        transaction.set_root(block).unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+#[test]
+fn a_damaged_record_before_durable_ones_is_never_passed_over() {
+    let folder = Folder::new("damage");
+    let heap = create(&folder.at("heap"));
+    commit(&heap, 6);
+    let copy = folder.at("copy");
+    std::fs::copy(folder.at("heap"), &copy).unwrap();
+    // The third group of the log, one block each.
+    overwrite(&copy, 4096 * 3 + 4096 * 2 + 40, &[0xee; 8]);
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let options = OpenOptions { access, ..OpenOptions::default() };
+        let refused = Heap::open(&copy, &options).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+        assert!(refused.to_string().contains("check --repair"), "{refused}");
+        assert!(refused.to_string().contains(" 3 whole records"), "{refused}");
+    }
+    let report = check(&copy, Repair::No).unwrap();
+    assert_eq!(report.problems.len(), 1, "{report:?}");
+    let report = check(&copy, Repair::Yes).unwrap();
+    assert_eq!(report.repaired.len(), 1, "{report:?}");
+    let heap = Heap::open(&copy, &OpenOptions::default()).unwrap();
+    assert_eq!(heap.load_u64(heap.root()).unwrap(), 1);
+    heap.close().unwrap();
+    assert!(check(&copy, Repair::No).unwrap().problems.is_empty());
+}
+
+#[test]
+fn the_last_record_torn_is_a_commit_that_never_was() {
+    let folder = Folder::new("torn");
+    let heap = create(&folder.at("heap"));
+    commit(&heap, 6);
+    let copy = folder.at("copy");
+    std::fs::copy(folder.at("heap"), &copy).unwrap();
+    // The span's record and the first transaction's share a group; then one group each.
+    overwrite(&copy, 4096 * 3 + 4096 * 5 + 40, &[0xee; 8]);
+    let heap = Heap::open(&copy, &OpenOptions::default()).unwrap();
+    assert_eq!(heap.load_u64(heap.root()).unwrap(), 4);
+}
+
+#[test]
+fn either_superblock_alone_will_do_and_none_will_not() {
+    let folder = Folder::new("superblock");
+    let heap = create(&folder.at("heap"));
+    commit(&heap, 2);
+    heap.close().unwrap();
+    for (damaged, opens) in [(vec![0], true), (vec![4096], true), (vec![0, 4096], false)] {
+        let copy = folder.at("copy");
+        std::fs::copy(folder.at("heap"), &copy).unwrap();
+        damaged.iter().for_each(|offset| overwrite(&copy, offset + 48, &[0xee; 4]));
+        let opened = Heap::open(&copy, &OpenOptions::default());
+        match opened {
+            // The older superblock begins at an older head; its log is whole or applied already.
+            Ok(heap) => assert_eq!(heap.load_u64(heap.root()).unwrap(), 1),
+            Err(error) => assert!(!opens && error.kind() == ErrorKind::Incompatible, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_flawed_page_table_is_found_and_mended() {
+    let folder = Folder::new("table");
+    let path = folder.at("heap");
+    let heap = create(&path);
+    commit(&heap, 3);
+    let mut transaction = heap.begin();
+    let run = transaction.allocate(100_000).unwrap();
+    transaction.commit().unwrap();
+    let page = (run - heap.data_offset()) / 4096;
+    let table = heap.data_offset() - (heap.limit_bytes() / 4096 * 8).next_multiple_of(4096);
+    let count = |heap: &Heap| heap.statistics().live;
+    assert_eq!(count(&heap), 4);
+    heap.close().unwrap();
+    overwrite(&path, table + page * 8 + 7, &[0x77]);
+    let refused = Heap::open(&path, &OpenOptions::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    let report = check(&path, Repair::Yes).unwrap();
+    assert!(report.problems.len() == 1 && report.repaired.len() == 1, "{report:?}");
+    let heap = Heap::open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(count(&heap), 3);
+    assert!(!heap.is_live(run));
+    assert!(heap.check().unwrap().problems.is_empty());
+}
+
+#[test]
+fn a_backup_of_a_busy_heap_is_its_state_at_one_moment() {
+    let folder = Folder::new("backup");
+    let heap = create(&folder.at("heap"));
+    let mut transaction = heap.begin();
+    let pair = transaction.allocate(16).unwrap();
+    transaction.set_root(pair).unwrap();
+    transaction.commit().unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                number += 1;
+                let mut transaction = heap.begin();
+                transaction.write_u64(pair, number).unwrap();
+                let extra = transaction.allocate(64).unwrap();
+                transaction.write_u64(pair + 8, number).unwrap();
+                transaction.free(extra).unwrap();
+                transaction.commit_with(Durability::Buffered { epoch_ms: 10 }).unwrap();
+            }
+        });
+        for number in 0..5 {
+            let target = folder.at(&format!("backup-{number}"));
+            heap.backup(&target).unwrap();
+            assert_eq!(heap.backup(&target).unwrap_err().kind(), ErrorKind::Exists);
+            assert!(check(&target, Repair::No).unwrap().problems.is_empty());
+            let copy = Heap::open(&target, &OpenOptions::default()).unwrap();
+            let halves = [0, 8].map(|at| copy.load_u64(copy.root() + at).unwrap());
+            assert_eq!(halves[0], halves[1]);
+            assert_eq!(copy.statistics().live, 1);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_backup_of_a_heap_at_rest_holds_what_its_log_holds() {
+    let folder = Folder::new("rest");
+    let heap = create(&folder.at("heap"));
+    commit(&heap, 4);
+    let copy = folder.at("copy");
+    std::fs::copy(folder.at("heap"), &copy).unwrap();
+    let reading = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    let reader = Heap::open(&copy, &reading).unwrap();
+    reader.backup(&folder.at("backup")).unwrap();
+    assert!(reader.check().unwrap().problems.is_empty());
+    let backup = Heap::open(&folder.at("backup"), &OpenOptions::default()).unwrap();
+    assert_eq!(backup.load_u64(backup.root()).unwrap(), 3);
+    assert_eq!(backup.statistics().live, 4);
+}
