@@ -85,6 +85,12 @@ int64_t entresol_heap_statistics(int64_t heap, int64_t out, int64_t count);
 /* Text: what the medium holds and when. */
 int64_t entresol_heap_durability(int64_t heap);
 
+/* Text: what is wrong with the heap; 0 if nothing is. */
+int64_t entresol_heap_check(int64_t heap);
+
+/* Copies the committed heap to a new file. */
+int64_t entresol_heap_backup(int64_t heap, int64_t path, int64_t path_length);
+
 /* Keeps freed blocks from being used again; the guard's address. */
 int64_t entresol_heap_guard(int64_t heap);
 
@@ -124,6 +130,47 @@ int64_t entresol_buffer_free(int64_t address, int64_t bytes);
 
 /* Releases a text. */
 int64_t entresol_text_release(int64_t text);
+
+/* Makes an ordered map; its handle. */
+int64_t entresol_tree_create(int64_t transaction);
+
+/* Opens an ordered map; its address. */
+int64_t entresol_tree_open(int64_t heap, int64_t handle);
+
+/* Releases the address of an ordered map. */
+int64_t entresol_tree_close(int64_t tree);
+
+/* How many entries. */
+int64_t entresol_tree_entries(int64_t tree);
+
+/* 1 if there is the key, with its value at `out`; else 0. */
+int64_t entresol_tree_get(int64_t tree, int64_t key, int64_t length, int64_t out);
+
+/* Puts an entry, alone if transaction is 0; as treeGet for the value before. */
+int64_t entresol_tree_put(int64_t tree, int64_t transaction, int64_t key, int64_t length,
+        int64_t value, int64_t out);
+
+/* Removes an entry; as treePut. */
+int64_t entresol_tree_remove(int64_t tree, int64_t transaction, int64_t key, int64_t length,
+        int64_t out);
+
+/* Removes all entries. */
+int64_t entresol_tree_clear(int64_t tree, int64_t transaction);
+
+/* Frees the map with all entries. */
+int64_t entresol_tree_destroy(int64_t tree, int64_t transaction);
+
+/* Moves the upper half to a new map; its handle, 0 if there is none. */
+int64_t entresol_tree_split(int64_t tree, int64_t transaction);
+
+/* A view of the entries between two bounds; its address. */
+int64_t entresol_tree_range(int64_t tree, int64_t transaction, int64_t bounds);
+
+/* Writes as many of the next entries as fit to `out`; how many. */
+int64_t entresol_range_next(int64_t range, int64_t backwards, int64_t out, int64_t bytes);
+
+/* Releases a view. */
+int64_t entresol_range_close(int64_t range);
 
 /* Maps a file, which is made with `bytes` unless that is 0; the pool's address. */
 int64_t entresol_pool_open(int64_t path, int64_t path_length, int64_t bytes);

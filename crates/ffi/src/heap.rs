@@ -254,6 +254,25 @@ export! {
 }
 
 export! {
+    /// Text: what is wrong with the heap; 0 if nothing is.
+    entresol_heap_check, Java_io_entresol_heap_engine_Jni_heapCheck(heap) {
+        // SAFETY: the caller's promise.
+        let report = unsafe { heap_at(heap) }.check()?;
+        Ok(if report.problems.is_empty() { 0 } else { text::leak(0, &report.problems.join("\n")) })
+    }
+}
+
+export! {
+    /// Copies what is committed to a new file.
+    entresol_heap_backup, Java_io_entresol_heap_engine_Jni_heapBackup(heap, path, path_length) {
+        // SAFETY: the caller's promise.
+        let (heap, path) = unsafe { (heap_at(heap), text::path(path, path_length)) };
+        heap.backup(path)?;
+        Ok(0)
+    }
+}
+
+export! {
     /// Keeps freed blocks from being used again; the guard's address.
     entresol_heap_guard, Java_io_entresol_heap_engine_Jni_heapGuard(heap) {
         // SAFETY: the caller's promise.

@@ -19,3 +19,4 @@ pub mod heap;
 pub mod pool;
 pub mod text;
 pub mod transaction;
+pub mod tree;

@@ -155,6 +155,13 @@ pub(crate) fn alone<T>(
 }
 
 /// # Safety
+/// As of `begun_at`.
+pub(crate) unsafe fn transaction_at<'a>(address: i64) -> &'a mut Transaction {
+    // SAFETY: the caller's promise.
+    &mut unsafe { begun_at(address) }.transaction
+}
+
+/// # Safety
 /// `address` is one of `entresol_transaction_begin`, and no other thread uses it meanwhile.
 unsafe fn begun_at<'a>(address: i64) -> &'a mut Begun {
     // SAFETY: the caller's promise.

@@ -4,6 +4,9 @@ import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
 import io.entresol.heap.engine.Text;
+import java.lang.ref.Cleaner;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -22,6 +25,7 @@ public abstract class AnyHeap implements AutoCloseable {
     /** Up to here there is a size class for each multiple of {@link #STEP_BYTES}. */
     private static final long STEPPED_BYTES = 128;
     private static final long STEP_BYTES = 8;
+    private static final Cleaner CLEANER = Cleaner.create();
     private static final int IDLE_LOGS = 64;
 
     final Kind kind;
@@ -33,6 +37,8 @@ public abstract class AnyHeap implements AutoCloseable {
     private final long base;
     private final HeapOptions options;
     private final Lifetimes lifetimes;
+    /** What holds the heap's file besides the heap itself, until it is collected or closed. */
+    private final Set<Cleaner.Cleanable> attached = ConcurrentHashMap.newKeySet();
     private final ThreadLocal<Work> current = new ThreadLocal<>();
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
     private final long firstHandle;
@@ -188,6 +194,20 @@ public abstract class AnyHeap implements AutoCloseable {
         return size();
     }
 
+    /** Writes what is committed to a new file that can be opened as a heap. */
+    public void backup(String path) {
+        requireOpen();
+        try (Text text = new Text(path)) {
+            checked(Native.heapBackup(address, text.address(), text.length()));
+        }
+    }
+
+    /** What is wrong with the heap, in words; the empty string if nothing is. */
+    public String check() {
+        requireOpen();
+        return Failure.text(checked(Native.heapCheck(address)));
+    }
+
     /** What the medium holds when a commit returns, in words. */
     public String durability() {
         requireOpen();
@@ -222,6 +242,7 @@ public abstract class AnyHeap implements AutoCloseable {
             throw new IllegalStateException("the heap cannot be closed inside its transaction");
         }
         open = false;
+        attached.forEach(Cleaner.Cleanable::clean);
         file.close(kind == Kind.RAW);
     }
 
@@ -339,6 +360,22 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
+    /** Runs {@code release} once: when {@code owner} is collected, cleaned, or the heap closed. */
+    final Cleaner.Cleanable attach(Object owner, Runnable release) {
+        Attached what = new Attached(attached, release);
+        what.own = CLEANER.register(owner, what);
+        attached.add(what.own);
+        return what.own;
+    }
+
+    final void requireHandle(long handle) {
+        requireOpen();
+        if (handle < firstHandle || handle >= size()) {
+            throw new IllegalArgumentException(handle + " is no handle: they lie between "
+                    + firstHandle + " and " + size());
+        }
+    }
+
     final void requireInitializer(Consumer<Range> initializer) {
         if (initializer == null) {
             throw new IllegalArgumentException("the initializer of a block must not be null");
@@ -397,5 +434,25 @@ public abstract class AnyHeap implements AutoCloseable {
     private static int slot() {
         long id = Thread.currentThread().getId();
         return (int) ((id * 0x9E3779B97F4A7C15L) >>> 58);
+    }
+
+    /** Something attached; it leaves the heap's set when it is released. */
+    private static final class Attached implements Runnable {
+        private final Set<Cleaner.Cleanable> all;
+        private final Runnable release;
+        private volatile Cleaner.Cleanable own;
+
+        Attached(Set<Cleaner.Cleanable> all, Runnable release) {
+            this.all = all;
+            this.release = release;
+        }
+
+        @Override
+        public void run() {
+            release.run();
+            if (own != null) {
+                all.remove(own);
+            }
+        }
     }
 }

@@ -39,6 +39,7 @@ class HeapTest {
             assertEquals(100, found.size());
             assertEquals(42, found.getLong(0));
             assertEquals(1.5, found.getDouble(92));
+            assertEquals("", again.check());
             assertFalse(again.durability().isEmpty());
         }
     }
@@ -173,6 +174,20 @@ class HeapTest {
             assertThrows(RuntimeException.class, () -> block.setLong(0, 1));
             assertEquals(0, block.getLong(0));
             assertThrows(RuntimeException.class, () -> read.allocateMemory(8));
+        }
+    }
+
+    @Test
+    void aBackupOpensAsAHeap() {
+        String copy = folder.resolve("copy").toString();
+        try (PersistentHeap heap = Heaps.persistent(folder)) {
+            PersistentMemoryBlock block = heap.allocateMemoryBlock(8);
+            block.setLong(0, 77);
+            heap.setRoot(block.handle());
+            heap.backup(copy);
+        }
+        try (PersistentHeap heap = PersistentHeap.openHeap(copy)) {
+            assertEquals(77, heap.memoryBlockFromHandle(heap.getRoot()).getLong(0));
         }
     }
 

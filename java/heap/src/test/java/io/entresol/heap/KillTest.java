@@ -81,6 +81,7 @@ class KillTest {
 
     private long check(long acknowledged, int round) {
         try (TransactionalHeap heap = TransactionalHeap.openHeap(Heaps.at(folder))) {
+            assertEquals("", heap.check());
             TransactionalMemoryBlock bank = heap.memoryBlockFromHandle(heap.getRoot());
             long count = bank.getLong(0);
             assertTrue(count >= acknowledged, "round " + round + ": " + acknowledged

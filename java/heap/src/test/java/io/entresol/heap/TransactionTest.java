@@ -41,6 +41,7 @@ class TransactionTest {
     private void reopen() {
         heap.close();
         heap = TransactionalHeap.openHeap(Heaps.at(folder));
+        assertEquals("", heap.check());
     }
 
     @Test

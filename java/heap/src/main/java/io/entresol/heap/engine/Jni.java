@@ -56,6 +56,10 @@ final class Jni {
 
     static native long heapDurability(long heap);
 
+    static native long heapCheck(long heap);
+
+    static native long heapBackup(long heap, long path, long pathLength);
+
     static native long heapGuard(long heap);
 
     static native long guardRelease(long guard);
@@ -82,6 +86,33 @@ final class Jni {
     static native long bufferFree(long address, long bytes);
 
     static native long textRelease(long text);
+
+    static native long treeCreate(long transaction);
+
+    static native long treeOpen(long heap, long handle);
+
+    static native long treeClose(long tree);
+
+    static native long treeEntries(long tree);
+
+    static native long treeGet(long tree, long key, long length, long out);
+
+    static native long treePut(long tree, long transaction, long key, long length, long value,
+            long out);
+
+    static native long treeRemove(long tree, long transaction, long key, long length, long out);
+
+    static native long treeClear(long tree, long transaction);
+
+    static native long treeDestroy(long tree, long transaction);
+
+    static native long treeSplit(long tree, long transaction);
+
+    static native long treeRange(long tree, long transaction, long bounds);
+
+    static native long rangeNext(long range, long backwards, long out, long bytes);
+
+    static native long rangeClose(long range);
 
     static native long poolOpen(long path, long pathLength, long bytes);
 

@@ -9,7 +9,7 @@ import java.util.Locale;
 
 /**
  * The native library, which travels inside the jar and is unpacked into a temporary file that goes
- * when the JVM ends.
+ * as soon as it is loaded, so that a killed JVM leaves none.
  */
 final class Library {
     private static Path file;
@@ -22,6 +22,7 @@ final class Library {
     static synchronized void load() {
         if (!loaded) {
             System.load(unpack().toString());
+            remove();
             loaded = true;
         }
     }
@@ -38,6 +39,13 @@ final class Library {
         return file;
     }
 
+    /** Removes the unpacked file, which stays loaded. */
+    static synchronized void remove() {
+        if (file != null && file.toFile().delete()) {
+            file = null;
+        }
+    }
+
     private static Path unpacked() {
         String inside = "/io/entresol/heap/native/" + platform();
         try (InputStream library = Library.class.getResourceAsStream(inside)) {
@@ -51,7 +59,6 @@ final class Library {
                     ? Files.createTempFile("entresol-heap", ".so")
                     : Files.createTempFile(Path.of(folder), "entresol-heap", ".so");
             Files.copy(library, unpacked, StandardCopyOption.REPLACE_EXISTING);
-            unpacked.toFile().deleteOnExit();
             return unpacked;
         } catch (IOException failure) {
             throw (Error) new UnsatisfiedLinkError("cannot unpack " + inside + ": " + failure

@@ -124,6 +124,16 @@ public final class Native {
         return Jni.heapDurability(heap);
     }
 
+    /** Text: what is wrong with the heap; 0 if nothing is. */
+    public static long heapCheck(long heap) {
+        return Jni.heapCheck(heap);
+    }
+
+    /** Copies the committed heap to a new file. */
+    public static long heapBackup(long heap, long path, long pathLength) {
+        return Jni.heapBackup(heap, path, pathLength);
+    }
+
     /** Keeps freed blocks from being used again; the guard's address. */
     public static long heapGuard(long heap) {
         return Jni.heapGuard(heap);
@@ -188,6 +198,72 @@ public final class Native {
     /** Releases a text. */
     public static long textRelease(long text) {
         return Jni.textRelease(text);
+    }
+
+    /** Makes an ordered map; its handle. */
+    public static long treeCreate(long transaction) {
+        return Jni.treeCreate(transaction);
+    }
+
+    /** Opens an ordered map; its address. */
+    public static long treeOpen(long heap, long handle) {
+        return Jni.treeOpen(heap, handle);
+    }
+
+    /** Releases the address of an ordered map. */
+    public static long treeClose(long tree) {
+        return Jni.treeClose(tree);
+    }
+
+    /** How many entries. */
+    public static long treeEntries(long tree) {
+        return Jni.treeEntries(tree);
+    }
+
+    /** 1 if there is the key, with its value at `out`; else 0. */
+    public static long treeGet(long tree, long key, long length, long out) {
+        return Jni.treeGet(tree, key, length, out);
+    }
+
+    /** Puts an entry, alone if transaction is 0; as treeGet for the value before. */
+    public static long treePut(long tree, long transaction, long key, long length, long value,
+            long out) {
+        return Jni.treePut(tree, transaction, key, length, value, out);
+    }
+
+    /** Removes an entry; as treePut. */
+    public static long treeRemove(long tree, long transaction, long key, long length, long out) {
+        return Jni.treeRemove(tree, transaction, key, length, out);
+    }
+
+    /** Removes all entries. */
+    public static long treeClear(long tree, long transaction) {
+        return Jni.treeClear(tree, transaction);
+    }
+
+    /** Frees the map with all entries. */
+    public static long treeDestroy(long tree, long transaction) {
+        return Jni.treeDestroy(tree, transaction);
+    }
+
+    /** Moves the upper half to a new map; its handle, 0 if there is none. */
+    public static long treeSplit(long tree, long transaction) {
+        return Jni.treeSplit(tree, transaction);
+    }
+
+    /** A view of the entries between two bounds; its address. */
+    public static long treeRange(long tree, long transaction, long bounds) {
+        return Jni.treeRange(tree, transaction, bounds);
+    }
+
+    /** Writes as many of the next entries as fit to `out`; how many. */
+    public static long rangeNext(long range, long backwards, long out, long bytes) {
+        return Jni.rangeNext(range, backwards, out, bytes);
+    }
+
+    /** Releases a view. */
+    public static long rangeClose(long range) {
+        return Jni.rangeClose(range);
     }
 
     /** Maps a file, which is made with `bytes` unless that is 0; the pool's address. */

@@ -176,7 +176,9 @@ final class Ffm {
         Object global = invoke(method(arena, "global"), null);
         Method lookup = method(
                 named("SymbolLookup"), "libraryLookup", Path.class, arena);
-        return invoke(lookup, null, Library.unpack(), global);
+        Object library = invoke(lookup, null, Library.unpack(), global);
+        Library.remove();
+        return library;
     }
 
     private static Object layout(String name) {

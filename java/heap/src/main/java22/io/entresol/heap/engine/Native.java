@@ -32,6 +32,8 @@ public final class Native {
             function("entresol_heap_persist_dirty", 1);
     private static final MethodHandle HEAP_STATISTICS = function("entresol_heap_statistics", 3);
     private static final MethodHandle HEAP_DURABILITY = function("entresol_heap_durability", 1);
+    private static final MethodHandle HEAP_CHECK = function("entresol_heap_check", 1);
+    private static final MethodHandle HEAP_BACKUP = function("entresol_heap_backup", 3);
     private static final MethodHandle HEAP_GUARD = function("entresol_heap_guard", 1);
     private static final MethodHandle GUARD_RELEASE = function("entresol_guard_release", 1);
     private static final MethodHandle TRANSACTION_BEGIN = function("entresol_transaction_begin", 1);
@@ -50,6 +52,19 @@ public final class Native {
     private static final MethodHandle BUFFER_ALLOCATE = function("entresol_buffer_allocate", 1);
     private static final MethodHandle BUFFER_FREE = function("entresol_buffer_free", 2);
     private static final MethodHandle TEXT_RELEASE = function("entresol_text_release", 1);
+    private static final MethodHandle TREE_CREATE = function("entresol_tree_create", 1);
+    private static final MethodHandle TREE_OPEN = function("entresol_tree_open", 2);
+    private static final MethodHandle TREE_CLOSE = function("entresol_tree_close", 1);
+    private static final MethodHandle TREE_ENTRIES = function("entresol_tree_entries", 1);
+    private static final MethodHandle TREE_GET = function("entresol_tree_get", 4);
+    private static final MethodHandle TREE_PUT = function("entresol_tree_put", 6);
+    private static final MethodHandle TREE_REMOVE = function("entresol_tree_remove", 5);
+    private static final MethodHandle TREE_CLEAR = function("entresol_tree_clear", 2);
+    private static final MethodHandle TREE_DESTROY = function("entresol_tree_destroy", 2);
+    private static final MethodHandle TREE_SPLIT = function("entresol_tree_split", 2);
+    private static final MethodHandle TREE_RANGE = function("entresol_tree_range", 3);
+    private static final MethodHandle RANGE_NEXT = function("entresol_range_next", 4);
+    private static final MethodHandle RANGE_CLOSE = function("entresol_range_close", 1);
     private static final MethodHandle POOL_OPEN = function("entresol_pool_open", 3);
     private static final MethodHandle POOL_BASE = function("entresol_pool_base", 1);
     private static final MethodHandle POOL_BYTES = function("entresol_pool_bytes", 1);
@@ -321,6 +336,30 @@ public final class Native {
         }
     }
 
+    /** Text: what is wrong with the heap; 0 if nothing is. */
+    public static long heapCheck(long heap) {
+        if (!FFM) {
+            return Jni.heapCheck(heap);
+        }
+        try {
+            return (long) HEAP_CHECK.invokeExact(heap);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Copies the committed heap to a new file. */
+    public static long heapBackup(long heap, long path, long pathLength) {
+        if (!FFM) {
+            return Jni.heapBackup(heap, path, pathLength);
+        }
+        try {
+            return (long) HEAP_BACKUP.invokeExact(heap, path, pathLength);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
     /** Keeps freed blocks from being used again; the guard's address. */
     public static long heapGuard(long heap) {
         if (!FFM) {
@@ -474,6 +513,163 @@ public final class Native {
         }
         try {
             return (long) TEXT_RELEASE.invokeExact(text);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Makes an ordered map; its handle. */
+    public static long treeCreate(long transaction) {
+        if (!FFM) {
+            return Jni.treeCreate(transaction);
+        }
+        try {
+            return (long) TREE_CREATE.invokeExact(transaction);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Opens an ordered map; its address. */
+    public static long treeOpen(long heap, long handle) {
+        if (!FFM) {
+            return Jni.treeOpen(heap, handle);
+        }
+        try {
+            return (long) TREE_OPEN.invokeExact(heap, handle);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Releases the address of an ordered map. */
+    public static long treeClose(long tree) {
+        if (!FFM) {
+            return Jni.treeClose(tree);
+        }
+        try {
+            return (long) TREE_CLOSE.invokeExact(tree);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** How many entries. */
+    public static long treeEntries(long tree) {
+        if (!FFM) {
+            return Jni.treeEntries(tree);
+        }
+        try {
+            return (long) TREE_ENTRIES.invokeExact(tree);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** 1 if there is the key, with its value at `out`; else 0. */
+    public static long treeGet(long tree, long key, long length, long out) {
+        if (!FFM) {
+            return Jni.treeGet(tree, key, length, out);
+        }
+        try {
+            return (long) TREE_GET.invokeExact(tree, key, length, out);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Puts an entry, alone if transaction is 0; as treeGet for the value before. */
+    public static long treePut(long tree, long transaction, long key, long length, long value,
+            long out) {
+        if (!FFM) {
+            return Jni.treePut(tree, transaction, key, length, value, out);
+        }
+        try {
+            return (long) TREE_PUT.invokeExact(tree, transaction, key, length, value, out);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Removes an entry; as treePut. */
+    public static long treeRemove(long tree, long transaction, long key, long length, long out) {
+        if (!FFM) {
+            return Jni.treeRemove(tree, transaction, key, length, out);
+        }
+        try {
+            return (long) TREE_REMOVE.invokeExact(tree, transaction, key, length, out);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Removes all entries. */
+    public static long treeClear(long tree, long transaction) {
+        if (!FFM) {
+            return Jni.treeClear(tree, transaction);
+        }
+        try {
+            return (long) TREE_CLEAR.invokeExact(tree, transaction);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Frees the map with all entries. */
+    public static long treeDestroy(long tree, long transaction) {
+        if (!FFM) {
+            return Jni.treeDestroy(tree, transaction);
+        }
+        try {
+            return (long) TREE_DESTROY.invokeExact(tree, transaction);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Moves the upper half to a new map; its handle, 0 if there is none. */
+    public static long treeSplit(long tree, long transaction) {
+        if (!FFM) {
+            return Jni.treeSplit(tree, transaction);
+        }
+        try {
+            return (long) TREE_SPLIT.invokeExact(tree, transaction);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** A view of the entries between two bounds; its address. */
+    public static long treeRange(long tree, long transaction, long bounds) {
+        if (!FFM) {
+            return Jni.treeRange(tree, transaction, bounds);
+        }
+        try {
+            return (long) TREE_RANGE.invokeExact(tree, transaction, bounds);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Writes as many of the next entries as fit to `out`; how many. */
+    public static long rangeNext(long range, long backwards, long out, long bytes) {
+        if (!FFM) {
+            return Jni.rangeNext(range, backwards, out, bytes);
+        }
+        try {
+            return (long) RANGE_NEXT.invokeExact(range, backwards, out, bytes);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Releases a view. */
+    public static long rangeClose(long range) {
+        if (!FFM) {
+            return Jni.rangeClose(range);
+        }
+        try {
+            return (long) RANGE_CLOSE.invokeExact(range);
         } catch (Throwable failure) {
             throw Ffm.unexpected(failure);
         }

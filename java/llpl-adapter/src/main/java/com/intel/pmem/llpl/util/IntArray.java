@@ -41,6 +41,8 @@ public final class IntArray {
 
     /** How many elements. */
     public long size() {
+        // A freed block refuses to tell its handle.
+        block.handle();
         return (block.size() - HEADER_BYTES) / ELEMENT_BYTES;
     }
 

@@ -1,0 +1,320 @@
+package io.entresol.heap;
+
+import io.entresol.heap.engine.Memory;
+import io.entresol.heap.engine.Native;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.util.NoSuchElementException;
+
+/**
+ * A persistent ordered map from byte strings to longs, in a heap of any kind. Keys are ordered as
+ * unsigned bytes, a key before those it begins; the empty key and the value 0 are like others.
+ * Every change is a transaction, or part of the thread's current one. Nothing of the map is kept in
+ * Java. Reads may run beside changes of other threads; a second transaction that changes the map
+ * waits for the first to end.
+ */
+public final class RadixTree {
+    private final AnyHeap heap;
+    private final long handle;
+    private final long address;
+    private boolean live = true;
+
+    private RadixTree(AnyHeap heap, long handle) {
+        this.heap = heap;
+        this.handle = handle;
+        long opened = heap.checked(Native.treeOpen(heap.address(), handle));
+        this.address = opened;
+        heap.attach(this, () -> Native.treeClose(opened));
+    }
+
+    /** Makes an empty map. Its handle is to be stored where it will be found again. */
+    public static RadixTree create(AnyHeap heap) {
+        heap.requireOpen();
+        long handle = Transaction.create(heap, () ->
+                heap.checked(Native.treeCreate(heap.work().log().transaction(heap))));
+        return new RadixTree(heap, handle);
+    }
+
+    /** The map of that handle. */
+    public static RadixTree open(AnyHeap heap, long handle) {
+        heap.requireHandle(handle);
+        return new RadixTree(heap, handle);
+    }
+
+    /** The map's handle, the same after a restart. */
+    public long handle() {
+        requireLive();
+        return handle;
+    }
+
+    /** The heap it lies in. */
+    public AnyHeap heap() {
+        return heap;
+    }
+
+    /** Number of entries. */
+    public long size() {
+        requireLive();
+        return done(Native.treeEntries(address));
+    }
+
+    /** The value of {@code key}, or {@code absent} if it is not there. */
+    public long get(byte[] key, long absent) {
+        requireLive();
+        Scratch scratch = Scratch.of(key);
+        long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
+        return value(found, scratch, absent);
+    }
+
+    /** Whether {@code key} is there. */
+    public boolean contains(byte[] key) {
+        requireLive();
+        Scratch scratch = Scratch.of(key);
+        long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
+        return value(found, scratch, 0) != 0 || found != 0;
+    }
+
+    /** Gives {@code key} a value; the one before, or {@code absent} if there was none. */
+    public long put(byte[] key, long value, long absent) {
+        requireLive();
+        Scratch scratch = Scratch.of(key);
+        long found = Native.treePut(
+                address, transaction(), scratch.key(), key.length, value, scratch.out());
+        return value(found, scratch, absent);
+    }
+
+    /** Removes {@code key}; its value, or {@code absent} if it was not there. */
+    public long remove(byte[] key, long absent) {
+        requireLive();
+        Scratch scratch = Scratch.of(key);
+        long found = Native.treeRemove(
+                address, transaction(), scratch.key(), key.length, scratch.out());
+        return value(found, scratch, absent);
+    }
+
+    /** Removes all entries. */
+    public void clear() {
+        requireLive();
+        done(Native.treeClear(address, transaction()));
+    }
+
+    /** Frees the map with all entries. */
+    public void free() {
+        requireLive();
+        done(Native.treeDestroy(address, transaction()));
+        live = false;
+    }
+
+    /** Moves the upper half of the entries to a new map; null if there are fewer than two. */
+    public RadixTree split() {
+        requireLive();
+        long other = done(Native.treeSplit(address, transaction()));
+        return other == 0 ? null : new RadixTree(heap, other);
+    }
+
+    /** All entries as they are now, from the first on. */
+    public Cursor entries() {
+        return range(null, false, null, false, false);
+    }
+
+    /**
+     * The entries between two keys as they are now; later changes do not show. A bound of null is
+     * none; {@code backwards} begins at the upper one.
+     */
+    public Cursor range(byte[] lower, boolean lowerInclusive, byte[] upper,
+            boolean upperInclusive, boolean backwards) {
+        requireLive();
+        Work work = heap.work();
+        long transaction = work == null ? 0 : work.log().transaction(heap);
+        try (Bounds bounds = new Bounds(lower, lowerInclusive, upper, upperInclusive)) {
+            long range = done(Native.treeRange(address, transaction, bounds.address()));
+            return new Cursor(this, range, backwards);
+        }
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof RadixTree && ((RadixTree) other).heap == heap
+                && ((RadixTree) other).handle == handle;
+    }
+
+    @Override
+    public int hashCode() {
+        return Long.hashCode(handle);
+    }
+
+    private long transaction() {
+        Work work = heap.work();
+        return work == null ? 0 : work.log().transaction(heap);
+    }
+
+    private long value(long found, Scratch scratch, long absent) {
+        long value = done(found) == 0 ? absent : Memory.getLong(scratch.out());
+        Reference.reachabilityFence(scratch);
+        return value;
+    }
+
+    /** The result of a native function, until whose end the map must not be cleaned away. */
+    private long done(long result) {
+        Reference.reachabilityFence(this);
+        return heap.checked(result);
+    }
+
+    private void requireLive() {
+        heap.requireOpen();
+        if (!live) {
+            throw new IllegalStateException("the map was freed");
+        }
+    }
+
+    /** Entries of one moment, one after the other; closed by itself at the end. One thread's. */
+    public static final class Cursor implements AutoCloseable {
+        private static final int BATCH_BYTES = 2048;
+
+        private final RadixTree tree;
+        private final boolean backwards;
+        private final View view;
+        private final Cleaner.Cleanable closing;
+        private long remaining;
+        private long at;
+        private long next;
+        private boolean ended;
+
+        private Cursor(RadixTree tree, long range, boolean backwards) {
+            this.tree = tree;
+            this.backwards = backwards;
+            this.view = new View(range);
+            this.closing = tree.heap.attach(this, view);
+        }
+
+        /** Moves to the next entry; false if there is none. */
+        public boolean next() {
+            if (remaining == 0 && (ended || !read())) {
+                close();
+                return false;
+            }
+            at = next;
+            long length = Memory.getLong(at + 8);
+            next = at + 16 + ((length + 7) & -8);
+            remaining--;
+            return true;
+        }
+
+        /** The entry's key. */
+        public byte[] key() {
+            requireEntry();
+            byte[] key = new byte[(int) Memory.getLong(at + 8)];
+            Memory.copyOut(at + 16, key, 0, key.length);
+            return key;
+        }
+
+        /** The entry's value. */
+        public long value() {
+            requireEntry();
+            return Memory.getLong(at);
+        }
+
+        /** Lets go of the moment; blocks freed since can be used again. */
+        @Override
+        public void close() {
+            ended = true;
+            remaining = 0;
+            at = 0;
+            closing.clean();
+        }
+
+        private boolean read() {
+            tree.heap.requireOpen();
+            view.reserve(BATCH_BYTES);
+            remaining = fill();
+            if (remaining == 0) {
+                long needed = -Memory.getLong(view.buffer);
+                if (needed == 0) {
+                    return false;
+                }
+                view.reserve(needed);
+                remaining = fill();
+            }
+            next = view.buffer;
+            return true;
+        }
+
+        private long fill() {
+            return tree.heap.checked(Native.rangeNext(
+                    view.range, backwards ? 1 : 0, view.buffer, view.bytes));
+        }
+
+        private void requireEntry() {
+            if (at == 0) {
+                throw new NoSuchElementException();
+            }
+        }
+    }
+
+    /** What a cursor holds in native memory. */
+    private static final class View implements Runnable {
+        private final long range;
+        private long buffer;
+        private long bytes;
+
+        View(long range) {
+            this.range = range;
+        }
+
+        void reserve(long wanted) {
+            if (bytes < wanted) {
+                release(buffer, bytes);
+                bytes = wanted;
+                buffer = Native.bufferAllocate(wanted);
+            }
+        }
+
+        @Override
+        public void run() {
+            Native.rangeClose(range);
+            release(buffer, bytes);
+        }
+
+        private static void release(long buffer, long bytes) {
+            if (buffer != 0) {
+                Native.bufferFree(buffer, bytes);
+            }
+        }
+    }
+
+    /** Two bounds, as the native library reads them. */
+    private static final class Bounds implements AutoCloseable {
+        private static final int WORDS = 6;
+
+        private final long bytes;
+        private final long address;
+
+        Bounds(byte[] lower, boolean lowerInclusive, byte[] upper, boolean upperInclusive) {
+            int first = lower == null ? 0 : lower.length;
+            int second = upper == null ? 0 : upper.length;
+            bytes = (long) WORDS * Long.BYTES + first + second;
+            address = Native.bufferAllocate(bytes);
+            long keys = address + (long) WORDS * Long.BYTES;
+            put(0, lower, lowerInclusive, keys);
+            put(3, upper, upperInclusive, keys + first);
+        }
+
+        long address() {
+            return address;
+        }
+
+        @Override
+        public void close() {
+            Native.bufferFree(address, bytes);
+        }
+
+        private void put(int word, byte[] key, boolean inclusive, long to) {
+            if (key != null) {
+                Memory.copyIn(key, 0, to, key.length);
+                Memory.putLong(address + word * 8L, to);
+                Memory.putLong(address + word * 8L + 8, key.length);
+                Memory.putLong(address + word * 8L + 16, inclusive ? 1 : 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+package io.entresol.heap;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class RadixTreeTest {
+    private static final long SEED = Long.getLong("entresol.seed", 7);
+
+    @TempDir
+    Path folder;
+
+    @Test
+    void removingAnAbsentKeyRemovesNothing() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            tree.put(new byte[] {1, 2, 3, 4}, 5, -1);
+            tree.put(new byte[] {1, 2, 9, 4}, 6, -1);
+            assertEquals(-1, tree.remove(new byte[] {1, 2, 3, 5}, -1));
+            assertEquals(-1, tree.remove(new byte[] {1, 2}, -1));
+            assertEquals(2, tree.size());
+            assertEquals(5, tree.get(new byte[] {1, 2, 3, 4}, -1));
+        }
+    }
+
+    @Test
+    void zeroIsAValueAndAbsentIsNot() {
+        try (PersistentHeap heap = Heaps.persistent(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            assertEquals(-1, tree.put(new byte[] {7}, 0, -1));
+            assertEquals(0, tree.put(new byte[] {7}, 0, -1));
+            assertTrue(tree.contains(new byte[] {7}));
+            assertFalse(tree.contains(new byte[] {8}));
+        }
+    }
+
+    @Test
+    void anAbortUndoesChangesOfTheMapAndOfBlocksTogether() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            TransactionalMemoryBlock block = heap.allocateMemoryBlock(8);
+            tree.put(new byte[] {1}, 1, 0);
+            assertThrows(IllegalStateException.class, () -> Transaction.create(heap, () -> {
+                tree.put(new byte[] {1}, 2, 0);
+                tree.put(new byte[] {2}, 2, 0);
+                block.setLong(0, 2);
+                assertEquals(2, tree.size());
+                throw new IllegalStateException();
+            }));
+            assertEquals(1, tree.get(new byte[] {1}, 0));
+            assertEquals(1, tree.size());
+            assertEquals(0, block.getLong(0));
+        }
+    }
+
+    @Test
+    void itDoesWhatATreeMapDoes() {
+        System.out.println("maps: -Dentresol.seed=" + SEED);
+        Random random = new Random(SEED);
+        TreeMap<byte[], Long> model = new TreeMap<>(Arrays::compareUnsigned);
+        long handle;
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            handle = tree.handle();
+            for (int step = 0; step < 4000; step++) {
+                byte[] key = key(random);
+                long value = random.nextInt(3) == 0 ? 0 : random.nextLong();
+                Long before;
+                switch (random.nextInt(4)) {
+                    case 0:
+                        before = model.remove(key);
+                        assertEquals(before == null ? -1 : before, tree.remove(key, -1));
+                        break;
+                    case 1:
+                        before = model.get(key);
+                        assertEquals(before == null ? -1 : before, tree.get(key, -1));
+                        break;
+                    default:
+                        before = model.put(key, value);
+                        assertEquals(before == null ? -1 : before, tree.put(key, value, -1));
+                }
+                if (step % 200 == 0) {
+                    compare(model, tree, random);
+                }
+            }
+        }
+        try (TransactionalHeap heap = TransactionalHeap.openHeap(Heaps.at(folder))) {
+            compare(model, RadixTree.open(heap, handle), random);
+            assertEquals("", heap.check());
+        }
+    }
+
+    /** Short keys of few different bytes, so that many begin others; sometimes a long one. */
+    private static byte[] key(Random random) {
+        byte[] key = new byte[random.nextInt(20) == 0 ? random.nextInt(300) : random.nextInt(5)];
+        for (int index = 0; index < key.length; index++) {
+            key[index] = (byte) (random.nextInt(4) * 85);
+        }
+        return key;
+    }
+
+    private static void compare(TreeMap<byte[], Long> model, RadixTree tree, Random random) {
+        assertEquals(model.size(), tree.size());
+        same(model, tree.entries());
+        same(model.descendingMap(), tree.range(null, false, null, false, true));
+        byte[] lower = key(random);
+        byte[] upper = key(random);
+        if (Arrays.compareUnsigned(lower, upper) <= 0) {
+            NavigableMap<byte[], Long> part = model.subMap(lower, true, upper, false);
+            same(part, tree.range(lower, true, upper, false, false));
+            same(part.descendingMap(), tree.range(lower, true, upper, false, true));
+        }
+    }
+
+    private static void same(Map<byte[], Long> expected, RadixTree.Cursor cursor) {
+        for (Map.Entry<byte[], Long> entry : expected.entrySet()) {
+            assertTrue(cursor.next());
+            assertArrayEquals(entry.getKey(), cursor.key());
+            assertEquals(entry.getValue(), cursor.value());
+        }
+        assertFalse(cursor.next());
+    }
+}

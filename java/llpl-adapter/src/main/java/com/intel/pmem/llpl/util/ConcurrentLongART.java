@@ -1,0 +1,156 @@
+package com.intel.pmem.llpl.util;
+
+import com.intel.pmem.llpl.AnyHeap;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BiFunction;
+import java.util.function.Consumer;
+
+/**
+ * A {@link LongART} that several threads may use: readers beside each other and beside one that
+ * writes. Iterators are of the moment they were made at and hold no lock.
+ */
+public final class ConcurrentLongART {
+    private final LongART map;
+    /** Writers one at a time; readers are safe beside them by what the map is made of. */
+    private final ReentrantLock writing =
+            new ReentrantLock();
+
+    /** Makes an empty map; how many threads will use it at once makes no difference here. */
+    public ConcurrentLongART(AnyHeap heap, int concurrencyLevel) {
+        if (concurrencyLevel <= 0) {
+            throw new IllegalArgumentException("a concurrency level of " + concurrencyLevel);
+        }
+        map = new LongART(heap);
+    }
+
+    private ConcurrentLongART(LongART map) {
+        this.map = map;
+    }
+
+    /** The map of that handle. */
+    public static ConcurrentLongART fromHandle(AnyHeap heap, long handle) {
+        return new ConcurrentLongART(LongART.fromHandle(heap, handle));
+    }
+
+    /** The map's handle, the same after a restart. */
+    public long handle() {
+        return map.handle();
+    }
+
+    /** Number of entries. */
+    public long size() {
+        return map.size();
+    }
+
+    /** As {@link LongART#put(byte[], long)}. */
+    public long put(byte[] key, long value) {
+        writing.lock();
+        try {
+            return map.put(key, value);
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** As {@link LongART#put(byte[], Object, BiFunction)}. */
+    public long put(byte[] key, Object value, BiFunction<Object, Long, Long> merge) {
+        writing.lock();
+        try {
+            return map.put(key, value, merge);
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** As {@link LongART#get}. */
+    public long get(byte[] key) {
+        return map.get(key);
+    }
+
+    /** As {@link LongART#remove}. */
+    public long remove(byte[] key, Consumer<Long> cleaner) {
+        writing.lock();
+        try {
+            return map.remove(key, cleaner);
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** As {@link LongART#firstKey}. */
+    public byte[] firstKey() {
+        return map.firstKey();
+    }
+
+    /** As {@link LongART#lastKey}. */
+    public byte[] lastKey() {
+        return map.lastKey();
+    }
+
+    /** As {@link LongART#clear}. */
+    public void clear(Consumer<Long> cleaner) {
+        writing.lock();
+        try {
+            map.clear(cleaner);
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** As {@link LongART#free}. */
+    public void free() {
+        writing.lock();
+        try {
+            map.free();
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** As {@link LongART#getEntryIterator()}. */
+    public AutoCloseableIterator<LongART.Entry> getEntryIterator() {
+        return (LongART.Entries) map.getEntryIterator();
+    }
+
+    /** As {@link LongART#getEntryIterator(byte[], boolean, byte[], boolean)}. */
+    public AutoCloseableIterator<LongART.Entry> getEntryIterator(
+            byte[] first, boolean firstInclusive, byte[] last, boolean lastInclusive) {
+        return (LongART.Entries)
+                map.getEntryIterator(first, firstInclusive, last, lastInclusive);
+    }
+
+    /** As {@link LongART#getHeadEntryIterator}. */
+    public AutoCloseableIterator<LongART.Entry> getHeadEntryIterator(
+            byte[] last, boolean lastInclusive) {
+        return (LongART.Entries) map.getHeadEntryIterator(last, lastInclusive);
+    }
+
+    /** As {@link LongART#getTailEntryIterator}. */
+    public AutoCloseableIterator<LongART.Entry> getTailEntryIterator(
+            byte[] first, boolean firstInclusive) {
+        return (LongART.Entries) map.getTailEntryIterator(first, firstInclusive);
+    }
+
+    /** As {@link LongART#getReverseEntryIterator()}. */
+    public AutoCloseableIterator<LongART.Entry> getReverseEntryIterator() {
+        return (LongART.Entries) map.getReverseEntryIterator();
+    }
+
+    /** As {@link LongART#getReverseEntryIterator(byte[], boolean, byte[], boolean)}. */
+    public AutoCloseableIterator<LongART.Entry> getReverseEntryIterator(
+            byte[] first, boolean firstInclusive, byte[] last, boolean lastInclusive) {
+        return (LongART.Entries)
+                map.getReverseEntryIterator(first, firstInclusive, last, lastInclusive);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof ConcurrentLongART
+                && map.equals(((ConcurrentLongART) other).map);
+    }
+
+    @Override
+    public int hashCode() {
+        return map.hashCode();
+    }
+}
