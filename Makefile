@@ -1,7 +1,8 @@
 # The two commands of the README are `make demo` and `make test`; both install what they miss.
 CARGO := scripts/cargo
 PACKAGES_BUILD := gcc libc6-dev
-PACKAGES_TEST := redis-server redis-tools nbdkit fio qemu-utils libnbd-bin python3-libnbd openssl
+PACKAGES_JAVA := maven openjdk-17-jdk-headless
+PACKAGES_TEST := $(PACKAGES_JAVA) redis-server redis-tools nbdkit fio qemu-utils libnbd-bin python3-libnbd openssl
 PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-x86 \
 	busybox-static e2fsprogs fuse3
 PACKAGES_DEMO := fio

@@ -2,6 +2,7 @@
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::java;
 use crate::kill;
 use crate::report::Report;
 use crate::{bench, fuzz, planted, simulate, tidy};
@@ -13,6 +14,9 @@ const SIMULATION_SEEDS: u64 = 20;
 
 /// Kills at each level of durability that the gate waits for; the soak has more.
 const KILLS: u64 = 5;
+
+/// Kills of a JVM on each path; `cargo x java --kills N` has more.
+const JVM_KILLS: u64 = 5;
 
 /// `cargo x ci [--fast]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -31,6 +35,7 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
             report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
             let clients = "conformance/nbd/run.py PROGRAM";
             report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
+            java::check(&mut report, JVM_KILLS)?;
             report.run("docs", &documentation())?;
             run_long(&mut report)?;
         }

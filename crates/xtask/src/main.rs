@@ -8,6 +8,7 @@ mod ci;
 mod fuzz;
 mod hooks;
 mod invocation;
+mod java;
 mod kill;
 mod outside;
 mod planted;
@@ -89,6 +90,12 @@ const TASKS: &[Task] = &[
         arguments: "[NAME | --all]",
         summary: "volumes against libnbd, fio, nbdkit and QEMU: kills, faults, a guest's disk",
         perform: outside::perform,
+    },
+    Task {
+        name: "java",
+        arguments: "[--kills N]",
+        summary: "the Java libraries, tested on every JDK that is here, JVMs killed N times (5)",
+        perform: java::perform,
     },
     Task {
         name: "bench",

@@ -70,7 +70,10 @@ class RadixTreeTest {
         Random random = new Random(SEED);
         TreeMap<byte[], Long> model = new TreeMap<>(Arrays::compareUnsigned);
         long handle;
-        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+        // Thousands of commits; that they are durable is the matter of other tests.
+        HeapOptions quick = HeapOptions.DEFAULT.durability(Durability.BUFFERED);
+        try (TransactionalHeap heap =
+                TransactionalHeap.createHeap(Heaps.at(folder), Heaps.BYTES, quick)) {
             RadixTree tree = RadixTree.create(heap);
             handle = tree.handle();
             for (int step = 0; step < 4000; step++) {

@@ -1,0 +1,81 @@
+//! `cargo x java`: the Java libraries built, installed and tested on the JDK that Maven runs on,
+//! then tested again on a newer one, where there is one, by both ways into the native library.
+
+use std::path::{Path, PathBuf};
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::report::Report;
+
+/// The first Java with the Foreign Function and Memory API.
+const NEWER: u32 = 22;
+/// Where Debian and others put their JDKs.
+const PLACES: &str = "/usr/lib/jvm";
+const MAVEN: &str = "mvn --batch-mode --quiet --file java/pom.xml";
+/// The one flag that a newer Java asks for.
+const ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
+
+/// `cargo x java [--kills N]`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    let kills = crate::number_option(arguments, "--kills", 5)?;
+    let mut report = Report::default();
+    check(&mut report, kills)?;
+    Ok(report.close())
+}
+
+/// All steps; `kills` JVMs are killed in each.
+pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
+    if Invocation::new("mvn --version").run_quietly().is_err() {
+        return Err("there is no Maven here: apt-get install maven".to_string());
+    }
+    let rounds = format!("-Dentresol.kill.rounds={kills}");
+    report.run("java", &Invocation::new(&format!("{MAVEN} install {rounds}")))?;
+    let Some(newer) = newer_java(Path::new(PLACES)) else {
+        println!("skipped: there is no Java {NEWER} or newer under {PLACES} to test with");
+        return Ok(());
+    };
+    for (name, path) in [("java ffm", "ffm"), ("java jni", "jni")] {
+        let invocation = Invocation::new(&format!("{MAVEN} integration-test {rounds}"))
+            .with_argument(format!("-Dtested.jvm={}", newer.display()))
+            .with_argument(format!("-Dtested.flags={ACCESS} -Dentresol.heap.native={path}"));
+        report.run(name, &invocation)?;
+    }
+    Ok(())
+}
+
+/// The `java` of the newest JDK among `places` that is new enough.
+fn newer_java(places: &Path) -> Option<PathBuf> {
+    let folders = std::fs::read_dir(places).ok()?;
+    let homes = folders.filter_map(|folder| Some(folder.ok()?.path()));
+    let newest = homes
+        .filter_map(|home| {
+            Some((version(&std::fs::read_to_string(home.join("release")).ok()?)?, home))
+        })
+        .filter(|(version, home)| *version >= NEWER && home.join("bin/java").is_file())
+        .max();
+    newest.map(|(_, home)| home.join("bin/java"))
+}
+
+/// The feature version in the text of a JDK's `release` file.
+fn version(release: &str) -> Option<u32> {
+    let line = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    line.trim_matches('"').split(['.', '-', '+']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_jdk_is_read_from_its_release_file() {
+        assert_eq!(version("IMPLEMENTOR=\"X\"\nJAVA_VERSION=\"25.0.3\"\n"), Some(25));
+        assert_eq!(version("JAVA_VERSION=\"22\""), Some(22));
+        assert_eq!(version("JAVA_VERSION=\"1.8.0_402\""), Some(1));
+        assert_eq!(version("nothing"), None);
+    }
+
+    #[test]
+    fn a_place_without_jdks_has_no_newer_one() {
+        assert_eq!(newer_java(&crate::root().join("docs")), None);
+    }
+}
