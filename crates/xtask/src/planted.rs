@@ -43,6 +43,12 @@ const BUGS: &[Bug] = &[
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
     Bug { name: "log-of-other-incarnation", caught_by: VOLUME_FAULTS },
     Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
+    Bug { name: "heap-checksum-ignored", caught_by: HEAP_CRASH },
+    Bug { name: "heap-record-position-not-compared", caught_by: HEAP_CRASH },
+    Bug { name: "heap-generation-ignored", caught_by: HEAP_CRASH },
+    Bug { name: "heap-images-of-other-head", caught_by: HEAP_CRASH },
+    Bug { name: "heap-damage-passed-over", caught_by: HEAP_DAMAGE },
+    Bug { name: "heap-freed-under-guard", caught_by: HEAP_USE },
 ];
 
 /// The tests that hold volumes against a model of every write.
@@ -50,6 +56,15 @@ const VOLUMES: Target = Target { package: "entresol-volume", test: "consistency"
 
 /// Faults of a volume's cache and its backing, one at a time.
 const VOLUME_FAULTS: Target = Target { package: "entresol-volume", test: "faults" };
+
+/// Every power failure of a heap's workload.
+const HEAP_CRASH: Target = Target { package: "entresol-heap", test: "crash" };
+
+/// Damage to a heap's file.
+const HEAP_DAMAGE: Target = Target { package: "entresol-heap", test: "checking" };
+
+/// Heaps as programs use them.
+const HEAP_USE: Target = Target { package: "entresol-heap", test: "basics" };
 
 const WRAPPER_PREFIX: &str = "planted-";
 /// A planted bug may make a test run on for ever.

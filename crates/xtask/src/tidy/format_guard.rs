@@ -6,17 +6,23 @@
 use crate::tidy::Finding;
 use crate::tidy::tree::Tree;
 
-const SOURCE: &str = "crates/flash/src/format.rs";
-const DOCUMENT: &str = "docs/internals/data-file.md";
+/// Each home of bytes, and its document.
+const FORMATS: &[(&str, &str)] = &[
+    ("crates/flash/src/format.rs", "docs/internals/data-file.md"),
+    ("crates/heap/src/format.rs", "docs/internals/heap-format.md"),
+];
 
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
-    let Some(source) = tree.file(SOURCE) else { return Vec::new() };
-    let line = format!("Digest of `{SOURCE}`: `{:016x}`", digest(&source.text));
-    if tree.file(DOCUMENT).is_some_and(|document| document.text.contains(&line)) {
-        return Vec::new();
+    let mut findings = Vec::new();
+    for (home, document) in FORMATS {
+        let Some(source) = tree.file(home) else { continue };
+        let line = format!("Digest of `{home}`: `{:016x}`", digest(&source.text));
+        if !tree.file(document).is_some_and(|document| document.text.contains(&line)) {
+            let message = format!("make the document true, then write into it: {line}");
+            findings.push(Finding::new("format", document, 1, message));
+        }
     }
-    let message = format!("make the document true, then write into it: {line}");
-    vec![Finding::new("format", DOCUMENT, 1, message)]
+    findings
 }
 
 /// FNV-1a, 64 bits: it guards against forgetting, not against anyone.
@@ -32,10 +38,12 @@ mod tests {
     #[test]
     fn a_changed_format_with_an_unchanged_document_is_found() {
         let source = "const RECORD_BYTES: u64 = 48;";
-        let document = format!("Digest of `{SOURCE}`: `{:016x}`\n", digest(source));
-        assert!(find(&Tree::of(&[(SOURCE, source), (DOCUMENT, &document)])).is_empty());
-        assert_eq!(find(&Tree::of(&[(SOURCE, "changed"), (DOCUMENT, &document)])).len(), 1);
-        assert_eq!(find(&Tree::of(&[(SOURCE, source)])).len(), 1);
+        for (home, page) in FORMATS {
+            let document = format!("Digest of `{home}`: `{:016x}`\n", digest(source));
+            assert!(find(&Tree::of(&[(home, source), (page, &document)])).is_empty());
+            assert_eq!(find(&Tree::of(&[(home, "changed"), (page, &document)])).len(), 1);
+            assert_eq!(find(&Tree::of(&[(home, source)])).len(), 1);
+        }
     }
 
     #[test]
