@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use entresol_heap::{CreateOptions, Durability, Heap, OpenOptions, Transaction};
+use entresol_heap::{CreateOptions, Durability, Heap, Medium, OpenOptions, Transaction};
 use entresol_sim::Random;
 
 /// A heap for one test. Nothing is synced, so that what makes it durable is called for by name.
@@ -19,15 +19,27 @@ impl Bed {
     }
 
     pub(crate) fn of(bytes: u64) -> Bed {
+        let limit_bytes = if bytes > 1 << 20 { 64 << 20 } else { 0 };
+        let durability = Durability::None;
+        Bed::with(&CreateOptions { bytes, limit_bytes, durability, ..CreateOptions::default() })
+    }
+
+    /// A heap written by stores and fences, with a log that no test here fills.
+    pub(crate) fn by_stores() -> Bed {
+        Bed::with(&CreateOptions {
+            medium: Medium::Bytes,
+            log_bytes: Some(32 << 20),
+            ..CreateOptions::default()
+        })
+    }
+
+    fn with(options: &CreateOptions) -> Bed {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-heap-collections-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let durability = Durability::None;
-        let limit_bytes = if bytes > 1 << 20 { 64 << 20 } else { 0 };
-        let options = CreateOptions { bytes, limit_bytes, durability, ..CreateOptions::default() };
-        let heap = Heap::create(&folder.join("heap"), &options).unwrap();
+        let heap = Heap::create(&folder.join("heap"), options).unwrap();
         Bed { folder, heap }
     }
 
