@@ -28,6 +28,9 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
+/// What large pages of memory have on the machines that this is for.
+const LARGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// How a file is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
@@ -63,6 +66,24 @@ impl Memory {
     pub fn provide(&self, offset: u64, length: u64) -> Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         self.place(offset, length, flags, None)
+    }
+
+    /// As [`Memory::provide`], for the part of the range that large pages fit into, and in them if
+    /// the system has any; the rest stays as it is.
+    pub(crate) fn provide_large(&self, offset: u64, length: u64) -> Result<()> {
+        let base = self.base as u64;
+        let start = (base + offset).next_multiple_of(LARGE_PAGE_BYTES) - base;
+        let end = ((base + offset + length) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES).max(base) - base;
+        if end <= start {
+            return Ok(());
+        }
+        self.provide(start, end - start)?;
+        let at = self.at(start, end - start);
+        // SAFETY: the range is our own, and advice changes no bytes. Without large pages it is
+        // refused, and small ones do.
+        let _advised =
+            unsafe { libc::madvise(at.cast(), (end - start) as usize, libc::MADV_HUGEPAGE) };
+        Ok(())
     }
 
     /// The bytes of `file` at `offset`, at the same offset here.

@@ -49,10 +49,19 @@ const BUGS: &[Bug] = &[
     Bug { name: "heap-images-of-other-head", caught_by: HEAP_CRASH },
     Bug { name: "heap-damage-passed-over", caught_by: HEAP_DAMAGE },
     Bug { name: "heap-freed-under-guard", caught_by: HEAP_USE },
+    Bug { name: "collection-store-not-logged", caught_by: COLLECTION_CRASH },
+    Bug { name: "view-changed-in-place", caught_by: COLLECTIONS },
+    Bug { name: "absent-key-removed", caught_by: COLLECTIONS },
 ];
 
 /// The tests that hold volumes against a model of every write.
 const VOLUMES: Target = Target { package: "entresol-volume", test: "consistency" };
+
+/// Collections in a heap against models.
+const COLLECTIONS: Target = Target { package: "entresol-heap", test: "collections" };
+
+/// Collections in a heap under every power failure.
+const COLLECTION_CRASH: Target = Target { package: "entresol-heap", test: "collections_crash" };
 
 /// Faults of a volume's cache and its backing, one at a time.
 const VOLUME_FAULTS: Target = Target { package: "entresol-volume", test: "faults" };

@@ -106,6 +106,18 @@ impl FileBacking {
         failed(&self.path, what, error)
     }
 
+    /// The first stretch from `from` on, before `to`, that the file holds nothing of.
+    fn hole(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        let seek = |at: u64, whence: i32| {
+            // SAFETY: a plain call on an open descriptor; nothing here uses its position.
+            let found = unsafe { libc::lseek(self.file.as_raw_fd(), at as libc::off_t, whence) };
+            u64::try_from(found).ok()
+        };
+        let start = seek(from, libc::SEEK_HOLE).filter(|start| *start < to)?;
+        let end = seek(start, libc::SEEK_DATA).map_or(to, |end| end.min(to));
+        (end > start).then_some((start, end))
+    }
+
     fn punch(&self, mode: i32, offset: u64, length: u64) -> bool {
         let mode = mode | libc::FALLOC_FL_KEEP_SIZE;
         let (offset, length) = (offset as libc::off_t, length as libc::off_t);
@@ -218,7 +230,15 @@ impl Backing for FileBacking {
     }
 
     fn map(&self, memory: &Memory, offset: u64, length: u64) -> Result<()> {
-        memory.map(&self.file, offset, length, Share::Private)
+        memory.map(&self.file, offset, length, Share::Private)?;
+        // What the file holds nothing of is zeros either way, and memory of the process's own may
+        // come in large pages: random reads of a large heap are mostly misses of the page table.
+        let mut at = offset;
+        while let Some((start, end)) = self.hole(at, offset + length) {
+            memory.provide_large(start, end - start)?;
+            at = end;
+        }
+        Ok(())
     }
 
     fn survival(&self) -> Survival {

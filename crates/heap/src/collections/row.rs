@@ -1,17 +1,17 @@
-//! A row of words that grows and shrinks at both ends, in chunks: the engine under the deque and
+//! A row of words that grows and shrinks at both ends, in stretches: the engine under the deque and
 //! the append log.
 //!
 //! ```text
 //! header  0 kind · 8 newest generation · 16 directory · 24 slots in it · 32 first · 40 words
-//! chunk   0 generation · 8 words[63]
+//! stretch 0 generation · 8 words[63]
 //! ```
 //!
 //! Invariants:
-//! 1. Word `p` of all that ever were lies in chunk `p / 63` at place `p % 63`; chunk `c` stands in
-//!    slot `c % slots` of the directory. `first` is the lowest `p` there is.
-//! 2. Exactly the chunks that hold words are there; all other slots are empty.
-//! 3. A chunk that a view sees is not changed but copied. A directory is of no use to views: they
-//!    keep a list of its chunks.
+//! 1. Word `p` of all that ever were lies in stretch `p / 63` at place `p % 63`; stretch `s` stands
+//!    in slot `s % slots` of the directory. `first` is the lowest `p` there is.
+//! 2. Exactly the stretches that hold words are there; all other slots are empty.
+//! 3. A stretch that a view sees is not changed but copied. A directory is of no use to views: they
+//!    keep a list of its stretches.
 
 use crate::collections::anchor::{Anchor, Editor, Kind};
 use crate::collections::radix::Checked;
@@ -27,8 +27,8 @@ const SLOTS: u64 = 24;
 const FIRST: u64 = 32;
 const COUNT: u64 = 40;
 
-const CHUNK_BYTES: u64 = 512;
-const CHUNK_WORDS: u64 = 63;
+const STRETCH_BYTES: u64 = 512;
+const STRETCH_WORDS: u64 = 63;
 const WORDS: u64 = 8;
 const SLOTS_MIN: u64 = 8;
 
@@ -71,8 +71,8 @@ impl Row {
         if !self.holds(position) {
             return Ok(None);
         }
-        let chunk = words.load(self.slot(position / CHUNK_WORDS)?)?;
-        words.load(place(chunk, position)).map(Some)
+        let stretch = words.load(self.slot(position / STRETCH_WORDS)?)?;
+        words.load(place(stretch, position)).map(Some)
     }
 
     pub(super) fn holds(&self, position: u64) -> bool {
@@ -81,8 +81,8 @@ impl Row {
 
     /// Sets the word of number `position`, which is there; returns the one before.
     pub(super) fn set(&self, editor: &mut Editor<'_>, position: u64, value: u64) -> Result<u64> {
-        let chunk = self.own_chunk(editor, position)?;
-        let at = place(chunk, position);
+        let stretch = self.own_stretch(editor, position)?;
+        let at = place(stretch, position);
         let old = editor.load(at)?;
         editor.store(at, value)?;
         Ok(old)
@@ -97,17 +97,17 @@ impl Row {
         let Some(position) = position else {
             return Err(Error::new(ErrorKind::Full, "a row has no numbers left at this end"));
         };
-        let number = position / CHUNK_WORDS;
-        if self.chunks().is_some_and(|(low, high)| low <= number && number <= high) {
-            let chunk = self.own_chunk(editor, position)?;
-            editor.store(place(chunk, position), value)?;
+        let number = position / STRETCH_WORDS;
+        if self.stretches().is_some_and(|(low, high)| low <= number && number <= high) {
+            let stretch = self.own_stretch(editor, position)?;
+            editor.store(place(stretch, position), value)?;
         } else {
             self.make_slot(editor, number)?;
-            let chunk = editor.allocate(CHUNK_BYTES)?;
+            let stretch = editor.allocate(STRETCH_BYTES)?;
             let generation = editor.born()?;
-            editor.words.put(chunk, generation)?;
-            editor.words.put(place(chunk, position), value)?;
-            editor.store(self.slot(number)?, chunk)?;
+            editor.words.put(stretch, generation)?;
+            editor.words.put(place(stretch, position), value)?;
+            editor.store(self.slot(number)?, stretch)?;
         }
         self.move_ends(editor, self.first.min(position), self.count + 1)?;
         Ok(position)
@@ -129,10 +129,10 @@ impl Row {
 
     /// Keeps only the `count` words from number `first` on, which are there.
     pub(super) fn cut(&mut self, editor: &mut Editor<'_>, first: u64, count: u64) -> Result<()> {
-        let before = self.chunks();
+        let before = self.stretches();
         self.move_ends(editor, first, count)?;
         let Some((low, high)) = before else { return Ok(()) };
-        let kept = self.chunks();
+        let kept = self.stretches();
         let is_kept = |n: &u64| kept.is_some_and(|(low, high)| low <= *n && *n <= high);
         // Those that go lie at the ends, but what is between is skipped as a whole.
         let mut number = low;
@@ -142,9 +142,9 @@ impl Row {
                 continue;
             }
             let slot = self.slot(number)?;
-            let chunk = editor.load(slot)?;
+            let stretch = editor.load(slot)?;
             editor.store(slot, 0)?;
-            editor.free(chunk)?;
+            editor.free(stretch)?;
             number += 1;
         }
         self.shrink_directory(editor)
@@ -160,42 +160,42 @@ impl Row {
         Ok(())
     }
 
-    /// What a view needs: the chunks in order.
+    /// What a view needs: the stretches in order.
     pub(super) fn list(&self, words: &Words<'_>) -> Result<Vec<u64>> {
-        let Some((low, high)) = self.chunks() else { return Ok(Vec::new()) };
+        let Some((low, high)) = self.stretches() else { return Ok(Vec::new()) };
         if high - low >= self.slots {
-            return Err(damaged("more chunks than slots", self.slots));
+            return Err(damaged("more stretches than slots", self.slots));
         }
         (low..=high).map(|number| words.load(self.slot(number)?)).collect()
     }
 
     /// Looks at every block.
     pub(super) fn verify(&self, words: &Words<'_>) -> Result<Checked> {
-        let chunks = self.list(words)?;
-        for chunk in &chunks {
-            if !words.is_block(*chunk, CHUNK_BYTES) {
-                return Err(damaged("a chunk that is free", *chunk));
+        let stretches = self.list(words)?;
+        for stretch in &stretches {
+            if !words.is_block(*stretch, STRETCH_BYTES) {
+                return Err(damaged("a stretch that is free", *stretch));
             }
         }
         let mut used = 0;
         for slot in 0..self.slots {
             used += u64::from(words.load(self.directory + 8 * slot)? != 0);
         }
-        if used != chunks.len() as u64 {
-            return Err(damaged("other chunks than the words need", used));
+        if used != stretches.len() as u64 {
+            return Err(damaged("other stretches than the words need", used));
         }
         if self.slots > 0 && !words.is_block(self.directory, 8 * self.slots) {
             return Err(damaged("a directory that is free", self.directory));
         }
         let blocks = 1 + used + u64::from(self.slots > 0);
-        let bytes = HEADER_BYTES + used * CHUNK_BYTES + 8 * self.slots;
+        let bytes = HEADER_BYTES + used * STRETCH_BYTES + 8 * self.slots;
         Ok(Checked { entries: self.count, blocks, bytes })
     }
 
-    /// The lowest and the highest number of a chunk that holds words.
-    fn chunks(&self) -> Option<(u64, u64)> {
+    /// The lowest and the highest number of a stretch that holds words.
+    fn stretches(&self) -> Option<(u64, u64)> {
         let last = self.count.checked_sub(1)?;
-        Some((self.first / CHUNK_WORDS, (self.first + last) / CHUNK_WORDS))
+        Some((self.first / STRETCH_WORDS, (self.first + last) / STRETCH_WORDS))
     }
 
     fn slot(&self, number: u64) -> Result<u64> {
@@ -205,29 +205,29 @@ impl Row {
         Ok(self.directory + 8 * (number & (self.slots - 1)))
     }
 
-    /// The chunk of a word, such that no view sees it.
-    fn own_chunk(&self, editor: &mut Editor<'_>, position: u64) -> Result<u64> {
-        let slot = self.slot(position / CHUNK_WORDS)?;
-        let chunk = editor.load(slot)?;
-        let generation = editor.load(chunk)?;
+    /// The stretch of a word, such that no view sees it.
+    fn own_stretch(&self, editor: &mut Editor<'_>, position: u64) -> Result<u64> {
+        let slot = self.slot(position / STRETCH_WORDS)?;
+        let stretch = editor.load(slot)?;
+        let generation = editor.load(stretch)?;
         if !editor.is_seen(generation) {
-            return Ok(chunk);
+            return Ok(stretch);
         }
-        let copy = editor.allocate(CHUNK_BYTES)?;
+        let copy = editor.allocate(STRETCH_BYTES)?;
         let words = editor.words;
-        for at in (WORDS..CHUNK_BYTES).step_by(8) {
-            words.put(copy + at, words.load(chunk + at)?)?;
+        for at in (WORDS..STRETCH_BYTES).step_by(8) {
+            words.put(copy + at, words.load(stretch + at)?)?;
         }
         let generation = editor.born()?;
         words.put(copy, generation)?;
         editor.store(slot, copy)?;
-        editor.free(chunk)?;
+        editor.free(stretch)?;
         Ok(copy)
     }
 
-    /// Makes sure that chunk `number`, next to those there are, has a slot of its own.
+    /// Makes sure that stretch `number`, next to those there are, has a slot of its own.
     fn make_slot(&mut self, editor: &mut Editor<'_>, number: u64) -> Result<()> {
-        let (low, high) = self.chunks().unwrap_or((number, number));
+        let (low, high) = self.stretches().unwrap_or((number, number));
         let needed = high.max(number) - low.min(number) + 1;
         if needed <= self.slots {
             return Ok(());
@@ -236,7 +236,7 @@ impl Row {
     }
 
     fn shrink_directory(&mut self, editor: &mut Editor<'_>) -> Result<()> {
-        let needed = self.chunks().map_or(0, |(low, high)| high - low + 1);
+        let needed = self.stretches().map_or(0, |(low, high)| high - low + 1);
         if self.slots <= SLOTS_MIN || needed > self.slots / 4 {
             return Ok(());
         }
@@ -244,12 +244,12 @@ impl Row {
     }
 
     fn move_directory(&mut self, editor: &mut Editor<'_>, slots: u64) -> Result<()> {
-        let chunks = self.list(&editor.words)?;
-        let low = self.chunks().map_or(0, |(low, _)| low);
+        let stretches = self.list(&editor.words)?;
+        let low = self.stretches().map_or(0, |(low, _)| low);
         let old = self.directory;
         let directory = editor.allocate(8 * slots)?;
-        for (number, chunk) in (low..).zip(&chunks) {
-            editor.words.put(directory + 8 * (number & (slots - 1)), *chunk)?;
+        for (number, stretch) in (low..).zip(&stretches) {
+            editor.words.put(directory + 8 * (number & (slots - 1)), *stretch)?;
         }
         self.set_directory(editor, directory, slots)?;
         if old == 0 { Ok(()) } else { editor.free(old) }
@@ -270,7 +270,7 @@ impl Row {
 
 /// The words of a row at one moment.
 pub(super) struct RowView {
-    chunks: Vec<u64>,
+    stretches: Vec<u64>,
     pub(super) first: u64,
     pub(super) count: u64,
     heap: Heap,
@@ -279,12 +279,12 @@ pub(super) struct RowView {
 
 impl RowView {
     pub(super) fn of(anchor: &Anchor, transaction: Option<&Transaction>) -> Result<RowView> {
-        let (hold, (row, chunks)) = anchor.freeze(transaction, |words| {
+        let (hold, (row, stretches)) = anchor.freeze(transaction, |words| {
             let row = Row::at(&words, anchor.handle())?;
             Ok((row, row.list(&words)?))
         })?;
         let heap = anchor.heap().clone();
-        Ok(RowView { chunks, first: row.first, count: row.count, heap, _hold: hold })
+        Ok(RowView { stretches, first: row.first, count: row.count, heap, _hold: hold })
     }
 
     pub(super) fn words(&self) -> Words<'_> {
@@ -296,16 +296,16 @@ impl RowView {
         if position < self.first || position - self.first >= self.count {
             return Ok(None);
         }
-        let index = position / CHUNK_WORDS - self.first / CHUNK_WORDS;
-        match self.chunks.get(index as usize) {
-            Some(chunk) => self.words().load(place(*chunk, position)).map(Some),
+        let index = position / STRETCH_WORDS - self.first / STRETCH_WORDS;
+        match self.stretches.get(index as usize) {
+            Some(stretch) => self.words().load(place(*stretch, position)).map(Some),
             None => Ok(None),
         }
     }
 }
 
-fn place(chunk: u64, position: u64) -> u64 {
-    chunk.saturating_add(WORDS + 8 * (position % CHUNK_WORDS))
+fn place(stretch: u64, position: u64) -> u64 {
+    stretch.saturating_add(WORDS + 8 * (position % STRETCH_WORDS))
 }
 
 #[cold]

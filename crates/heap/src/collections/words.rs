@@ -34,14 +34,21 @@ impl<'h> Words<'h> {
         Ok(self.word(offset)?.load(Ordering::Acquire))
     }
 
-    /// Begins to bring the line of `offset` into the processor's cache.
+    /// Begins to bring the lines of `start..end` into the processor's cache.
     #[inline]
-    pub(super) fn prefetch(&self, offset: u64) {
+    pub(super) fn prefetch_all(&self, start: u64, end: u64) {
         #[cfg(target_arch = "x86_64")]
-        if offset < self.bytes && offset >= self.first {
+        if start >= self.first && end <= self.bytes {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: the address lies inside the heap's mapping; a prefetch reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.base.add(offset as usize).cast()) };
+            let (mut at, last) = (start, end - 1);
+            loop {
+                // SAFETY: the address lies inside the heap's mapping; a prefetch reads nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(self.base.add(at as usize).cast()) };
+                if at >= last {
+                    break;
+                }
+                at = (at + 64).min(last);
+            }
         }
     }
 
@@ -81,7 +88,9 @@ impl<'h> Words<'h> {
         value: u64,
     ) -> Result<()> {
         self.check(offset, 8)?;
-        transaction.add(offset, 8)?;
+        if !cfg!(planted = "collection-store-not-logged") {
+            transaction.add(offset, 8)?;
+        }
         self.put(offset, value)
     }
 

@@ -341,7 +341,7 @@ impl Subject for Deques {
     fn act(&self, tx: &mut Transaction, model: &mut VecDeque<u64>, random: &mut Random) {
         let front = random.one_in(2);
         match random.below(5) {
-            // Enough for many chunks and another directory.
+            // Enough for many stretches and another directory.
             0..=1 => {
                 for value in 0..random.below(600) {
                     if front {

@@ -189,19 +189,21 @@ pub(super) fn child(memory: &Words<'_>, node: Link, byte: u8) -> Result<Option<(
         }
         Shape::Node16 => {
             // Which link it is takes another line to find out; bring all of them along.
-            memory.prefetch(links + 24);
-            memory.prefetch(links + 88);
+            memory.prefetch_all(handle + 64, handle + shape.bytes());
             let [low, high] = memory.load_words(handle + NODE_BYTES)?;
             match linked(memory, links, equal_bytes(low, byte))? {
                 None => linked(memory, links + 64, equal_bytes(high, byte)),
                 found => Ok(found),
             }
         }
-        Shape::Node48 => match u64::from(memory.byte(handle + NODE_BYTES + u64::from(byte))?) {
-            0 => Ok(None),
-            slot if slot <= 48 => present(memory, links + 8 * (slot - 1)),
-            slot => Err(damaged("a node with a slot beyond its last", slot)),
-        },
+        Shape::Node48 => {
+            memory.prefetch_all(links, handle + shape.bytes());
+            match u64::from(memory.byte(handle + NODE_BYTES + u64::from(byte))?) {
+                0 => Ok(None),
+                slot if slot <= 48 => present(memory, links + 8 * (slot - 1)),
+                slot => Err(damaged("a node with a slot beyond its last", slot)),
+            }
+        }
         Shape::Node256 => present(memory, links + 8 * u64::from(byte)),
     }
 }

@@ -19,7 +19,7 @@ impl Writer<'_> {
         let mut way = tree.way(self.root_slot(), key)?;
         let End::Leaf { slot, handle } = way.end else { return Ok(None) };
         let leaf = Leaf::at(&self.memory, handle)?;
-        if leaf.key != key {
+        if leaf.key != key && !cfg!(planted = "absent-key-removed") {
             return Ok(None);
         }
         match way.steps.last().copied() {
