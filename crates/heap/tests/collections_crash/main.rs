@@ -26,7 +26,7 @@ use crate::subjects::{
 };
 
 const SEEDS: u64 = 2;
-const TRANSACTIONS: usize = 24;
+const TRANSACTIONS: usize = 16;
 
 fn seeds() -> Vec<u64> {
     match std::env::var("ENTRESOL_SEED") {
