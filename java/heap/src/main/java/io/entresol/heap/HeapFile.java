@@ -20,7 +20,7 @@ final class HeapFile {
     static final String IN_FOLDER = "heap.entresol";
 
     private static final String DEVICES = "/dev/dax";
-    private static final long GROWABLE_FIRST = 64L << 20;
+    private static final long GROWABLE_FIRST = 32L << 20;
     private static final ConcurrentHashMap<String, AnyHeap> OPEN = new ConcurrentHashMap<>();
 
     static {
@@ -104,7 +104,8 @@ final class HeapFile {
         try (Text text = new Text(file); Text label = new Text(kind.label())) {
             long flags = options.readOnly ? 1 : 0;
             long address = Native.heapOpen(text.address(), text.length(), label.address(), flags,
-                    options.durability.code(), options.argument, 0);
+                    options.durability.code(), options.argument,
+                    options.medium.ordinal());
             return register(given, file, address, maker, "open");
         }
     }
@@ -169,7 +170,8 @@ final class HeapFile {
             HeapOptions options, Maker maker) {
         try (Text text = new Text(file); Text label = new Text(kind.label())) {
             long address = Native.heapCreate(text.address(), text.length(), bytes, limit,
-                    label.address(), options.durability.code(), options.argument, 0);
+                    label.address(), options.durability.code(), options.argument,
+                    options.medium.ordinal());
             return register(file, file, address, maker, "create");
         }
     }

@@ -4,56 +4,69 @@ package io.entresol.heap;
 public final class HeapOptions {
     /** What a heap gets that is created or opened without options. */
     public static final HeapOptions DEFAULT =
-            new HeapOptions(durabilityOfProperty(), 0, 0, false, Defaults.STRICT);
+            new HeapOptions(durabilityOfProperty(), 0, 0, false, Defaults.STRICT,
+                    mediumOfProperty());
 
     final Durability durability;
     final long argument;
     final long limit;
     final boolean readOnly;
     final boolean strict;
+    final Medium medium;
 
-    private HeapOptions(
-            Durability durability, long argument, long limit, boolean readOnly, boolean strict) {
+    private HeapOptions(Durability durability, long argument, long limit, boolean readOnly,
+            boolean strict, Medium medium) {
         this.durability = durability;
         this.argument = argument;
         this.limit = limit;
         this.readOnly = readOnly;
         this.strict = strict;
+        this.medium = medium;
     }
 
     /** Commits of this level; {@code DEFAULT} means {@code SYNC} here. */
     public HeapOptions durability(Durability level) {
-        return new HeapOptions(level, 0, limit, readOnly, strict);
+        return new HeapOptions(level, 0, limit, readOnly, strict, medium);
     }
 
     /** Group commits that wait up to so many microseconds for others. */
     public HeapOptions group(long microseconds) {
-        return new HeapOptions(Durability.GROUP, microseconds, limit, readOnly, strict);
+        return new HeapOptions(Durability.GROUP, microseconds, limit, readOnly, strict, medium);
     }
 
     /** Buffered commits that reach the file after at most so many milliseconds. */
     public HeapOptions buffered(long milliseconds) {
-        return new HeapOptions(Durability.BUFFERED, milliseconds, limit, readOnly, strict);
+        return new HeapOptions(Durability.BUFFERED, milliseconds, limit, readOnly, strict, medium);
     }
 
     /** A heap that is created may grow to so many bytes. */
     public HeapOptions limit(long bytes) {
-        return new HeapOptions(durability, argument, bytes, readOnly, strict);
+        return new HeapOptions(durability, argument, bytes, readOnly, strict, medium);
     }
 
     /** Opened beside other readers; every store is refused. */
     public HeapOptions readOnly() {
-        return new HeapOptions(durability, argument, limit, true, strict);
+        return new HeapOptions(durability, argument, limit, true, strict, medium);
     }
 
     /** Every access checks that its block is live; twice freed is refused. */
     public HeapOptions strict() {
-        return new HeapOptions(durability, argument, limit, readOnly, true);
+        return new HeapOptions(durability, argument, limit, readOnly, true, medium);
+    }
+
+    /** The file is written so, whatever it is. */
+    public HeapOptions medium(Medium medium) {
+        return new HeapOptions(durability, argument, limit, readOnly, strict, medium);
     }
 
     /** Accesses trust their handle, as those of LLPL do. */
     public HeapOptions lenient() {
-        return new HeapOptions(durability, argument, limit, readOnly, false);
+        return new HeapOptions(durability, argument, limit, readOnly, false, medium);
+    }
+
+    private static Medium mediumOfProperty() {
+        String medium = System.getProperty("entresol.heap.medium", "auto");
+        return Medium.valueOf(medium.toUpperCase(java.util.Locale.ROOT));
     }
 
     private static Durability durabilityOfProperty() {

@@ -92,6 +92,19 @@ public final class RadixTree {
         return value(found, scratch, absent);
     }
 
+    /**
+     * Makes other transactions that change the map wait until the thread's current one ends, so
+     * that what it reads next stays as it is. {@code key} is one that it is about to change.
+     */
+    public void hold(byte[] key) {
+        requireLive();
+        Work work = heap.requireWork("hold");
+        Scratch scratch = Scratch.of(key);
+        done(Native.treeHold(
+                address, work.log().transaction(heap), scratch.key(), key.length));
+        Reference.reachabilityFence(scratch);
+    }
+
     /** Removes all entries. */
     public void clear() {
         requireLive();

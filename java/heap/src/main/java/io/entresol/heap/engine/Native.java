@@ -236,6 +236,11 @@ public final class Native {
         return Jni.treeRemove(tree, transaction, key, length, out);
     }
 
+    /** Makes other transactions that change the map wait until this one ends. */
+    public static long treeHold(long tree, long transaction, long key, long length) {
+        return Jni.treeHold(tree, transaction, key, length);
+    }
+
     /** Removes all entries. */
     public static long treeClear(long tree, long transaction) {
         return Jni.treeClear(tree, transaction);

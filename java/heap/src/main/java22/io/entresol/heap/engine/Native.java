@@ -59,6 +59,7 @@ public final class Native {
     private static final MethodHandle TREE_GET = function("entresol_tree_get", 4);
     private static final MethodHandle TREE_PUT = function("entresol_tree_put", 6);
     private static final MethodHandle TREE_REMOVE = function("entresol_tree_remove", 5);
+    private static final MethodHandle TREE_HOLD = function("entresol_tree_hold", 4);
     private static final MethodHandle TREE_CLEAR = function("entresol_tree_clear", 2);
     private static final MethodHandle TREE_DESTROY = function("entresol_tree_destroy", 2);
     private static final MethodHandle TREE_SPLIT = function("entresol_tree_split", 2);
@@ -598,6 +599,18 @@ public final class Native {
         }
         try {
             return (long) TREE_REMOVE.invokeExact(tree, transaction, key, length, out);
+        } catch (Throwable failure) {
+            throw Ffm.unexpected(failure);
+        }
+    }
+
+    /** Makes other transactions that change the map wait until this one ends. */
+    public static long treeHold(long tree, long transaction, long key, long length) {
+        if (!FFM) {
+            return Jni.treeHold(tree, transaction, key, length);
+        }
+        try {
+            return (long) TREE_HOLD.invokeExact(tree, transaction, key, length);
         } catch (Throwable failure) {
             throw Ffm.unexpected(failure);
         }

@@ -153,6 +153,30 @@ class ProgramsTest {
     }
 
     @Test
+    void transactionsThatChangeASharedIndexTwiceDoNotLockEachOtherOut() throws Exception {
+        TransactionalHeap heap = TransactionalHeap.createHeap(path("turns"), 16L << 20);
+        ConcurrentLongART index = new ConcurrentLongART(heap, 2);
+        byte[] key = {1};
+        List<Thread> threads = new ArrayList<>();
+        for (int thread = 0; thread < 4; thread++) {
+            threads.add(new Thread(() -> {
+                for (int round = 0; round < 100; round++) {
+                    Transaction.create(heap, () -> {
+                        index.put(key, null, (none, old) -> old + 1);
+                        index.put(key, null, (none, old) -> old + 1);
+                    });
+                }
+            }));
+            threads.get(thread).start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertEquals(800, index.get(key));
+        heap.close();
+    }
+
+    @Test
     void anAbortLeavesListsAndArraysAsTheyWere() {
         TransactionalHeap heap = TransactionalHeap.createHeap(path("abort"), 16L << 20);
         LongLinkedList list = new LongLinkedList(heap);

@@ -1,19 +1,16 @@
 package com.intel.pmem.llpl.util;
 
 import com.intel.pmem.llpl.AnyHeap;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
 
 /**
  * A {@link LongART} that several threads may use: readers beside each other and beside one that
- * writes. Iterators are of the moment they were made at and hold no lock.
+ * writes; a transaction that changes the map makes others that would wait until it ends. Iterators
+ * are of the moment they were made at and hold no lock.
  */
 public final class ConcurrentLongART {
     private final LongART map;
-    /** Writers one at a time; readers are safe beside them by what the map is made of. */
-    private final ReentrantLock writing =
-            new ReentrantLock();
 
     /** Makes an empty map; how many threads will use it at once makes no difference here. */
     public ConcurrentLongART(AnyHeap heap, int concurrencyLevel) {
@@ -44,22 +41,12 @@ public final class ConcurrentLongART {
 
     /** As {@link LongART#put(byte[], long)}. */
     public long put(byte[] key, long value) {
-        writing.lock();
-        try {
-            return map.put(key, value);
-        } finally {
-            writing.unlock();
-        }
+        return map.put(key, value);
     }
 
     /** As {@link LongART#put(byte[], Object, BiFunction)}. */
     public long put(byte[] key, Object value, BiFunction<Object, Long, Long> merge) {
-        writing.lock();
-        try {
-            return map.put(key, value, merge);
-        } finally {
-            writing.unlock();
-        }
+        return map.put(key, value, merge);
     }
 
     /** As {@link LongART#get}. */
@@ -69,12 +56,7 @@ public final class ConcurrentLongART {
 
     /** As {@link LongART#remove}. */
     public long remove(byte[] key, Consumer<Long> cleaner) {
-        writing.lock();
-        try {
-            return map.remove(key, cleaner);
-        } finally {
-            writing.unlock();
-        }
+        return map.remove(key, cleaner);
     }
 
     /** As {@link LongART#firstKey}. */
@@ -89,22 +71,12 @@ public final class ConcurrentLongART {
 
     /** As {@link LongART#clear}. */
     public void clear(Consumer<Long> cleaner) {
-        writing.lock();
-        try {
-            map.clear(cleaner);
-        } finally {
-            writing.unlock();
-        }
+        map.clear(cleaner);
     }
 
     /** As {@link LongART#free}. */
     public void free() {
-        writing.lock();
-        try {
-            map.free();
-        } finally {
-            writing.unlock();
-        }
+        map.free();
     }
 
     /** As {@link LongART#getEntryIterator()}. */

@@ -53,6 +53,7 @@ public final class LongART {
     public long put(byte[] key, Object value, BiFunction<Object, Long, Long> merge) {
         required(key);
         return Transaction.create(tree.heap(), () -> {
+            tree.hold(key);
             long old = tree.get(key, 0);
             tree.put(key, merge.apply(value, old), 0);
             return old;
@@ -70,6 +71,7 @@ public final class LongART {
         Objects.requireNonNull(cleaner, "the cleaner of values must not be null");
         required(key);
         return Transaction.create(tree.heap(), () -> {
+            tree.hold(key);
             if (!tree.contains(key)) {
                 return 0L;
             }

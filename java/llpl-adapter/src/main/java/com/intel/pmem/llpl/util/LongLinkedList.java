@@ -173,6 +173,16 @@ public final class LongLinkedList implements Iterable<Long> {
         };
     }
 
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof LongLinkedList && head.equals(((LongLinkedList) other).head);
+    }
+
+    @Override
+    public int hashCode() {
+        return head.hashCode();
+    }
+
     private long change(LongSupplier body) {
         return Transaction.create(heap, () -> body.getAsLong());
     }
