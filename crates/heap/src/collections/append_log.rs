@@ -207,5 +207,5 @@ fn truncate(editor: &mut Editor<'_>, number: u64) -> Result<u64> {
 }
 
 fn entry_at<'h>(words: &Words<'h>, entry: u64) -> Result<&'h [u8]> {
-    words.bytes(entry + ENTRY_BYTES, words.load(entry)?)
+    words.bytes(entry.saturating_add(ENTRY_BYTES), words.load(entry)?)
 }

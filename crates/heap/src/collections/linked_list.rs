@@ -51,17 +51,17 @@ impl LinkedList {
 
     /// Number of elements.
     pub fn elements(&self) -> Result<u64> {
-        self.anchor.words().load(self.handle() + COUNT)
+        count_in(&self.anchor.words(), self.handle())
     }
 
     /// The element at `index`, if there are so many.
     pub fn get(&self, index: u64) -> Result<Option<u64>> {
         self.anchor.read(|words| {
-            if index >= words.load(self.handle() + COUNT)? {
+            if index >= count_in(&words, self.handle())? {
                 return Ok(None);
             }
             let element = find(&words, self.handle(), index)?;
-            words.load(element + VALUE).map(Some)
+            words.load(field(element, VALUE)).map(Some)
         })
     }
 
@@ -70,8 +70,8 @@ impl LinkedList {
         self.anchor.change(transaction, |editor| {
             check(editor, index, 1)?;
             let element = find(&editor.words, editor.header, index)?;
-            let old = editor.load(element + VALUE)?;
-            editor.store(element + VALUE, value)?;
+            let old = editor.load(field(element, VALUE))?;
+            editor.store(field(element, VALUE), value)?;
             Ok(old)
         })
     }
@@ -85,7 +85,7 @@ impl LinkedList {
                 (editor.load(header + LAST)?, 0)
             } else {
                 let after = find(&editor.words, header, index)?;
-                (editor.load(after + PREVIOUS)?, after)
+                (editor.load(field(after, PREVIOUS))?, after)
             };
             let element = editor.allocate(ELEMENT_BYTES)?;
             editor.words.put(element + VALUE, value)?;
@@ -104,7 +104,7 @@ impl LinkedList {
     /// Adds an element behind all others.
     pub fn push_back(&self, transaction: &mut Transaction, value: u64) -> Result<()> {
         self.anchor.change(transaction, |editor| {
-            let count = editor.load(editor.header + COUNT)?;
+            let count = count_in(&editor.words, editor.header)?;
             let before = editor.load(editor.header + LAST)?;
             let element = editor.allocate(ELEMENT_BYTES)?;
             editor.words.put(element + VALUE, value)?;
@@ -124,7 +124,7 @@ impl LinkedList {
 
     /// Removes the first element and returns it.
     pub fn pop_front(&self, transaction: &mut Transaction) -> Result<Option<u64>> {
-        self.anchor.change(transaction, |editor| match editor.load(editor.header + COUNT)? {
+        self.anchor.change(transaction, |editor| match count_in(&editor.words, editor.header)? {
             0 => Ok(None),
             _ => take(editor, 0).map(Some),
         })
@@ -132,7 +132,7 @@ impl LinkedList {
 
     /// Removes the last element and returns it.
     pub fn pop_back(&self, transaction: &mut Transaction) -> Result<Option<u64>> {
-        self.anchor.change(transaction, |editor| match editor.load(editor.header + COUNT)? {
+        self.anchor.change(transaction, |editor| match count_in(&editor.words, editor.header)? {
             0 => Ok(None),
             count => take(editor, count - 1).map(Some),
         })
@@ -165,17 +165,17 @@ impl LinkedList {
     /// Looks at every element; an error says what is damaged. Not beside changes.
     pub fn verify(&self) -> Result<Checked> {
         let words = self.anchor.words();
-        let count = words.load(self.handle() + COUNT)?;
+        let count = count_in(&words, self.handle())?;
         let mut before = 0;
         let mut at = words.load(self.handle() + FIRST)?;
         for _ in 0..count {
             if !words.is_block(at, ELEMENT_BYTES) {
                 return Err(damaged("an element that is free", at));
             }
-            if words.load(at + PREVIOUS)? != before {
+            if words.load(field(at, PREVIOUS))? != before {
                 return Err(damaged("an element that links back elsewhere", at));
             }
-            (before, at) = (at, words.load(at + NEXT)?);
+            (before, at) = (at, words.load(field(at, NEXT))?);
         }
         if at != 0 || words.load(self.handle() + LAST)? != before {
             return Err(damaged("more elements than counted, or another last one", at));
@@ -185,16 +185,27 @@ impl LinkedList {
     }
 }
 
+fn count_in(words: &Words<'_>, header: u64) -> Result<u64> {
+    let count = words.load(header + COUNT)?;
+    let is_possible = count <= words.heap_bytes() / ELEMENT_BYTES;
+    if is_possible { Ok(count) } else { Err(damaged("more elements than fit the heap", count)) }
+}
+
+/// A field of an element whose handle lies in the heap, and may be anything.
+fn field(element: u64, offset: u64) -> u64 {
+    element.saturating_add(offset)
+}
+
 /// The element at `index`, which is one.
 fn find(words: &Words<'_>, header: u64, index: u64) -> Result<u64> {
-    let count = words.load(header + COUNT)?;
+    let count = count_in(words, header)?;
     let (start, next, steps) = match index < count / 2 {
         true => (FIRST, NEXT, index),
         false => (LAST, PREVIOUS, count.saturating_sub(index + 1)),
     };
     let mut at = words.load(header + start)?;
     for _ in 0..steps {
-        at = words.load(at + next)?;
+        at = words.load(field(at, next))?;
     }
     if at == 0 { Err(damaged("fewer elements than counted", index)) } else { Ok(at) }
 }
@@ -202,8 +213,8 @@ fn find(words: &Words<'_>, header: u64, index: u64) -> Result<u64> {
 /// Makes `before` go on with the first of `new`, and `after` go back to the second; the header
 /// stands where one is none.
 fn link(editor: &mut Editor<'_>, before: u64, after: u64, new: (u64, u64)) -> Result<()> {
-    let forward = if before == 0 { editor.header + FIRST } else { before + NEXT };
-    let backward = if after == 0 { editor.header + LAST } else { after + PREVIOUS };
+    let forward = if before == 0 { editor.header + FIRST } else { field(before, NEXT) };
+    let backward = if after == 0 { editor.header + LAST } else { field(after, PREVIOUS) };
     editor.store(forward, new.0)?;
     editor.store(backward, new.1)
 }
@@ -211,11 +222,12 @@ fn link(editor: &mut Editor<'_>, before: u64, after: u64, new: (u64, u64)) -> Re
 /// Removes the element at `index`, which is one.
 fn take(editor: &mut Editor<'_>, index: u64) -> Result<u64> {
     let element = find(&editor.words, editor.header, index)?;
-    let value = editor.load(element + VALUE)?;
-    let (before, after) = (editor.load(element + PREVIOUS)?, editor.load(element + NEXT)?);
+    let value = editor.load(field(element, VALUE))?;
+    let (before, after) =
+        (editor.load(field(element, PREVIOUS))?, editor.load(field(element, NEXT))?);
     link(editor, before, after, (after, before))?;
     editor.free(element)?;
-    let count = editor.load(editor.header + COUNT)?;
+    let count = count_in(&editor.words, editor.header)?;
     editor.store(editor.header + COUNT, count - 1)?;
     Ok(value)
 }
@@ -223,7 +235,7 @@ fn take(editor: &mut Editor<'_>, index: u64) -> Result<u64> {
 fn free_all(editor: &mut Editor<'_>) -> Result<()> {
     let mut at = editor.load(editor.header + FIRST)?;
     while at != 0 {
-        let next = editor.load(at + NEXT)?;
+        let next = editor.load(field(at, NEXT))?;
         editor.free(at)?;
         at = next;
     }
@@ -234,19 +246,19 @@ fn free_all(editor: &mut Editor<'_>) -> Result<()> {
 }
 
 fn all(words: &Words<'_>, header: u64) -> Result<Vec<u64>> {
-    let count = words.load(header + COUNT)?;
+    let count = count_in(words, header)?;
     let mut at = words.load(header + FIRST)?;
     let mut values = Vec::new();
     for _ in 0..count {
-        values.push(words.load(at + VALUE)?);
-        at = words.load(at + NEXT)?;
+        values.push(words.load(field(at, VALUE))?);
+        at = words.load(field(at, NEXT))?;
     }
     Ok(values)
 }
 
 /// The number of elements, of which `needed` must be there from `index` on.
 fn check(editor: &Editor<'_>, index: u64, needed: u64) -> Result<u64> {
-    let count = editor.load(editor.header + COUNT)?;
+    let count = count_in(&editor.words, editor.header)?;
     if index.checked_add(needed).is_some_and(|end| end <= count) {
         return Ok(count);
     }

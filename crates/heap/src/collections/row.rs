@@ -59,7 +59,9 @@ pub(super) fn create(transaction: &mut Transaction, kind: Kind, first: u64) -> R
 impl Row {
     pub(super) fn at(words: &Words<'_>, header: u64) -> Result<Row> {
         let [directory, slots, first, count] = words.load_words(header + DIRECTORY)?;
-        let sound = (slots == 0 || slots.is_power_of_two()) && first.checked_add(count).is_some();
+        let sound = (slots == 0 || slots.is_power_of_two())
+            && slots <= words.heap_bytes()
+            && first.checked_add(count).is_some();
         if !sound {
             return Err(damaged("a header with impossible figures", slots));
         }
@@ -179,7 +181,7 @@ impl Row {
         }
         let mut used = 0;
         for slot in 0..self.slots {
-            used += u64::from(words.load(self.directory + 8 * slot)? != 0);
+            used += u64::from(words.load(self.directory.saturating_add(8 * slot))? != 0);
         }
         if used != stretches.len() as u64 {
             return Err(damaged("other stretches than the words need", used));
@@ -202,7 +204,7 @@ impl Row {
         if self.slots == 0 {
             return Err(damaged("words without a directory", self.header));
         }
-        Ok(self.directory + 8 * (number & (self.slots - 1)))
+        Ok(self.directory.saturating_add(8 * (number & (self.slots - 1))))
     }
 
     /// The stretch of a word, such that no view sees it.

@@ -113,6 +113,11 @@ impl<'h> Words<'h> {
         Ok(())
     }
 
+    /// Bytes of the heap: nothing in it has more parts than this.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        self.heap.size_bytes()
+    }
+
     /// Whether there is a live block of at least `bytes` at `handle`.
     pub(super) fn is_block(&self, handle: u64, bytes: u64) -> bool {
         self.heap.usable_bytes(handle).is_some_and(|usable| usable >= bytes)

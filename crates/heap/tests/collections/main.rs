@@ -6,6 +6,7 @@
 mod append_log;
 mod array;
 mod bed;
+mod damage;
 mod deque;
 mod hash_map;
 mod linked_list;
