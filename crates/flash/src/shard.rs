@@ -228,6 +228,12 @@ impl Shard {
         }
     }
 
+    /// The record at `address` was read: reclaim of a cache passes over it once.
+    pub(crate) fn mark_referenced(&mut self, hash: u128, address: u64) {
+        // None if it moved meanwhile: then it is elsewhere unmarked, as after a look of reclaim.
+        let _marked = self.index.mark_referenced(index_hash(hash), address);
+    }
+
     /// Whether any slot or note may be of `key`.
     pub(crate) fn may_hold(&mut self, key: Key<'_>, slot_hash: u64, hash: u128) -> bool {
         self.index.candidates(slot_hash, &mut self.found);

@@ -336,6 +336,30 @@ fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
     assert!(store.statistics().evicted > 0);
 }
 
+// Only what was read while it stood in a write buffer got its second chance: a cache whose hot
+// entries lay on the device evicted them in order, however often they were read.
+#[test]
+fn a_cache_keeps_what_is_read_from_the_device_again_and_again() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+    let (store, mut session) = open(&device, options);
+    let hot = |n: u64| format!("hot {n}").into_bytes();
+    for n in 0..1000 {
+        put(&mut session, &hot(n), &value_of(n, 900), PutOptions::default());
+    }
+    for n in 0..20_000u64 {
+        let (wanted, cold) = (n % 1000, format!("cold {n}"));
+        put(&mut session, cold.as_bytes(), &value_of(n, 900), PutOptions::default());
+        if let Some(found) = get(&mut session, &hot(wanted)) {
+            assert_eq!(found, value_of(wanted, 900));
+        }
+    }
+    // A few go with the segment of copies that was open while reclaim came round.
+    let kept = (0..1000).filter(|n| get(&mut session, &hot(*n)).is_some()).count();
+    assert!(kept > 850, "{kept} of 1000");
+    assert!(store.statistics().gets_flash > 10_000);
+}
+
 #[test]
 fn dropping_a_space_takes_its_entries_and_no_others_at_once_and_for_good() {
     let device = device(16 << 20);

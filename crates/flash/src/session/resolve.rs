@@ -157,6 +157,7 @@ impl Session {
         let shard_number = self.inner.shard_of(pending.hash);
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, Some(pending.key()));
+        let (hash, is_get) = (pending.hash, matches!(pending.kind, PendingKind::Get));
         let opened = self.inner.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
         let ended = match opened {
             Ok(record) => {
@@ -167,6 +168,11 @@ impl Session {
                 }
                 let place = if plan.hidden { place } else { plan.place };
                 self.count(|c| &c.gets_flash);
+                if is_get && self.inner.evicts() {
+                    // What reclaim meets unmarked goes.
+                    let mut shard = self.inner.shards[shard_number].lock();
+                    shard.mark_referenced(hash, place.address);
+                }
                 self.found(slot, (record, place), now, visit)
             }
             Err(mismatch) => self.mismatched(slot, &plan, mismatch, visit),
