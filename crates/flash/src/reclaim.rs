@@ -146,6 +146,10 @@ impl Inner {
             }
             shard.log.begin_release()?;
         }
+        if self.evicts() {
+            // Nothing younger can be erased before it, and nothing may fill it for a long time.
+            shard.log.seal_oldest()?;
+        }
         let Some(victim) = self.begin_reclaim(&mut shard) else {
             if shard.log.releasing_count() > 0 {
                 return shard.log.release_more(patience);

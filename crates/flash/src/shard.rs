@@ -60,6 +60,9 @@ pub(crate) struct Shard {
     pub(crate) ended_until: u32,
     /// Segments under reclaim: what was evicted from them is still on the medium.
     pub(crate) reclaiming: u32,
+    /// Bytes that reclaim of a cache copied because they were read, less what it may copy for what
+    /// went since.
+    pub(crate) copied_ahead: u64,
     /// What had been appended when the shard was maintained last.
     pub(crate) maintained_at: u64,
     /// The second for which no segment was found in which something had ended.
@@ -152,6 +155,7 @@ impl Shard {
             lifespan: f64::INFINITY,
             ended_until: 0,
             reclaiming: 0,
+            copied_ahead: 0,
             maintained_at: 0,
             none_ended_at: 0,
             victim_cursor: 0,
@@ -232,6 +236,14 @@ impl Shard {
     pub(crate) fn mark_referenced(&mut self, hash: u128, address: u64) {
         // None if it moved meanwhile: then it is elsewhere unmarked, as after a look of reclaim.
         let _marked = self.index.mark_referenced(index_hash(hash), address);
+    }
+
+    /// All records that may be of a key of this hash count as read.
+    pub(crate) fn mark_candidates(&mut self, hash: u128) {
+        self.index.candidates(index_hash(hash), &mut self.found);
+        for place in self.found.iter() {
+            let _marked = self.index.mark_referenced(index_hash(hash), place.address);
+        }
     }
 
     /// Whether any slot or note may be of `key`.

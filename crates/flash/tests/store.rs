@@ -9,8 +9,8 @@ use std::sync::Arc;
 use entresol_device::{Device, MemoryDevice};
 use entresol_flash::{
     Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
-    Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store, StoreOptions,
-    Timestamp, Version,
+    Operation, Outcome, Pinning, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store,
+    StoreOptions, Timestamp, Version,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -358,6 +358,44 @@ fn a_cache_keeps_what_is_read_from_the_device_again_and_again() {
     let kept = (0..1000).filter(|n| get(&mut session, &hot(*n)).is_some()).count();
     assert!(kept > 850, "{kept} of 1000");
     assert!(store.statistics().gets_flash > 10_000);
+}
+
+#[test]
+fn a_cache_all_of_which_is_read_copies_no_more_than_three_times_what_it_lets_go() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+    let (store, mut session) = open(&device, options);
+    let name = |n: u64| format!("key {n}").into_bytes();
+    let mut read = 0;
+    for n in 0..12_000u64 {
+        put(&mut session, &name(n), &value_of(n, 900), PutOptions::default());
+        for _ in 0..40 {
+            read = (read + 1).max(n.saturating_sub(4000)) % (n + 1);
+            get(&mut session, &name(read));
+        }
+    }
+    let statistics = store.statistics();
+    let (put, moved) = (12_000 * 950, statistics.moved_bytes);
+    assert!(moved > put, "reads count: {moved} of {put}");
+    assert!(moved < 3 * put + (2 << 20), "{moved} bytes were copied for {put}");
+}
+
+// A pinned entry is copied ahead of reclaim, into a segment of copies. Where nothing else was worth
+// copying, that one stayed open and was soon the oldest: no segment could be erased before it, and
+// the cache was full for good.
+#[test]
+fn a_cache_with_a_pinned_entry_goes_on_evicting_for_ever() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+    let (store, mut session) = open(&device, options);
+    let pinned = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
+    put(&mut session, b"pinned", b"stays", pinned);
+    for n in 0..20_000u64 {
+        let cold = format!("cold {n}");
+        put(&mut session, cold.as_bytes(), &value_of(n, 900), PutOptions::default());
+    }
+    assert_eq!(get(&mut session, b"pinned").as_deref(), Some(&b"stays"[..]));
+    assert!(store.count(SPACE) > 2000, "{}", store.count(SPACE));
 }
 
 #[test]

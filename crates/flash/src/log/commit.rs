@@ -12,7 +12,7 @@ use entresol_device::{Completion, WriteMode};
 use super::{Log, SYNC_TOKEN};
 use crate::error::Result;
 use crate::format::{Flags, RecordHeader, RecordKind};
-use crate::segment::Stream;
+use crate::segment::{SegmentState, Stream};
 use crate::types::SpaceId;
 
 /// What a round is for.
@@ -259,6 +259,19 @@ impl Log {
         }
         self.check_poisoned()?;
         Ok(self.device.sync()?)
+    }
+
+    /// Seals the open segments that are older than all others in use.
+    pub(crate) fn seal_oldest(&mut self) -> Result<()> {
+        let sealed = self.segments.iter().filter(|s| s.state == SegmentState::Sealed);
+        let Some(oldest) = sealed.map(|s| s.sequence).min() else { return Ok(()) };
+        for stream in Stream::ALL {
+            let open = self.streams[stream as usize].as_ref();
+            if open.is_some_and(|open| self.segments[open.segment as usize].sequence < oldest) {
+                self.seal(stream)?;
+            }
+        }
+        Ok(())
     }
 
     /// Seals every open segment.

@@ -13,6 +13,12 @@ use crate::segment::{Segment, Stream};
 use crate::shard::Shard;
 use crate::types::Timestamp;
 
+/// Bytes that were read and that a cache copies, for each byte that goes: where all of a cache is
+/// read, reclaim would otherwise copy all of it before a new entry found room.
+const COPIED_PER_FREED: u64 = 3;
+/// How far ahead of what goes copying may be: half of the shard. What is read lies together.
+const COPIED_AHEAD_PARTS: u64 = 2;
+
 /// A segment whose records are decided, while the shard is locked.
 pub(super) struct Victim<'a> {
     number: u32,
@@ -97,17 +103,29 @@ impl Shard {
             let older = entry.flags.follows && victim.oldest_dead(&self.log).is_some();
             return if older { Fate::Entomb } else { Fate::Dead };
         }
-        if !live {
-            return Fate::Dead;
-        }
-        if self.limits.reclaim == crate::options::Reclaim::Evict
-            && !entry.flags.pinned
-            && !self.index.take_referenced(index_hash(entry.hash), place.address)
-        {
+        let evicts = self.limits.reclaim == crate::options::Reclaim::Evict;
+        if live && evicts && !entry.flags.pinned && !self.spares(entry, place) {
             self.evict(entry.hash, place, (entry.space, entry.partition));
-            return Fate::Dead;
+        } else if live {
+            return Fate::Copy;
         }
-        Fate::Copy
+        let freed = u64::from(entry.aligned_bytes()) * COPIED_PER_FREED;
+        self.copied_ahead = self.copied_ahead.saturating_sub(freed);
+        Fate::Dead
+    }
+
+    /// Whether a cache keeps a live record that it may evict: it was read, and not too much else
+    /// was.
+    fn spares(&mut self, entry: &FooterEntry, place: Place) -> bool {
+        let shape = &self.log.shape;
+        let shard_bytes = u64::from(shape.segments) * u64::from(shape.segment_bytes);
+        let ahead = self.copied_ahead + u64::from(entry.aligned_bytes());
+        let read = self.index.take_referenced(index_hash(entry.hash), place.address);
+        let spares = read && ahead <= shard_bytes / COPIED_AHEAD_PARTS;
+        if spares {
+            self.copied_ahead = ahead;
+        }
+        spares
     }
 
     fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {

@@ -38,6 +38,13 @@ impl Session {
         Ok(reached)
     }
 
+    /// Counts as a read of what may be of `key`, by the index alone: a cache keeps it as it keeps
+    /// what is read.
+    pub fn mark_read(&self, key: Key<'_>) {
+        let hash = hash_key(self.inner.hash_seed, key);
+        self.inner.shards[self.inner.shard_of(hash)].lock().mark_candidates(hash);
+    }
+
     /// Whether the store may hold an entry of `key`: never wrongly no, wrongly yes about once in
     /// two million keys that it does not hold. Reads nothing.
     pub fn may_hold(&self, key: Key<'_>) -> bool {
