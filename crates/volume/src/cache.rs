@@ -1,5 +1,6 @@
 //! The cache: one flash store that holds the blocks of many volumes, and the volumes.
 
+mod ahead;
 mod care;
 mod clean;
 mod core;

@@ -4,6 +4,7 @@
 //! the cache device, clean blocks as entries that may be evicted, dirty ones in a log that is
 //! written back in order, so that the backing is at every moment a consistent past of the volume.
 
+mod ahead;
 pub mod backing;
 mod cache;
 mod counts;

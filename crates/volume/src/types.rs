@@ -97,11 +97,12 @@ pub struct VolumeOptions {
     pub share_bytes: u64,
     /// Its quality of service.
     pub qos: Qos,
-    /// Reads and writes of a stream longer than this go around the cache; 0: never.
+    /// Reads and writes of a stream longer than this go around the cache. Blocks that a shorter
+    /// stream reads are cached at their second miss. 0: streams are cached as everything is.
     pub sequential_cutoff_bytes: u64,
     /// Misses of a block until it is cached: 1 caches at the first.
     pub admission_hits: u8,
-    /// Bytes read ahead of a sequential reader, shorter than the cut-off; 0: none.
+    /// Bytes read ahead of a sequential reader, into memory; 0: none.
     pub read_ahead_bytes: u32,
 }
 
@@ -115,7 +116,7 @@ impl Default for VolumeOptions {
             qos: Qos::default(),
             sequential_cutoff_bytes: 4 << 20,
             admission_hits: 1,
-            read_ahead_bytes: 0,
+            read_ahead_bytes: 256 << 10,
         }
     }
 }

@@ -44,6 +44,8 @@ impl Setup {
             name: "disk".to_owned(),
             backing: "memory".to_owned(),
             mode,
+            // These tests read from front to back and want it cached.
+            sequential_cutoff_bytes: 0,
             ..VolumeOptions::default()
         };
         setup.volume = setup.cache.as_mut().unwrap().create(&options, Moment(0)).unwrap();

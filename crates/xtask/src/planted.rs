@@ -38,6 +38,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
+    Bug { name: "ahead-outlives-writes", caught_by: VOLUMES },
     Bug { name: "regions-not-opened", caught_by: VOLUMES },
     Bug { name: "write-back-before-sync", caught_by: VOLUMES },
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },

@@ -43,15 +43,15 @@ pub(crate) struct CreateArgs {
     /// Its part of what is left, relative to the others'
     #[arg(long, value_name = "W", default_value_t = 1.0)]
     weight: f64,
-    /// Streams longer than this go around the cache; 0: none do
+    /// Streams longer than this go around the cache, and what shorter ones read is cached at its
+    /// second miss; 0: streams are cached as everything is
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "4MiB")]
     sequential_cutoff: u64,
     /// A block is cached at its n-th miss
     #[arg(long, value_name = "N", default_value_t = 1)]
     admission_hits: u8,
-    /// Read ahead of sequential readers
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[arg(default_value = "0", hide_default_value = true)]
+    /// Read ahead of sequential readers, into memory; 0: not at all
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256KiB")]
     read_ahead: u64,
     /// Use a backing that is in use elsewhere, and make the cache over whatever is there
     #[arg(long)]

@@ -83,6 +83,7 @@ impl Cache {
                 self.wait_once();
             }
         }
+        self.core.ahead.borrow_mut().forget(volume, &(0..of.blocks()));
         self.core.store.drop_space(clean_space(volume))?;
         self.core.store.drop_space(log_space(volume))?;
         for kind in ["volume/", "state/", "regions/"] {

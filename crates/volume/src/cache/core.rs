@@ -12,10 +12,13 @@ use entresol_flash::{
     Session, SpaceId, Store, SyncPoint, Timestamp,
 };
 
+use crate::ahead::Ahead;
 use crate::cache::gate::Gate;
-use crate::cache::volume::Volume;
+use crate::cache::volume::{GHOSTS_MAX, Volume};
 use crate::cache::write::partition_of;
 use crate::error::{Error, ErrorKind, Result};
+use crate::meta::BLOCK_BYTES;
+use crate::policy::admission::{Admission, Verdict};
 use crate::request::Completion;
 use crate::tasks::{Answer, Reply, Tasks, reply};
 use crate::types::{Moment, VolumeId};
@@ -27,6 +30,8 @@ pub type Distrust = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
 /// The label of an entry that says that its block is not cached.
 pub(crate) const ABSENT_LABEL: u8 = 1;
 
+/// Most bytes that are held because they were read ahead.
+const AHEAD_BYTES_MAX: usize = 32 << 20;
 /// How often the store is asked until it has made room: half a minute in all.
 const ATTEMPTS_MAX: u32 = 60_000;
 /// How long to wait before it is asked again.
@@ -42,7 +47,10 @@ pub(crate) struct Core {
     pub stopping: Cell<bool>,
     pub write_back_delay: u64,
     pub dirty_blocks_max: u64,
+    pub ahead: RefCell<Ahead>,
     pub gate: Gate,
+    /// Misses of streams, of all volumes.
+    streamed: RefCell<Admission>,
     session: RefCell<Session>,
     replies: RefCell<Places<Answer<FlashReply>>>,
     syncs: RefCell<Vec<(SyncPoint, Answer<Result<()>>)>>,
@@ -100,6 +108,11 @@ pub(crate) struct Limits {
 
 impl Core {
     pub(crate) fn new(store: Store, session: Session, limits: Limits) -> Core {
+        // What a stream reads is worth caching only if it is read again soon: before an eighth to a
+        // quarter of a cache's worth of other blocks of streams. A cache that remembered more would
+        // take all of a set that is read in turn and does not fit.
+        let blocks = store.statistics().capacity_bytes / BLOCK_BYTES / 8;
+        let streamed = Admission::new(blocks.min(GHOSTS_MAX) as usize);
         Core {
             tasks: Rc::new(Tasks::default()),
             store,
@@ -109,7 +122,9 @@ impl Core {
             stopping: Cell::new(false),
             write_back_delay: limits.write_back_delay,
             dirty_blocks_max: limits.dirty_blocks_max,
+            ahead: RefCell::new(Ahead::new(AHEAD_BYTES_MAX)),
             gate: Gate::default(),
+            streamed: RefCell::new(streamed),
             session: RefCell::new(session),
             replies: RefCell::default(),
             syncs: RefCell::default(),
@@ -129,6 +144,11 @@ impl Core {
 
     pub(crate) fn complete(&self, volume: VolumeId, token: u64, result: Result<Bytes>) {
         self.done.borrow_mut().push(Completion { volume, token, result });
+    }
+
+    /// Whether a block that a stream missed had been missed by one lately.
+    pub(crate) fn admits_again(&self, hash: u64) -> bool {
+        self.streamed.borrow_mut().on_miss(hash, 2) == Verdict::Admit
     }
 
     /// Begins an operation on the flash store.
@@ -223,6 +243,11 @@ impl Core {
     /// Whether a block may be cached, by the index alone.
     pub(crate) fn may_hold(&self, space: SpaceId, key: &[u8]) -> bool {
         self.session.borrow().may_hold(Key::new(space, key))
+    }
+
+    /// A block that is cached counts as read.
+    pub(crate) fn mark_read(&self, space: SpaceId, key: &[u8]) {
+        self.session.borrow().mark_read(Key::new(space, key));
     }
 
     /// Blocks of a volume that are cached clean, where its share is limited; else 0.

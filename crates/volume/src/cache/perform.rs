@@ -8,6 +8,7 @@ use entresol_flash::Key;
 
 use crate::backing::BackingRequest;
 use crate::cache::META_SPACE;
+use crate::cache::ahead::read_ahead;
 use crate::cache::clean::{drain, settle_state};
 use crate::cache::core::Core;
 use crate::cache::read::{Keep, assemble, gather};
@@ -16,7 +17,6 @@ use crate::cache::write::{Change, write_back, write_through};
 use crate::error::Result;
 use crate::meta::key_of;
 use crate::policy::sequential::Direction;
-use crate::ranges::Access;
 use crate::request::Request;
 use crate::types::Mode;
 
@@ -67,14 +67,16 @@ async fn read(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>) -> Result
     let blocks = volume.blocks_of(range.start, range.end - range.start);
     let count = blocks.end - blocks.start;
     let mode = volume.mode.get();
-    let (around, ahead) = volume.follow(Direction::Read, &range);
+    let followed = volume.follow(Direction::Read, &range);
     let keep = match mode {
         Mode::PassThrough => Keep::Around,
         Mode::WriteOnly => Keep::No,
-        _ if around => Keep::No,
+        _ if followed.around => Keep::No,
+        _ if followed.streams => Keep::Again,
         _ => Keep::Yes,
     };
-    if let (Keep::Yes, Some(ahead)) = (keep, ahead) {
+    let reads_ahead = !matches!(mode, Mode::PassThrough | Mode::WriteOnly);
+    if let Some(ahead) = followed.ahead.filter(|_| reads_ahead) {
         read_ahead(core, volume, ahead);
     }
     let gathered = gather(core, volume, blocks, keep).await?;
@@ -96,6 +98,10 @@ async fn write(
 ) -> Result<()> {
     if range.is_empty() {
         return Ok(());
+    }
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    if !cfg!(planted = "ahead-outlives-writes") {
+        core.ahead.borrow_mut().forget(volume.id, &blocks);
     }
     if volume.mode.get().is_lazy() {
         write_back(core, volume, range, change).await
@@ -144,17 +150,6 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
     if let Err(error) = put {
         core.note_error(&error);
     }
-}
-
-/// Brings what a reader will want next into the cache; it is nobody's loss if that fails.
-fn read_ahead(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>) {
-    let blocks = volume.blocks_of(range.start, range.end - range.start);
-    let lock = volume.ranges.lock(&core.tasks, blocks.clone(), Access::Shared);
-    let (by, of) = (Rc::clone(core), Rc::clone(volume));
-    core.tasks.spawn(async move {
-        let _guard = lock.await;
-        drop(gather(&by, &of, blocks, Keep::Yes).await);
-    });
 }
 
 async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {

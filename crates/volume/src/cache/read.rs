@@ -13,10 +13,10 @@ use crate::cache::volume::{Fill, Volume};
 use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader};
-use crate::tasks::{Reply, Signal};
+use crate::tasks::Reply;
 
 /// Most bytes of one read of the backing.
-const FILL_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const FILL_BYTES_MAX: u64 = 1 << 20;
 /// Times that a read starts over because what it looked up was written back meanwhile.
 const OUTRUN_MAX: u32 = 1000;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -25,6 +25,8 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Yes,
+    /// Those that missed lately: a stream may come by only once.
+    Again,
     No,
     /// Nor are they looked for there.
     Around,
@@ -46,6 +48,7 @@ pub(crate) struct Gathered {
 
 enum Source {
     Zeros,
+    Ahead(Bytes),
     Log(u64, Reply<FlashReply>),
     Cached(Reply<FlashReply>),
 }
@@ -61,9 +64,19 @@ pub(crate) async fn gather(
         let mut gathered = Gathered { parts: Vec::new(), hits: 0 };
         let mut missed = Vec::new();
         let mut outrun = false;
+        let mut puts = Vec::new();
         for (wanted, source) in begin(core, volume, &blocks, keep) {
             let found = match source {
                 Source::Zeros => Some(zeros(volume.bytes_of(&wanted))),
+                Source::Ahead(bytes) => {
+                    // It was a stream that brought it, whoever takes it.
+                    let streams = keep == Keep::Yes && volume.tells_streams();
+                    let keep = if streams { Keep::Again } else { keep };
+                    if core.failure().is_none() && volume.admits(core, wanted.start, keep) {
+                        puts.push(insert(core, volume, wanted.start, &bytes));
+                    }
+                    Some(bytes)
+                }
                 Source::Log(entry, reply) => match logged(volume, &wanted, entry, reply.await)? {
                     Some(bytes) => Some(bytes),
                     None => {
@@ -82,6 +95,7 @@ pub(crate) async fn gather(
                 None => missed.push(wanted.start),
             }
         }
+        settle(core, volume, puts).await;
         if outrun {
             // Written back and let go since it was looked up: it is elsewhere now.
             continue;
@@ -155,7 +169,13 @@ fn begin(
     for piece in log.pieces(blocks.clone()) {
         let Some(number) = piece.entry else {
             for block in piece.blocks {
-                let source = if trusted {
+                let ahead = match keep {
+                    Keep::Around => None,
+                    _ => core.ahead.borrow_mut().take(volume.id, block),
+                };
+                let source = if let Some(bytes) = ahead {
+                    Source::Ahead(bytes)
+                } else if trusted {
                     Source::Cached(core.get(volume.clean_space(), &block.to_be_bytes()))
                 } else {
                     Source::Cached(core.nothing())
@@ -258,17 +278,13 @@ async fn fill(
         for block in run.clone() {
             volume.fills.borrow_mut().remove(&block);
         }
-        *fill.value.borrow_mut() = Some(result.clone());
-        fill.done.raise(&core.tasks);
+        fill.finish(&core.tasks, result.clone());
         match result {
             Ok(bytes) => {
-                if keep == Keep::Yes && core.failure().is_none() {
-                    let admitted = run.clone().filter(|block| volume.admits(*block));
-                    let puts = admitted.map(|block| {
-                        let at = ((block - run.start) * BLOCK_BYTES) as usize;
-                        let end = (at + BLOCK_BYTES as usize).min(bytes.len());
-                        insert(core, volume, block, &bytes[at..end])
-                    });
+                if core.failure().is_none() {
+                    let admitted = run.clone().filter(|block| volume.admits(core, *block, keep));
+                    let puts = admitted
+                        .map(|block| insert(core, volume, block, fill.block_of(&bytes, block)));
                     settle(core, volume, puts.collect()).await;
                 }
                 parts.push(Part { offset: run.start * BLOCK_BYTES, bytes });
@@ -282,9 +298,8 @@ async fn fill(
         }
         match fill.value.borrow().clone() {
             Some(Ok(bytes)) => {
-                let at = ((block - fill.first) * BLOCK_BYTES) as usize;
-                let end = (at + BLOCK_BYTES as usize).min(bytes.len());
-                parts.push(Part { offset: block * BLOCK_BYTES, bytes: bytes.slice(at..end) });
+                let bytes = bytes.slice_ref(fill.block_of(&bytes, block));
+                parts.push(Part { offset: block * BLOCK_BYTES, bytes });
             }
             Some(Err(error)) => failed = Some(error),
             None => {}
@@ -302,6 +317,7 @@ fn share(volume: &Volume, missed: &[u64]) -> (Own, Others) {
     let mut fills = volume.fills.borrow_mut();
     for block in missed {
         if let Some(fill) = fills.get(block) {
+            fill.joined.borrow_mut().push(*block);
             others.push((*block, Rc::clone(fill)));
             volume.counts.borrow_mut().coalesced += 1;
             continue;
@@ -312,11 +328,7 @@ fn share(volume: &Volume, missed: &[u64]) -> (Own, Others) {
                 fills.insert(*block, Rc::clone(fill));
             }
             _ => {
-                let fill = Rc::new(Fill {
-                    first: *block,
-                    value: Default::default(),
-                    done: Signal::default(),
-                });
+                let fill = Rc::new(Fill::new(*block));
                 fills.insert(*block, Rc::clone(&fill));
                 own.push((*block..*block + 1, fill));
             }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use entresol_flash::SpaceId;
 
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description};
-use crate::cache::core::Places;
+use crate::cache::core::{Core, Places};
+use crate::cache::read::Keep;
 use crate::cache::share::Share;
 use crate::counts::Counts;
 use crate::dirty::DirtyLog;
@@ -25,8 +26,8 @@ use crate::request::Request;
 use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
 use crate::types::{Mode, Moment, VolumeId};
 
-/// Blocks whose misses a volume remembers at most.
-const GHOSTS_MAX: u64 = 1 << 22;
+/// Blocks whose misses a table remembers at most.
+pub(crate) const GHOSTS_MAX: u64 = 1 << 22;
 
 /// One volume while its cache is open.
 pub(crate) struct Volume {
@@ -79,6 +80,42 @@ pub(crate) struct Fill {
     pub first: u64,
     pub value: RefCell<Option<Result<Bytes>>>,
     pub done: Signal,
+    /// Blocks that others than who began it wait for.
+    pub joined: RefCell<Vec<u64>>,
+}
+
+impl Fill {
+    /// A read from block `first` on.
+    pub(crate) fn new(first: u64) -> Fill {
+        Fill {
+            first,
+            value: RefCell::default(),
+            done: Signal::default(),
+            joined: RefCell::default(),
+        }
+    }
+
+    /// Tells those who wait.
+    pub(crate) fn finish(&self, tasks: &Tasks, result: Result<Bytes>) {
+        *self.value.borrow_mut() = Some(result);
+        self.done.raise(tasks);
+    }
+
+    /// One block of what was read; the last one of a volume may be shorter.
+    pub(crate) fn block_of<'a>(&self, bytes: &'a [u8], block: u64) -> &'a [u8] {
+        let at = ((block - self.first) * BLOCK_BYTES) as usize;
+        &bytes[at..(at + BLOCK_BYTES as usize).min(bytes.len())]
+    }
+}
+
+/// What is known of a request from the ones before it.
+pub(crate) struct Followed {
+    /// It belongs to a stream so long that it goes around the cache.
+    pub around: bool,
+    /// It belongs to a stream, and streams are told apart.
+    pub streams: bool,
+    /// What to read ahead of it.
+    pub ahead: Option<Range<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,29 +283,40 @@ impl Volume {
     }
 
     /// Whether a block that missed is to be cached.
-    pub(crate) fn admits(&self, block: u64) -> bool {
+    pub(crate) fn admits(&self, core: &Core, block: u64, keep: Keep) -> bool {
+        if matches!(keep, Keep::No | Keep::Around) {
+            return false;
+        }
+        // Neighbours must not share a set of a table, nor volumes their blocks.
+        let place = (block + 1) ^ u64::from(self.id.0) << 48;
+        let hash = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = hash ^ hash >> 32;
         let hits = self.record.borrow().options.admission_hits;
-        let mut admission = self.admission.borrow_mut();
-        admission.as_mut().is_none_or(|admission| {
-            // Neighbours must not share a set of the table.
-            let hash = (block + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            admission.on_miss(hash ^ hash >> 32, hits) == Verdict::Admit
-        })
+        match &mut *self.admission.borrow_mut() {
+            Some(admission) => admission.on_miss(hash, hits) == Verdict::Admit,
+            None if keep == Keep::Again => core.admits_again(hash),
+            None => true,
+        }
     }
 
-    /// Whether a request of a long stream goes around the cache, and what to read ahead of it.
-    pub(crate) fn follow(
-        &self,
-        direction: Direction,
-        range: &Range<u64>,
-    ) -> (bool, Option<Range<u64>>) {
+    /// Whether what streams read is cached otherwise than the rest.
+    pub(crate) fn tells_streams(&self) -> bool {
+        self.record.borrow().options.sequential_cutoff_bytes > 0
+    }
+
+    /// What the stream of a request, if it belongs to one, has to do with it.
+    pub(crate) fn follow(&self, direction: Direction, range: &Range<u64>) -> Followed {
         let record = self.record.borrow();
         let options = &record.options;
+        let cutoff = options.sequential_cutoff_bytes;
         let mut streams = self.streams.borrow_mut();
         let stream = streams.on_request(direction, range.start, range.end - range.start);
-        let around = stream.goes_around(options.sequential_cutoff_bytes);
-        let most = if around { 0 } else { u64::from(options.read_ahead_bytes) };
-        (around, readahead::on_read(stream, range.end, most, self.bytes))
+        let most = u64::from(options.read_ahead_bytes);
+        Followed {
+            around: stream.goes_around(cutoff),
+            streams: self.tells_streams() && stream.is_established(),
+            ahead: readahead::on_read(stream, range.end, most, self.bytes),
+        }
     }
 
     /// Counts a client's write.

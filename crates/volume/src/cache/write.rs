@@ -201,8 +201,8 @@ async fn write_in_regions(
         return Ok(());
     }
     let Change::Data(bytes) = change else { return Ok(()) };
-    let (around, _) = volume.follow(Direction::Write, &range);
-    if around || core.failure().is_some() {
+    let followed = volume.follow(Direction::Write, &range);
+    if followed.around || core.failure().is_some() {
         return Ok(());
     }
     let whole = volume.whole_blocks_of(range.start, range.end - range.start);
@@ -214,6 +214,8 @@ async fn write_in_regions(
     });
     let puts = puts.collect();
     read::settle(core, volume, puts).await;
+    // Written over while it was cached: it is in use.
+    held.iter().for_each(|block| core.mark_read(volume.clean_space(), &block.to_be_bytes()));
     Ok(())
 }
 

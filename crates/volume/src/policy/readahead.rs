@@ -8,9 +8,6 @@ use std::ops::Range;
 
 use crate::policy::sequential::{Direction, Stream};
 
-/// Requests that make a run, before anything is read ahead of it.
-const REQUESTS_MIN: u64 = 4;
-
 /// Ranges begin and end at multiples of this, or at the end of the volume.
 const UNIT_BYTES: u64 = 4096;
 
@@ -23,7 +20,11 @@ pub fn on_read(
     most_bytes: u64,
     volume_bytes: u64,
 ) -> Option<Range<u64>> {
-    if stream.direction != Direction::Read || stream.requests < REQUESTS_MIN || most_bytes == 0 {
+    if stream.direction != Direction::Read || !stream.is_established() {
+        return None;
+    }
+    // Requests as large as what would be read ahead cost the backing as few as there could be.
+    if stream.run_bytes / stream.requests >= most_bytes {
         return None;
     }
     let reach = stream.run_bytes.min(most_bytes);

@@ -2,9 +2,9 @@
 //!
 //! A stream is a run of requests of one direction, each of which begins where the one before
 //! ended. The last [`STREAMS`] of them are remembered; one more takes the place of the one that
-//! was continued longest ago. A request that continues none is only a candidate, and candidates
-//! have places of their own, so that many requests at random do not push out streams that advance
-//! slowly among them.
+//! was continued longest ago. A run of fewer than [`REQUESTS_MIN`] requests is only a candidate, and
+//! candidates have places of their own: readers at random often ask for a neighbour of what they
+//! asked for before, and such short runs must not push out streams that advance slowly among them.
 //!
 //! Invariant: a stream's run is the bytes of requests that touch each other, so that requests at
 //! random are never taken for a stream, however close they lie.
@@ -12,7 +12,9 @@
 /// Streams that are remembered.
 pub const STREAMS: usize = 128;
 
-/// Single requests that are remembered, each at the place that its end says.
+/// Requests that make a stream.
+pub const REQUESTS_MIN: u64 = 4;
+/// Shorter runs that are remembered, each at the place that its end says.
 const CANDIDATES: usize = 4096;
 
 /// The streams of one volume.
@@ -25,16 +27,15 @@ pub struct Streams {
     used: [u64; STREAMS],
     requests: u64,
     candidates: Box<[Candidate]>,
-    /// The request of now, where it continues none.
-    single: Stream,
+    /// The run that the request of now continues or begins, where it is no stream yet.
+    short: Stream,
 }
 
-/// A request that none has continued yet.
+/// A run that is no stream yet.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     end: u64,
-    length: u64,
-    direction: Direction,
+    run: Stream,
 }
 
 /// What is known of a stream.
@@ -63,14 +64,14 @@ impl Default for Streams {
     fn default() -> Streams {
         let none = Stream { direction: Direction::Read, run_bytes: 0, requests: 0, ahead_end: 0 };
         // No request ends at the greatest number and another begins there.
-        let candidate = Candidate { end: u64::MAX, length: 0, direction: Direction::Read };
+        let candidate = Candidate { end: u64::MAX, run: none };
         Streams {
             ends: [u64::MAX; STREAMS],
             streams: [none; STREAMS],
             used: [0; STREAMS],
             requests: 0,
             candidates: vec![candidate; CANDIDATES].into_boxed_slice(),
-            single: none,
+            short: none,
         }
     }
 }
@@ -82,30 +83,36 @@ impl Streams {
         let end = offset.saturating_add(length);
         let continued = (0..STREAMS)
             .find(|&at| self.ends[at] == offset && self.streams[at].direction == direction);
-        let Some(at) = continued.or_else(|| self.promote(direction, offset)) else {
-            self.candidates[place_of(end)] = Candidate { end, length, direction };
-            self.single = Stream { direction, run_bytes: length, requests: 1, ahead_end: 0 };
-            return &mut self.single;
+        let at = match continued {
+            Some(at) => at,
+            None => {
+                let run = self.take_candidate(direction, offset);
+                if run.requests + 1 < REQUESTS_MIN {
+                    self.short = run.longer(length);
+                    self.candidates[place_of(end)] = Candidate { end, run: self.short };
+                    return &mut self.short;
+                }
+                let oldest = self.used.iter().enumerate().min_by_key(|(_, used)| **used);
+                let (at, _) = oldest.expect("there are places for streams");
+                self.streams[at] = run;
+                at
+            }
         };
         self.ends[at] = end;
         self.used[at] = self.requests;
         let stream = &mut self.streams[at];
-        stream.run_bytes = stream.run_bytes.saturating_add(length);
-        stream.requests += 1;
+        *stream = stream.longer(length);
         stream
     }
 
-    /// Makes the candidate that ends at `offset` a stream, in the oldest one's place.
-    fn promote(&mut self, direction: Direction, offset: u64) -> Option<usize> {
+    /// The run that ended at `offset` and is no stream yet; an empty one if there is none.
+    fn take_candidate(&mut self, direction: Direction, offset: u64) -> Stream {
         let found = &mut self.candidates[place_of(offset)];
-        if found.end != offset || found.direction != direction || offset == u64::MAX {
-            return None;
+        if found.end != offset || found.run.direction != direction || offset == u64::MAX {
+            return Stream { direction, run_bytes: 0, requests: 0, ahead_end: 0 };
         }
-        let run_bytes = found.length;
         found.end = u64::MAX;
-        let (at, _) = self.used.iter().enumerate().min_by_key(|(_, used)| **used)?;
-        self.streams[at] = Stream { direction, run_bytes, requests: 1, ahead_end: 0 };
-        Some(at)
+        found.run
     }
 }
 
@@ -115,6 +122,17 @@ fn place_of(end: u64) -> usize {
 }
 
 impl Stream {
+    /// Whether it has the requests that make a stream.
+    pub fn is_established(&self) -> bool {
+        self.requests >= REQUESTS_MIN
+    }
+
+    /// With one request more.
+    fn longer(self, length: u64) -> Stream {
+        let run_bytes = self.run_bytes.saturating_add(length);
+        Stream { run_bytes, requests: self.requests + 1, ..self }
+    }
+
     /// Whether it is longer than `cutoff_bytes` (0: never), so that it goes around the cache.
     pub fn goes_around(&self, cutoff_bytes: u64) -> bool {
         cutoff_bytes > 0 && self.run_bytes > cutoff_bytes

@@ -61,3 +61,9 @@ fn nothing_is_read_ahead_past_the_end_or_for_random_readers_or_writers() {
         assert_eq!(readahead::on_read(stream, (step + 1) * 4096, 1 << 20, VOLUME), None);
     }
 }
+
+#[test]
+fn requests_that_are_as_large_as_the_reach_are_not_read_ahead_of() {
+    assert_eq!(read(0, 256 << 10, 30, 256 << 10), []);
+    assert!(!read(0, 128 << 10, 30, 256 << 10).is_empty());
+}

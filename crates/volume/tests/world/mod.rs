@@ -44,6 +44,8 @@ pub(crate) struct World {
     now: u64,
     tokens: u64,
     pending: HashMap<u64, Asked>,
+    /// Where the last read ended, sectors.
+    reader: u64,
 }
 
 enum Asked {
@@ -90,6 +92,7 @@ impl World {
             now: 0,
             tokens: 0,
             pending: HashMap::new(),
+            reader: 0,
         };
         world.open();
         let options = VolumeOptions {
@@ -216,6 +219,11 @@ impl World {
         self.tokens += 1;
         let (request, asked) = match self.random.below(24) {
             0..=8 => {
+                // Half of the readers follow each other, so that there are streams to read ahead of.
+                let follows = self.random.one_in(2) && self.reader + length <= SECTORS;
+                let first = if follows { self.reader } else { first };
+                self.reader = first + length;
+                let offset = first * SECTOR;
                 let expected = self.model.newest(first..first + length);
                 let length = bytes as u32;
                 (Request::Read { offset, length }, Asked::Read { first, expected })
