@@ -127,6 +127,6 @@ if __name__ == "__main__":
     options.add_argument("--warm-seconds", type=int, default=60)
     options.add_argument("--data-mib", type=int, default=640)
     options.add_argument("--policy", type=str.split,
-                         default=["--sequential-cutoff", "0", "--read-ahead", "256KiB"],
+                         default=[],
                          help="how both volumes cache, as `entresol volume create` takes it")
     run(main, options.parse_args())

@@ -219,7 +219,7 @@ impl World {
         self.tokens += 1;
         let (request, asked) = match self.random.below(24) {
             0..=8 => {
-                // Half of the readers follow each other, so that there are streams to read ahead of.
+                // Half of the readers follow each other: there are streams to read ahead of.
                 let follows = self.random.one_in(2) && self.reader + length <= SECTORS;
                 let first = if follows { self.reader } else { first };
                 self.reader = first + length;
