@@ -38,7 +38,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
-    Bug { name: "ahead-outlives-writes", caught_by: VOLUMES },
+    Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },
     Bug { name: "regions-not-opened", caught_by: VOLUMES },
     Bug { name: "write-back-before-sync", caught_by: VOLUMES },
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
@@ -63,6 +63,9 @@ const COLLECTIONS: Target = Target { package: "entresol-heap", test: "collection
 
 /// Collections in a heap under every power failure.
 const COLLECTION_CRASH: Target = Target { package: "entresol-heap", test: "collections_crash" };
+
+/// Streams of a volume, what is read ahead of them and what is cached.
+const VOLUME_STREAMS: Target = Target { package: "entresol-volume", test: "streams" };
 
 /// Faults of a volume's cache and its backing, one at a time.
 const VOLUME_FAULTS: Target = Target { package: "entresol-volume", test: "faults" };
