@@ -4,10 +4,13 @@
 The evaluation of the cache whose benchmark this is saw three quarters of the backing's reads gone,
 and the mean latency fall to less than three fifths. Here the backings answer after 2 ms, and tell
 how often they were asked; data store and user store are volumes of one cache, the log goes around
-it. Between warming and measuring everything is stopped and started again.
+it. Between warming and measuring everything is stopped and started again. Backings and cache are
+files in memory unless `--directory` names another place: the delay stands for the backing, and what
+a shared disk does is nobody's latency. The volumes are made as they are where nobody says otherwise.
 """
 
 import json
+import pathlib
 import re
 import statistics
 import subprocess
@@ -103,6 +106,9 @@ def round_of(arguments, number):
 
 
 def main(arguments):
+    memory = pathlib.Path("/dev/shm")
+    if arguments.directory is None and memory.is_dir():
+        arguments.directory = memory
     rounds = [round_of(arguments, number) for number in range(arguments.rounds)]
     names = ["reads", "reads cached", "MiB", "MiB cached", "ms", "ms cached"]
     rows = [[number + 1, *[found[name] for name in names]] for number, found in enumerate(rounds)]
