@@ -10,6 +10,7 @@ mod data;
 mod demo;
 mod engine;
 mod failure;
+mod heap;
 mod meter;
 mod pblio;
 mod place;
@@ -71,6 +72,9 @@ enum Command {
     /// Cache slow devices on flash and export them over NBD
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
+    /// Persistent heaps: make, look into, check and back up
+    #[command(subcommand)]
+    Heap(heap::HeapCommand),
     /// Serve a data set ten times the memory cap, kill the server, lose nothing
     Demo(demo::DemoArgs),
     /// Fill a store for `bench recovery` until killed
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Pblio(args) => pblio::run(args),
         Command::Volume(command) => volume::run(command),
+        Command::Heap(command) => heap::run(command),
         Command::Demo(args) => demo::run(args),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),
     };

@@ -1,0 +1,89 @@
+//! `entresol heap` as people and scripts call it.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+
+use entresol_heap::{Heap, OpenOptions};
+use support::{Directory, entresol, json, refused_with};
+
+/// A heap of 8 MiB with a root of 64 bytes that begin with `hello`.
+fn made(directory: &Directory) -> String {
+    let path = directory.path("heap");
+    let created = json(&entresol(&[
+        "heap", "create", &path, "--size", "8MiB", "--limit", "32MiB", "--label", "test", "--json",
+    ]));
+    assert_eq!(created["size_bytes"], 8 << 20);
+    let heap = Heap::open(path.as_ref(), &OpenOptions::default()).expect("it was made just now");
+    let mut transaction = heap.begin();
+    let block = transaction.allocate(64).expect("there is room");
+    transaction.write(block, b"hello").expect("it is a block");
+    transaction.set_root(block).expect("any root will do");
+    transaction.commit().expect("it commits");
+    // The log holds it, and nobody applied it.
+    std::fs::copy(&path, directory.path("rest")).expect("files can be copied");
+    directory.path("rest")
+}
+
+#[test]
+fn a_heap_is_made_told_of_listed_and_backed_up() {
+    let directory = Directory::new("heap");
+    let path = made(&directory);
+    let info = json(&entresol(&["heap", "info", &path, "--json"]));
+    assert_eq!((&info["label"], &info["live"]), (&"test".into(), &1.into()));
+    assert_eq!(info["limit_bytes"], 32 << 20);
+    let row = json(&entresol(&["heap", "dump", &path, "--json"]));
+    assert_eq!((&row["bytes"], &row["root"]), (&64.into(), &true.into()));
+    assert!(row["first"].as_str().is_some_and(|first| first.starts_with("68656c6c6f")));
+    let handle = row["handle"].to_string();
+    let shown = entresol(&["heap", "dump", &path, "--handle", &handle]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("hello"));
+    let target = directory.path("backup");
+    let backup = json(&entresol(&["heap", "backup", &path, &target, "--json"]));
+    assert_eq!(backup["live"], 1);
+    let again = json(&entresol(&["heap", "dump", &target, "--json"]));
+    assert_eq!(again, row);
+    let table = entresol(&["heap", "info", &target]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("largest_free_bytes"));
+}
+
+#[test]
+fn damage_ends_with_1_and_a_repair_opens_the_heap() {
+    let directory = Directory::new("heap-damage");
+    let path = made(&directory);
+    let sound = json(&entresol(&["heap", "check", &path, "--json"]));
+    assert_eq!((&sound["sound"], &sound["live"]), (&true.into(), &1.into()));
+    let info = json(&entresol(&["heap", "info", &path, "--json"]));
+    // The last word of the page table's first page, for a page that is free.
+    let table = info["data_offset"].as_u64().expect("a number") - (32 << 20) / 4096 * 8;
+    let word = table.next_multiple_of(4096) + 4096 - 8;
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("it is there");
+    file.write_all_at(&[0xee; 8], word).expect("it can be written");
+    let damaged = entresol(&["heap", "check", &path]);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&damaged.stdout).contains("damaged: page"));
+    refused_with(&["heap", "info", &path], &["page table", "backup"]);
+    let repaired = entresol(&["heap", "check", &path, "--repair"]);
+    assert!(String::from_utf8_lossy(&repaired.stdout).contains("repaired: page"));
+    let sound = json(&entresol(&["heap", "check", &path, "--json"]));
+    assert_eq!((&sound["sound"], &sound["live"]), (&true.into(), &1.into()));
+}
+
+#[test]
+fn what_cannot_run_says_what_to_do() {
+    let directory = Directory::new("heap-refused");
+    let path = directory.path("none");
+    refused_with(&["heap", "info", &path], &["none", "heap create"]);
+    let other = directory.file("other", "not a heap").display().to_string();
+    refused_with(&["heap", "check", &other], &["not a heap"]);
+    refused_with(&["heap", "create", &other, "--size", "8MiB"], &["another name"]);
+    refused_with(&["heap", "create", &path, "--size", "4KiB"], &["its own structures take"]);
+    let long = "a label that is far too long";
+    let refused = ["heap", "create", &path, "--size", "8MiB", "--label", long];
+    refused_with(&refused, &["at most 16"]);
+    let heap = made(&directory);
+    let open = Heap::open(heap.as_ref(), &OpenOptions::default()).expect("it is a heap");
+    let owner = format!("process {}", std::process::id());
+    refused_with(&["heap", "info", &heap], &["in use", &owner]);
+    drop(open);
+}
