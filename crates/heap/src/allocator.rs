@@ -142,8 +142,10 @@ impl Allocator {
         };
         let pages = match (PageEntry::decode(value), shape) {
             (Some(PageEntry::Free), _) => {
-                self.pages.give(page, 1);
-                return 1;
+                let free = |page: &u64| memory.load(self.table_offset + page * 8) == 0;
+                let count = 1 + (page + 1..page + left).take_while(free).count() as u64;
+                self.pages.give(page, count);
+                return count;
             }
             (Some(PageEntry::Run { bytes }), _) => bytes.div_ceil(PAGE_BYTES),
             (Some(PageEntry::Span { .. }), Some(shape)) => shape.pages,

@@ -283,6 +283,23 @@ fn a_heap_of_another_kind_is_refused() {
 }
 
 #[test]
+fn what_commits_survive_is_told_as_it_is() {
+    for medium in MEDIA {
+        let folder = Folder::new();
+        let heap = Heap::create(&folder.heap(), &small(medium)).unwrap();
+        let told = heap.durability();
+        assert!(told.survives_kill, "{told}");
+        // Stores into a mapping of a plain file are in the page cache, whatever fences say.
+        assert!(medium == Medium::Pages || told.survives_power_loss == Some(false), "{told}");
+        drop(heap);
+        let lazy = OpenOptions { durability: Durability::None, ..open(medium) };
+        let told = Heap::open(&folder.heap(), &lazy).unwrap().durability();
+        assert_eq!(told.survives_kill, medium == Medium::Bytes, "{told}");
+        assert_eq!(told.survives_power_loss, Some(false), "{told}");
+    }
+}
+
+#[test]
 fn a_guard_keeps_freed_blocks_from_being_reused() {
     let folder = Folder::new();
     let heap = Heap::create(&folder.heap(), &small(Medium::Pages)).unwrap();

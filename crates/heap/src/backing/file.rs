@@ -246,10 +246,18 @@ impl Backing for FileBacking {
     }
 
     fn survival(&self) -> Survival {
-        self.survival
+        match &self.mapped {
+            // Fenced stores are in the system's page cache, and no further.
+            Some(mapped) if mapped.share == Share::Shared => Survival::Process,
+            _ => self.survival,
+        }
     }
 
     fn release(&self) {
+        if self.mapped.as_ref().is_some_and(|mapped| mapped.share == Share::Shared) {
+            // More than was promised: no commit waits for it, so nobody is told of a failure.
+            let _synced = self.file.sync_all();
+        }
         // SAFETY: a plain call on an open descriptor. It does not fail on one that holds the lock.
         let _unlocked = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
     }
