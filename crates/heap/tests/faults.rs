@@ -1,5 +1,4 @@
 //! Writes and syncs that fail.
-#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::sync::Arc;
 
