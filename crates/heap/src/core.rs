@@ -97,6 +97,8 @@ impl Core {
     /// Waits until the record that ends at `end` is as durable as asked for.
     pub(crate) fn settle(&self, end: u64, durability: Durability) -> Result<()> {
         match durability {
+            // Appending made it durable.
+            _ if self.log.unit() == Unit::Word => {}
             Durability::Sync => self.log.settle(end, Goal::Durable, Duration::ZERO)?,
             Durability::Group { delay_us } => {
                 let gather = Duration::from_micros(u64::from(delay_us));
@@ -104,9 +106,7 @@ impl Core {
             }
             Durability::Buffered { epoch_ms } => {
                 self.log.settle(end, Goal::Written, Duration::ZERO)?;
-                if self.backing.unit() == Unit::Page {
-                    self.signal.want_sync(Duration::from_millis(u64::from(epoch_ms)));
-                }
+                self.signal.want_sync(Duration::from_millis(u64::from(epoch_ms)));
             }
             Durability::None => self.log.relieve()?,
         }
@@ -371,9 +371,14 @@ impl Core {
     }
 }
 
+/// Most records fit this, bytes.
+const RECORD_BYTES_USUAL: usize = 256;
+
 /// A record without operations yet.
 pub(crate) fn empty_record() -> Vec<u8> {
-    vec![0; RECORD_HEADER_BYTES as usize]
+    let mut record = Vec::with_capacity(RECORD_BYTES_USUAL);
+    record.resize(RECORD_HEADER_BYTES as usize, 0);
+    record
 }
 
 /// Writes the next superblock, beside the one that counts so far; durable on return.

@@ -50,6 +50,8 @@ pub(crate) struct Guards {
     epoch: AtomicU64,
     /// Epochs of guards; zero where there is none.
     places: [Place; PLACES],
+    /// Places from here on were never used.
+    used: AtomicUsize,
     /// Epochs of guards that found no place.
     others: Mutex<Vec<u64>>,
     others_count: AtomicUsize,
@@ -73,6 +75,7 @@ impl Guards {
         Guards {
             epoch: AtomicU64::new(1),
             places: std::array::from_fn(|_| Place::default()),
+            used: AtomicUsize::new(0),
             others: Mutex::new(Vec::new()),
             others_count: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
@@ -92,6 +95,10 @@ impl Guards {
             let index = (home + step) % PLACES;
             let place = &self.places[index].0;
             let order = Ordering::SeqCst;
+            // Before the epoch is published: whoever misses this comes before the guard.
+            if self.used.load(order) <= index {
+                self.used.fetch_max(index + 1, order);
+            }
             if place.load(Ordering::Relaxed) == 0
                 && place.compare_exchange(0, epoch, order, order).is_ok()
             {
@@ -146,7 +153,8 @@ impl Guards {
     }
 
     fn oldest(&self) -> Option<u64> {
-        let places = self.places.iter().map(|place| place.0.load(Ordering::SeqCst));
+        let used = self.used.load(Ordering::SeqCst);
+        let places = self.places[..used].iter().map(|place| place.0.load(Ordering::SeqCst));
         let oldest = places.filter(|epoch| *epoch > 0).min();
         if self.others_count.load(Ordering::SeqCst) == 0 {
             return oldest;

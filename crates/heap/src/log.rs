@@ -26,6 +26,7 @@ use crate::format::{
 /// The log of an open heap. Thread-safe.
 pub(crate) struct Log {
     backing: Arc<dyn Backing>,
+    unit: Unit,
     bytes: u64,
     generation: u32,
     seed: u32,
@@ -110,6 +111,7 @@ impl Log {
             stopped: None,
         };
         Log {
+            unit: backing.unit(),
             backing,
             bytes: superblock.log_bytes,
             generation: superblock.generation,
@@ -125,6 +127,11 @@ impl Log {
     /// The largest record that goes into the ring, bytes with header.
     pub(crate) fn record_bytes_max(&self) -> u64 {
         self.bytes / 4
+    }
+
+    /// What the medium writes as a whole.
+    pub(crate) fn unit(&self) -> Unit {
+        self.unit
     }
 
     /// Checksum of a record's body, to hand to [`Log::append`].
@@ -177,7 +184,7 @@ impl Log {
         if end - state.head > self.bytes / 2 {
             self.half_full.store(true, Ordering::Relaxed);
         }
-        if self.backing.unit() == Unit::Word {
+        if self.unit == Unit::Word {
             if let Err(error) = self.backing.sync(Site::Log) {
                 return Err(self.poison_locked(state, &error));
             }
@@ -287,7 +294,7 @@ impl Log {
             let state = self.state.lock();
             (state.tail, state.written)
         };
-        if self.backing.unit() == Unit::Page && tail - written > STAGED_BYTES_MAX {
+        if self.unit == Unit::Page && tail - written > STAGED_BYTES_MAX {
             self.settle(tail, Goal::Written, Duration::ZERO)?;
         }
         Ok(())
@@ -410,7 +417,7 @@ impl Log {
 
     /// Hands bytes of a record to the medium, or stages them.
     fn put(&self, state: &mut State, position: u64, bytes: &[u8]) -> Result<()> {
-        if self.backing.unit() == Unit::Word {
+        if self.unit == Unit::Word {
             let offset = LOG_OFFSET + position % self.bytes;
             let written = self.backing.write(Site::Log, offset, bytes);
             return written.map_err(|error| self.poison_locked(state, &error));

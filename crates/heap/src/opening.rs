@@ -88,6 +88,14 @@ pub(crate) fn format(backing: &dyn Backing, superblock: &Superblock) -> Result<(
     backing.make_room(0, table_offset)?;
     room_for_table(backing, (table_offset, data_offset), size_bytes)?;
     backing.make_room(data_offset, size_bytes - data_offset)?;
+    // Blocks that were written once are written again without a change of the file's own records.
+    let zeros = vec![0; (256 << 10).min(superblock.log_bytes) as usize];
+    let mut at = LOG_OFFSET;
+    while at < table_offset {
+        let length = (table_offset - at).min(zeros.len() as u64) as usize;
+        backing.write(Site::Create, at, &zeros[..length])?;
+        at += length as u64;
+    }
     let first = Superblock { sequence: 1, ..superblock.clone() };
     backing.write(Site::Create, SUPERBLOCKS[1], &first.encode())
 }

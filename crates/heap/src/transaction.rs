@@ -363,12 +363,18 @@ fn describe_blocks<'a>(
 
 /// Ranges from which on zeros are looked for.
 const SPARSE_BYTES_MIN: u64 = 256;
+/// Zeros of shorter ranges are written out.
+const ZEROS_MIN: u64 = 16;
 /// What is looked at as a whole when zeros are.
 const GRAIN: u64 = 64;
 
 /// Appends the bytes of `start..end` as they are now; stretches of zeros by their length.
 pub(crate) fn gather(memory: &Memory, start: u64, end: u64, record: &mut Vec<u8>) {
     if end - start < SPARSE_BYTES_MIN {
+        let (length, words) = (end - start, start.is_multiple_of(8) && end.is_multiple_of(8));
+        if words && length >= ZEROS_MIN && memory.leading_zeros(start, length) == length {
+            return Operation::Zeros { offset: start, length }.encode(record);
+        }
         return gather_bytes(memory, start, end, record);
     }
     let (first, last) = (start.next_multiple_of(8), end / 8 * 8);
