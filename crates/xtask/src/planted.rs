@@ -47,7 +47,6 @@ const BUGS: &[Bug] = &[
     Bug { name: "heap-checksum-ignored", caught_by: HEAP_CRASH },
     Bug { name: "heap-record-position-not-compared", caught_by: HEAP_CRASH },
     Bug { name: "heap-generation-ignored", caught_by: HEAP_CRASH },
-    Bug { name: "heap-images-of-other-head", caught_by: HEAP_CRASH },
     Bug { name: "heap-damage-passed-over", caught_by: HEAP_DAMAGE },
     Bug { name: "heap-freed-under-guard", caught_by: HEAP_USE },
     Bug { name: "collection-store-not-logged", caught_by: COLLECTION_CRASH },
