@@ -8,6 +8,9 @@ import java.lang.ref.Cleaner;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
@@ -43,6 +46,8 @@ public abstract class AnyHeap implements AutoCloseable {
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
     private final long firstHandle;
     private volatile long bytes;
+    /** Made when somebody asks for it, so that others do not pay. */
+    private volatile ReentrantReadWriteLock transactions;
 
     AnyHeap(Kind kind, HeapFile file, HeapOptions options) {
         this.kind = kind;
@@ -226,6 +231,41 @@ public abstract class AnyHeap implements AutoCloseable {
         return handle > 0 && Native.heapIsLive(address, handle) == 1;
     }
 
+    /** Whether every store is refused. */
+    public final boolean isReadOnly() {
+        return options.readOnly;
+    }
+
+    /**
+     * A lock whose read side every transaction that begins after this call holds until its end. Who
+     * holds the write side is alone with what is committed, but for changes that a map or a block
+     * makes outside any transaction.
+     */
+    public final ReadWriteLock transactionLock() {
+        requireOpen();
+        synchronized (attached) {
+            if (transactions == null) {
+                transactions = new ReentrantReadWriteLock();
+            }
+            return transactions;
+        }
+    }
+
+    /**
+     * Runs one of the two when it is known what became of the thread's current transaction, or of
+     * the inner one that it is in: {@code undone} after the stores were undone, {@code committed}
+     * after the outermost commit. Outside a transaction {@code committed} runs at once. Neither may
+     * use the transaction or throw.
+     */
+    public final void whenSettled(Runnable committed, Runnable undone) {
+        Work work = work();
+        if (work == null) {
+            committed.run();
+        } else {
+            work.whenSettled(committed, undone);
+        }
+    }
+
     /** Blocks that are freed while the guard is open keep their bytes until it is closed. */
     public ReadGuard readGuard() {
         requireOpen();
@@ -304,7 +344,12 @@ public abstract class AnyHeap implements AutoCloseable {
         if (options.readOnly) {
             throw new TransactionException(file.path() + " is open for reading only");
         }
-        Work work = new Work(this, takeLog());
+        UndoLog log = takeLog();
+        Lock held = transactions == null ? null : transactions.readLock();
+        if (held != null) {
+            held.lock();
+        }
+        Work work = new Work(this, log, held);
         current.set(work);
         return work;
     }
@@ -312,6 +357,7 @@ public abstract class AnyHeap implements AutoCloseable {
     final void endWork(Work work) {
         current.remove();
         giveLog(work.log());
+        work.settle();
     }
 
     /** An empty log; {@link #giveLog} takes it back. */

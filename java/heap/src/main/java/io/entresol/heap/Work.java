@@ -3,6 +3,9 @@ package io.entresol.heap;
 import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.Lock;
 
 /** The transaction that one Java thread, platform or virtual, has open in one heap. */
 final class Work {
@@ -10,10 +13,16 @@ final class Work {
     private final UndoLog log;
     private boolean hasRoot;
     private long root;
+    /** What the whole transaction holds; null if it is nothing. */
+    private final Lock held;
+    /** Who wants to know of the end, in pairs: once it is committed, once it is undone. */
+    private List<Runnable> waiting = List.of();
+    private boolean committed;
 
-    Work(AnyHeap heap, UndoLog log) {
+    Work(AnyHeap heap, UndoLog log, Lock held) {
         this.heap = heap;
         this.log = log;
+        this.held = held;
     }
 
     AnyHeap heap() {
@@ -61,15 +70,41 @@ final class Work {
 
     void commit(Durability durability) {
         log.commit(heap, durability);
+        committed = true;
     }
 
     void abort() {
         log.abort(heap);
     }
 
+    void whenSettled(Runnable ifCommitted, Runnable ifUndone) {
+        if (waiting.isEmpty()) {
+            waiting = new ArrayList<>();
+        }
+        waiting.add(ifCommitted);
+        waiting.add(ifUndone);
+    }
+
+    /** After the end: tells who waits for it, and lets go. */
+    void settle() {
+        try {
+            if (committed) {
+                for (int index = 0; index < waiting.size(); index += 2) {
+                    waiting.get(index).run();
+                }
+            } else {
+                tellUndone(0);
+            }
+        } finally {
+            if (held != null) {
+                held.unlock();
+            }
+        }
+    }
+
     /** A point to roll back to. */
     Point point() {
-        return new Point(log.mark(), hasRoot, root);
+        return new Point(log.mark(), hasRoot, root, waiting.size());
     }
 
     void merge(Point point) {
@@ -80,6 +115,15 @@ final class Work {
         log.rollback(heap, point.mark);
         hasRoot = point.hasRoot;
         root = point.root;
+        tellUndone(point.waiting);
+    }
+
+    private void tellUndone(int from) {
+        while (waiting.size() > from) {
+            Runnable undone = waiting.remove(waiting.size() - 1);
+            waiting.remove(waiting.size() - 1);
+            undone.run();
+        }
     }
 
     /** A point in the work. */
@@ -87,11 +131,13 @@ final class Work {
         private final UndoLog.Mark mark;
         private final boolean hasRoot;
         private final long root;
+        private final int waiting;
 
-        private Point(UndoLog.Mark mark, boolean hasRoot, long root) {
+        private Point(UndoLog.Mark mark, boolean hasRoot, long root, int waiting) {
             this.mark = mark;
             this.hasRoot = hasRoot;
             this.root = root;
+            this.waiting = waiting;
         }
     }
 }

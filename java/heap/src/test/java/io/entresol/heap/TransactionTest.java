@@ -13,6 +13,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
@@ -42,6 +43,38 @@ class TransactionTest {
         heap.close();
         heap = TransactionalHeap.openHeap(Heaps.at(folder));
         assertEquals("", heap.check());
+    }
+
+    @Test
+    void whoWaitsForTheEndIsToldOnceWhatItWas() {
+        StringBuilder told = new StringBuilder();
+        Transaction.create(heap, () -> {
+            heap.whenSettled(() -> told.append("a"), () -> told.append("-a"));
+            assertThrows(Refused.class, () -> Transaction.create(heap, () -> {
+                heap.whenSettled(() -> told.append("b"), () -> told.append("-b"));
+                throw new Refused();
+            }));
+            assertEquals("-b", told.toString());
+            heap.whenSettled(() -> told.append("c"), () -> told.append("-c"));
+        });
+        assertEquals("-bac", told.toString());
+        heap.whenSettled(() -> told.append("d"), () -> told.append("-d"));
+        assertThrows(Refused.class, () -> Transaction.create(heap, () -> {
+            heap.whenSettled(() -> told.append("e"), () -> told.append("-e"));
+            heap.whenSettled(() -> told.append("f"), () -> told.append("-f"));
+            throw new Refused();
+        }));
+        assertEquals("-bacd-f-e", told.toString());
+    }
+
+    @Test
+    void aTransactionHoldsTheReadSideOfItsLock() {
+        ReentrantReadWriteLock lock = (ReentrantReadWriteLock) heap.transactionLock();
+        Transaction.create(heap, () -> assertEquals(1, lock.getReadHoldCount()));
+        assertThrows(Refused.class, () -> Transaction.create(heap, () -> {
+            throw new Refused();
+        }));
+        assertEquals(0, lock.getReadLockCount());
     }
 
     @Test
