@@ -1,0 +1,19 @@
+package io.entresol.collections;
+
+/**
+ * Is told by a persistent object what it owns and where it leads, so that garbage collection keeps
+ * that. What is not named is freed.
+ */
+public interface Tracer {
+    /** A plain block, regular or compact, that the object owns; 0 is none. */
+    void block(long handle);
+
+    /** Another persistent object; 0 is none. */
+    void object(long handle);
+
+    /**
+     * A radix tree that the object owns, with its nodes and leaves; 0 is none. What the values of
+     * its entries lead to is to be told besides.
+     */
+    void tree(long handle);
+}

@@ -1,0 +1,84 @@
+package io.entresol.collections;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import io.entresol.heap.Durability;
+import io.entresol.heap.HeapOptions;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.UUID;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class CodecTest {
+    @TempDir
+    Path folder;
+
+    @Test
+    void bytesAreOrderedAsNumbersAre() {
+        ordered(Codec.BOOLEAN, false, true);
+        ordered(Codec.BYTE, Byte.MIN_VALUE, (byte) -1, (byte) 0, (byte) 1, Byte.MAX_VALUE);
+        ordered(Codec.SHORT, Short.MIN_VALUE, (short) -1, (short) 0, (short) 300, Short.MAX_VALUE);
+        ordered(Codec.CHARACTER, '\0', 'a', 'b', '\u8000', '\uffff');
+        ordered(Codec.INTEGER, Integer.MIN_VALUE, -300, -1, 0, 1, 300, Integer.MAX_VALUE);
+        ordered(Codec.LONG, Long.MIN_VALUE, -300L, -1L, 0L, 1L, 300L, Long.MAX_VALUE);
+        ordered(Codec.FLOAT, Float.NEGATIVE_INFINITY, -Float.MAX_VALUE, -1f, -Float.MIN_VALUE, -0f,
+                0f, Float.MIN_VALUE, 1f, 1.5f, Float.MAX_VALUE, Float.POSITIVE_INFINITY, Float.NaN);
+        ordered(Codec.DOUBLE, Double.NEGATIVE_INFINITY, -Double.MAX_VALUE, -1.0, -Double.MIN_VALUE,
+                -0.0, 0.0, Double.MIN_VALUE, 1.0, 1.5, Double.MAX_VALUE, Double.POSITIVE_INFINITY,
+                Double.NaN);
+        ordered(Codec.UUID, new UUID(0, 1), new UUID(1, 0), new UUID(1, -1), new UUID(-1, 0));
+        ordered(Codec.STRING, "", "a", "aa", "b", "\u00e4", "\uffff", "\ud83d\ude00");
+    }
+
+    @Test
+    void anythingComesBackAsItWas() {
+        try (ObjectHeap objects = ObjectHeap.create(folder.resolve("heap").toString(), 16L << 20,
+                HeapOptions.DEFAULT.durability(Durability.NONE))) {
+            Codec<Object> any = objects.any();
+            Pair pair = Pair.create(objects);
+            for (Object value : Arrays.asList(null, true, (byte) 3, 'c', (short) -4, 5, -6L, 1.5f,
+                    -2.5, "text", "", new UUID(7, 8), pair)) {
+                assertEquals(value, any.decode(any.encode(value)));
+            }
+            byte[] bytes = {1, 2, 3};
+            assertArrayEquals(bytes, (byte[]) any.decode(any.encode(bytes)));
+            assertThrows(ClassCastException.class, () -> any.encode(new Object()));
+            List<Long> told = new ArrayList<>();
+            any.references(any.encode(pair), told::add);
+            any.references(any.encode(5L), told::add);
+            assertEquals(List.of(pair.handle()), told);
+        }
+    }
+
+    @Test
+    void referencesAreToOneClass() {
+        try (ObjectHeap objects = ObjectHeap.create(folder.resolve("heap").toString(), 16L << 20,
+                HeapOptions.DEFAULT.durability(Durability.NONE))) {
+            Codec<Pair> pairs = objects.reference(Pair.class);
+            Pair pair = Pair.create(objects);
+            assertSame(pair, pairs.decode(pairs.encode(pair)));
+            assertSame(null, pairs.decode(pairs.encode(null)));
+            assertEquals("reference io.entresol.collections.Pair", pairs.name());
+            assertThrows(IllegalArgumentException.class, () -> objects.reference(String.class));
+        }
+    }
+
+    @SafeVarargs
+    private static <T> void ordered(Codec<T> codec, T... values) {
+        for (int index = 0; index < values.length; index++) {
+            byte[] bytes = codec.encode(values[index]);
+            assertEquals(values[index], codec.decode(bytes), codec.name());
+            if (index > 0) {
+                byte[] before = codec.encode(values[index - 1]);
+                assertEquals(-1, Integer.signum(Arrays.compareUnsigned(before, bytes)),
+                        codec.name() + " " + values[index - 1] + " " + values[index]);
+            }
+        }
+    }
+}
