@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use entresol_device::{
     Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest,
 };
+use entresol_planted::planted;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
@@ -364,7 +365,7 @@ impl Log {
 
     /// Refuses writes to the whole store from now on.
     pub(crate) fn poison(&mut self, why: String) {
-        if !cfg!(planted = "sync-error-swallowed") {
+        if !planted!("sync-error-swallowed") {
             // The first failure is the one to report.
             let _later = self.siblings.failure.set(why);
         }
@@ -374,7 +375,7 @@ impl Log {
     pub(crate) fn release(&mut self, segment: u32) {
         self.segments[segment as usize].state = SegmentState::Releasing;
         let stamp =
-            if cfg!(planted = "segment-released-before-copies-synced") { 0 } else { self.appended };
+            if planted!("segment-released-before-copies-synced") { 0 } else { self.appended };
         self.releasing.push_back((segment, stamp));
         if let Err(error) = self.free_released() {
             self.poison(format!("a released segment could not be erased: {error}"));

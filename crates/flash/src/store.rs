@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use entresol_device::{Device, IoBuffer};
+use entresol_planted::planted;
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -352,7 +353,7 @@ fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
     buffer.copy_from_slice(&bytes);
     let copy = superblock.generation % 2;
-    if !cfg!(planted = "superblock-flipped-before-sync") {
+    if !planted!("superblock-flipped-before-sync") {
         device.sync()?;
     }
     device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;

@@ -8,6 +8,8 @@
 //! 2. Every operation of a record is absolute: applying a sequence of them twice, from its
 //!    beginning, gives what applying it once gives.
 
+use entresol_planted::planted;
+
 use crate::error::{Error, ErrorKind, Result};
 
 /// The unit of space, of the log's writes and of the double-write area.
@@ -156,7 +158,7 @@ impl Superblock {
     /// What the checksums of this generation's records begin with.
     pub(crate) fn seed(&self) -> u32 {
         let seed = crc32c::crc32c(&self.heap_id);
-        if cfg!(planted = "heap-generation-ignored") {
+        if planted!("heap-generation-ignored") {
             return seed;
         }
         crc32c::crc32c_append(seed, &self.generation.to_le_bytes())
@@ -225,9 +227,8 @@ impl RecordHeader {
             kind,
         };
         let sane = u64::from(found.length) >= RECORD_HEADER_BYTES && found.length.is_multiple_of(8);
-        let here =
-            cfg!(planted = "heap-record-position-not-compared") || found.position == position;
-        let ours = cfg!(planted = "heap-generation-ignored") || found.generation == generation;
+        let here = planted!("heap-record-position-not-compared") || found.position == position;
+        let ours = planted!("heap-generation-ignored") || found.generation == generation;
         if !sane || !here || !ours {
             return None;
         }
@@ -236,7 +237,7 @@ impl RecordHeader {
             _ => bytes.get(RECORD_HEADER_BYTES as usize..found.length as usize)?,
         };
         let checksum = crc32c::crc32c_append(crc32c::crc32c_append(seed, body), &header[4..]);
-        let sound = cfg!(planted = "heap-checksum-ignored") || checksum == get_u32(header, 0);
+        let sound = planted!("heap-checksum-ignored") || checksum == get_u32(header, 0);
         sound.then_some(found)
     }
 }

@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use entresol_planted::planted;
 use parking_lot::Mutex;
 
 use crate::allocator::Block;
@@ -125,7 +126,7 @@ impl Guards {
 
     /// The epoch of a free that happens now, if a guard is older; `None` if none is.
     pub(crate) fn epoch_of_free(&self) -> Option<u64> {
-        if cfg!(planted = "heap-freed-under-guard") {
+        if planted!("heap-freed-under-guard") {
             return None;
         }
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);

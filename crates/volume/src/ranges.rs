@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
+use entresol_planted::planted;
+
 use crate::tasks::{Answer, Tasks, reply};
 
 /// Whether others may have the range too.
@@ -67,7 +69,7 @@ impl Ranges {
         };
         let wanted = Held { number, range, access };
         let mut waiting = self.waiting.borrow_mut();
-        let blocked = !cfg!(planted = "overlapping-writes-together");
+        let blocked = !planted!("overlapping-writes-together");
         let conflicts = self.held.borrow().iter().any(|held| held.conflicts(&wanted))
             || waiting.iter().any(|earlier| earlier.wanted.conflicts(&wanted));
         let granted = if blocked && conflicts {

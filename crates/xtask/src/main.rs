@@ -124,10 +124,6 @@ const TASKS: &[Task] = &[
 ];
 
 fn main() -> ExitCode {
-    // As the compiler's wrapper, this program is started by cargo and not by a person.
-    if let Some(status) = planted::act_as_wrapper() {
-        return status;
-    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", usage());

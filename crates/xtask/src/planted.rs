@@ -1,17 +1,13 @@
 //! Known bugs, planted one at a time: the net is trusted only after it caught fish.
 //!
-//! The bugs stand in the engine as `if cfg!(planted = "NAME")`. To set that for the members of the
-//! workspace and for nothing else, this program makes itself cargo's workspace wrapper under the
-//! name `planted-NAME`: dependencies are then compiled once for all bugs.
+//! The bugs stand in the sources as `if planted!("NAME")`. All are in one build, made with
+//! `--cfg planted` in a directory of its own; the variable `ENTRESOL_PLANTED` says which is there.
 //!
 //! Invariants:
 //! 1. A bug counts as caught only if the tests were built, ran and failed.
 //! 2. The same tests pass without the bug.
 
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
 
 use crate::Verdict;
 use crate::invocation::{Ending, Invocation};
@@ -78,7 +74,9 @@ const HEAP_DAMAGE: Target = Target { package: "entresol-heap", test: "checking" 
 /// Heaps as programs use them.
 const HEAP_USE: Target = Target { package: "entresol-heap", test: "basics" };
 
-const WRAPPER_PREFIX: &str = "planted-";
+const VARIABLE: &str = "ENTRESOL_PLANTED";
+/// The build that asks for it.
+const BUILD: (&str, &str) = ("RUSTFLAGS", "--cfg planted");
 /// A planted bug may make a test run on for ever.
 const SECONDS_MAX: u64 = 900;
 
@@ -115,7 +113,7 @@ pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
             }
             sound.push(bug.caught_by);
         }
-        let ending = run(bug, &planted(bug)?)?;
+        let ending = run(bug, &planted(bug))?;
         let caught = is_caught(&ending);
         let word = if caught { "caught" } else { "NOT CAUGHT" };
         println!("{word:<10}  {:<40} {}", bug.name, replay(bug));
@@ -127,23 +125,8 @@ pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
     Ok(passed)
 }
 
-/// Compiles one crate with the bug that this program was called by, where it was called by one.
-pub(crate) fn act_as_wrapper() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os();
-    let called = PathBuf::from(arguments.next()?);
-    let name = called.file_name()?.to_str()?.strip_prefix(WRAPPER_PREFIX)?.to_string();
-    let compiler: OsString = arguments.next()?;
-    let error = Command::new(compiler).args(arguments).args(["--cfg", &cfg(&name)]).exec();
-    eprintln!("{WRAPPER_PREFIX}{name}: cannot start the compiler: {error}");
-    Some(ExitCode::from(2))
-}
-
-fn cfg(name: &str) -> String {
-    format!("planted=\"{name}\"")
-}
-
 fn replay(bug: &Bug) -> Invocation {
-    bug.caught_by.invocation().with_variable("RUSTFLAGS", format!("--cfg {}", cfg(bug.name)))
+    bug.caught_by.invocation().with_variable(VARIABLE, bug.name).with_variable(BUILD.0, BUILD.1)
 }
 
 fn unplanted(bug: &Bug) -> Invocation {
@@ -152,13 +135,12 @@ fn unplanted(bug: &Bug) -> Invocation {
         "timeout {SECONDS_MAX} cargo test --profile checked -p {package} --test {test}"
     ))
     .with_variable("CARGO_TARGET_DIR", target_directory().to_string_lossy())
+    .with_variable(BUILD.0, BUILD.1)
+    .with_variable(VARIABLE, "nothing")
 }
 
-fn planted(bug: &Bug) -> Result<Invocation, String> {
-    let wrapper = target_directory().join("wrappers").join(format!("{WRAPPER_PREFIX}{}", bug.name));
-    lay_wrapper(&wrapper).map_err(|error| format!("{}: {error}", wrapper.display()))?;
-    let path = wrapper.to_string_lossy();
-    Ok(unplanted(bug).with_variable("RUSTC_WORKSPACE_WRAPPER", path))
+fn planted(bug: &Bug) -> Invocation {
+    unplanted(bug).with_variable(VARIABLE, bug.name)
 }
 
 fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
@@ -167,18 +149,6 @@ fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
         return Err(format!("{}: {}", bug.name, tail(&ending.output)));
     }
     Ok(ending)
-}
-
-fn lay_wrapper(path: &PathBuf) -> std::io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
-    }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    // A copy of what runs: building the tests may replace this program's own file.
-    std::fs::copy("/proc/self/exe", path).map(drop)
 }
 
 /// Caught: tests began to run, and the run failed before `timeout` ended it.
@@ -214,7 +184,7 @@ mod tests {
     fn the_replay_line_names_bug_and_test() {
         assert_eq!(
             replay(&CANARY).to_string(),
-            "RUSTFLAGS='--cfg planted=\"canary\"' \
+            "ENTRESOL_PLANTED=canary RUSTFLAGS='--cfg planted' \
              cargo test --quiet --profile checked -p xtask --test canary"
         );
     }

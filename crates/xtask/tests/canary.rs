@@ -2,6 +2,6 @@
 
 #[test]
 fn canary_dies_only_when_planted() {
-    let planted = cfg!(planted = "canary");
+    let planted = entresol_planted::planted!("canary");
     assert!(!planted, "the canary was planted, and this failure is what shows it");
 }

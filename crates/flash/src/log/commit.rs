@@ -8,6 +8,7 @@
 //! ```
 
 use entresol_device::{Completion, WriteMode};
+use entresol_planted::planted;
 
 use super::{Log, SYNC_TOKEN};
 use crate::error::Result;
@@ -213,7 +214,7 @@ impl Log {
         let Round::Writing { covers, last, goal, proven } = self.round else {
             return Ok(());
         };
-        let early = cfg!(planted = "partial-flush-reported-durable");
+        let early = planted!("partial-flush-reported-durable");
         if self.writes.iter().any(|(number, ..)| *number <= last) && !early {
             return Ok(());
         }

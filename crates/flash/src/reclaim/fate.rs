@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use entresol_planted::planted;
+
 use super::place_of;
 use crate::error::Result;
 use crate::format::{Flags, FooterEntry, RecordHeader, RecordKind};
@@ -132,7 +134,7 @@ impl Shard {
         let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
         let birth = header.version;
         let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
-        if needed && !cfg!(planted = "tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
+        if needed && !planted!("tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
     }
 
     fn copy_forward(

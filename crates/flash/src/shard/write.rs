@@ -1,5 +1,7 @@
 //! Puts, removes and touches on a shard: what is appended, and what the index then says.
 
+use entresol_planted::planted;
+
 use super::Shard;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, Flags, RecordHeader, RecordKind};
@@ -71,7 +73,7 @@ impl Shard {
             Ok(slot) => slot,
             Err(step) => return Ok(step),
         };
-        if cfg!(planted = "index-before-append")
+        if planted!("index-before-append")
             && let Slot::Own(old) | Slot::Presumed(old) = &slot
         {
             self.index.remove(index_hash(request.hash), old.address);
@@ -86,7 +88,7 @@ impl Shard {
         };
         let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
         let hash = index_hash(request.hash);
-        if cfg!(planted = "index-before-append")
+        if planted!("index-before-append")
             && let Slot::Own(old) | Slot::Presumed(old) = slot
         {
             let place = Place { address: self.log.next_address(stream), size: old.size };

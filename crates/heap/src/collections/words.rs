@@ -9,6 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use entresol_planted::planted;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Heap, Transaction};
 
@@ -88,7 +90,7 @@ impl<'h> Words<'h> {
         value: u64,
     ) -> Result<()> {
         self.check(offset, 8)?;
-        if !cfg!(planted = "collection-store-not-logged") {
+        if !planted!("collection-store-not-logged") {
             transaction.add(offset, 8)?;
         }
         self.put(offset, value)

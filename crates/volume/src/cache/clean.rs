@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use entresol_flash::Key;
+use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
 use crate::cache::PARTITIONS_FILLED;
@@ -182,7 +183,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     }
     settle_state(core, volume).await?;
     let Some(batch) = take_batch(volume) else { return Ok(()) };
-    if batch.last > volume.synced_to.get() && !cfg!(planted = "write-back-before-sync") {
+    if batch.last > volume.synced_to.get() && !planted!("write-back-before-sync") {
         let last = volume.log.borrow().next() - 1;
         core.sync().await?;
         volume.synced_to.set(last);
@@ -211,7 +212,7 @@ fn take_batch(volume: &Volume) -> Option<Batch> {
             if entry.kind == LogKind::Data {
                 bytes += (entry.blocks.end - entry.blocks.start) * BLOCK_BYTES;
             }
-            let same = entry.epoch == epoch || cfg!(planted = "write-back-across-epochs");
+            let same = entry.epoch == epoch || planted!("write-back-across-epochs");
             same && bytes <= BATCH_BYTES
         })
         .cloned()

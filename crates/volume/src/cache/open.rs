@@ -7,6 +7,7 @@ use entresol_flash::{
     Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions, Session, SpaceId, Store,
     Timestamp,
 };
+use entresol_planted::planted;
 
 use crate::backing::Backing;
 use crate::cache::core::Core;
@@ -107,7 +108,7 @@ impl Quiet<'_> {
                     let valid = LogHeader::decode(entry.value).filter(|(header, _)| {
                         header.volume == id.0
                             && (state.incarnation_of(number) == Some(header.incarnation)
-                                || cfg!(planted = "log-of-other-incarnation"))
+                                || planted!("log-of-other-incarnation"))
                     });
                     found[token as usize] = valid.map(|(header, _)| LogEntry {
                         number,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use entresol_flash::Key;
+use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
 use crate::cache::META_SPACE;
@@ -100,7 +101,7 @@ async fn write(
         return Ok(());
     }
     let blocks = volume.blocks_of(range.start, range.end - range.start);
-    if !cfg!(planted = "ahead-outlives-writes") {
+    if !planted!("ahead-outlives-writes") {
         core.ahead.borrow_mut().forget(volume.id, &blocks);
     }
     if volume.mode.get().is_lazy() {

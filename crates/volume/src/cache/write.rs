@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use entresol_flash::{ErrorKind as FlashErrorKind, Key, Pinning, PutOptions};
+use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
 use crate::cache::core::{ABSENT_LABEL, Core, Flash};
@@ -171,7 +172,7 @@ async fn write_in_regions(
     (change, durable): (Change, Durable),
 ) -> Result<()> {
     open_regions(core, volume, &blocks).await?;
-    let held = if cfg!(planted = "write-through-keeps-old-blocks") {
+    let held = if planted!("write-through-keeps-old-blocks") {
         Vec::new()
     } else {
         invalidate(core, volume, blocks.clone()).await?
@@ -222,7 +223,7 @@ async fn write_in_regions(
 /// Waits until the regions of `blocks` are open durably.
 async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>) -> Result<()> {
     loop {
-        if volume.regions.borrow().are_open(blocks) || cfg!(planted = "regions-not-opened") {
+        if volume.regions.borrow().are_open(blocks) || planted!("regions-not-opened") {
             return Ok(());
         }
         if let Some(failure) = core.failure() {

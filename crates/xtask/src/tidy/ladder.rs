@@ -12,15 +12,20 @@ struct Rung {
 
 /// Lowest first.
 const RUNGS: &[Rung] = &[
+    Rung { name: "entresol-planted", uses: &[], tests_use: &[] },
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
     Rung { name: "entresol-wire", uses: &[], tests_use: &[] },
     Rung { name: "entresol-workload", uses: &[], tests_use: &[] },
-    Rung { name: "entresol-heap", uses: &[], tests_use: &["entresol-device", "entresol-sim"] },
+    Rung {
+        name: "entresol-heap",
+        uses: &["entresol-planted"],
+        tests_use: &["entresol-device", "entresol-sim"],
+    },
     Rung { name: "entresol-ffi", uses: &["entresol-heap"], tests_use: &[] },
     Rung { name: "entresol-sim", uses: &["entresol-device"], tests_use: &[] },
     Rung {
         name: "entresol-flash",
-        uses: &["entresol-device"],
+        uses: &["entresol-device", "entresol-planted"],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
@@ -30,7 +35,7 @@ const RUNGS: &[Rung] = &[
     },
     Rung {
         name: "entresol-volume",
-        uses: &["entresol-device", "entresol-flash", "entresol-wire"],
+        uses: &["entresol-device", "entresol-flash", "entresol-planted", "entresol-wire"],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
@@ -64,7 +69,7 @@ const RUNGS: &[Rung] = &[
         ],
         tests_use: &[],
     },
-    Rung { name: "xtask", uses: &[], tests_use: &[] },
+    Rung { name: "xtask", uses: &[], tests_use: &["entresol-planted"] },
     // A workspace of its own: it needs a nightly compiler.
     Rung {
         name: "entresol-fuzz",

@@ -18,7 +18,7 @@ fn find_among(tree: &Tree, table: &BTreeSet<&str>) -> Vec<Finding> {
     let mut standing = BTreeSet::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with(".rs") && !is_own(&file.path)) {
         for (line, text) in file.lines() {
-            for name in text.split("planted = \"").skip(1).filter_map(|rest| rest.split('"').next())
+            for name in text.split("planted!(\"").skip(1).filter_map(|rest| rest.split('"').next())
             {
                 standing.insert(name);
                 if !table.contains(name) {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn unknown_and_absent_bugs_are_found() {
-        let source = "if cfg!(planted = \"known\") {} if cfg!(planted = \"new\") {}";
+        let source = "if planted!(\"known\") {} if planted!(\"new\") {}";
         let tree = Tree::of(&[("crates/flash/src/a.rs", source)]);
         let messages: Vec<String> = find_among(&tree, &BTreeSet::from(["known", "absent"]))
             .into_iter()

@@ -1,5 +1,7 @@
 //! Removes, one key or all.
 
+use entresol_planted::planted;
+
 use crate::collections::radix::insert::Replaced;
 use crate::collections::radix::node::{
     Header, Leaf, Link, NODE_BYTES, NODE_END, NODE_PLACE, Shape, children, damaged,
@@ -19,7 +21,7 @@ impl Writer<'_> {
         let mut way = tree.way(self.root_slot(), key)?;
         let End::Leaf { slot, handle } = way.end else { return Ok(None) };
         let leaf = Leaf::at(&self.memory, handle)?;
-        if leaf.key != key && !cfg!(planted = "absent-key-removed") {
+        if leaf.key != key && !planted!("absent-key-removed") {
             return Ok(None);
         }
         match way.steps.last().copied() {

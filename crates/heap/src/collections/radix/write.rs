@@ -1,5 +1,7 @@
 //! What changes of a tree are made of: blocks, published links, copies of what views see.
 
+use entresol_planted::planted;
+
 use crate::Transaction;
 use crate::collections::radix::insert::Value;
 use crate::collections::radix::node::{
@@ -142,7 +144,7 @@ impl<'w> Writer<'w> {
     /// Makes the first `count` nodes of a way such that no view sees them, so that they may be
     /// changed in place; `slot` follows if it lies in one of them.
     pub(super) fn thaw(&mut self, steps: &mut Steps, count: usize, slot: &mut u64) -> Result<()> {
-        if !self.is_frozen() || cfg!(planted = "view-changed-in-place") {
+        if !self.is_frozen() || planted!("view-changed-in-place") {
             return Ok(());
         }
         for index in 0..count {
