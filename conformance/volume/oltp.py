@@ -6,7 +6,10 @@ and the mean latency fall to less than three fifths. Here the backings answer af
 how often they were asked; data store and user store are volumes of one cache, the log goes around
 it. Between warming and measuring everything is stopped and started again. Backings and cache are
 files in memory unless `--directory` names another place: the delay stands for the backing, and what
-a shared disk does is nobody's latency. The volumes are made as they are where nobody says otherwise.
+a shared disk does is nobody's latency. Nor is what strangers on the same processors do: a round
+during which one sleep of 2 ms in a hundred took more than 4 ms is shown, not counted, and made
+again, up to four times as many as asked for. The volumes are made as they are where nobody says
+otherwise.
 """
 
 import json
@@ -15,7 +18,7 @@ import re
 import statistics
 import subprocess
 
-from support import MIB, Bench, Service, check, parser, run, table
+from support import MIB, Bench, Lateness, Service, check, parser, run, table
 
 UNITS = ["asu1", "asu2", "asu3"]
 
@@ -72,7 +75,8 @@ def round_of(arguments, number):
     sizes = [data * 45 // 100, data * 45 // 100, data // 10]
     with Bench(arguments) as bench:
         backings = Backings(bench, sizes).start("plain")
-        without = workload(arguments, backings.uris(), bench, *measured)
+        with Lateness() as late:
+            without = workload(arguments, backings.uris(), bench, *measured)
         plain = backings.stop()
         backings.start("warming")
         uris = backings.uris()
@@ -89,7 +93,8 @@ def round_of(arguments, number):
         backings.stop()
         backings.start("measured")
         service.start()
-        cached = workload(arguments, through, bench, *measured)
+        with Lateness() as late_cached:
+            cached = workload(arguments, through, bench, *measured)
         service.stop()
         behind = backings.stop()
     for found in [without, cached]:
@@ -100,6 +105,8 @@ def round_of(arguments, number):
         "MiB": round(plain[1]), "MiB cached": round(behind[1]),
         "ms": round(without[latency]["mean"] / 1000, 2),
         "ms cached": round(cached[latency]["mean"] / 1000, 2),
+        "late": round(late.milliseconds, 1), "late cached": round(late_cached.milliseconds, 1),
+        "counts": "no" if late.disturbed or late_cached.disturbed else "yes",
         "cut": 1 - behind[0] / plain[0], "cut MiB": 1 - behind[1] / plain[1],
         "faster": without[latency]["mean"] / cached[latency]["mean"],
     }
@@ -109,17 +116,23 @@ def main(arguments):
     memory = pathlib.Path("/dev/shm")
     if arguments.directory is None and memory.is_dir():
         arguments.directory = memory
-    rounds = [round_of(arguments, number) for number in range(arguments.rounds)]
-    names = ["reads", "reads cached", "MiB", "MiB cached", "ms", "ms cached"]
+    rounds, counted = [], []
+    while len(counted) < arguments.rounds and len(rounds) < 4 * arguments.rounds:
+        rounds.append(round_of(arguments, len(rounds)))
+        counted = [found for found in rounds if found["counts"] == "yes"]
+    names = ["reads", "reads cached", "MiB", "MiB cached", "ms", "ms cached", "late",
+             "late cached", "counts"]
     rows = [[number + 1, *[found[name] for name in names]] for number, found in enumerate(rounds)]
     table(f"{arguments.bsu} BSU for {arguments.seconds} s over {arguments.data_mib} MiB, a cache of "
           "a tenth: reads of the backings and mean latency", ["round", *names], rows)
-    middle = {name: statistics.median(found[name] for found in rounds)
+    check(counted, "the machine was late in every round, so none tells a latency: run it again "
+          "when less else runs here and beside it")
+    middle = {name: statistics.median(found[name] for found in counted)
               for name in ["cut", "cut MiB", "faster"]}
     rows = [["reads of the backing saved", f"{middle['cut']:.1%}", ">= 75 %"],
             ["bytes of them saved", f"{middle['cut MiB']:.1%}", ""],
             ["mean latency better by", f"{middle['faster']:.2f}", ">= 1.7"]]
-    table(f"median of {len(rounds)}", ["figure", "found", "bar"], rows)
+    table(f"median of the {len(counted)} that count", ["figure", "found", "bar"], rows)
     check(middle["cut"] >= 0.75, f"reads of the backing fell by {middle['cut']:.1%} only")
     check(middle["faster"] >= 1.7, f"mean latency is better by {middle['faster']:.2f} only")
 

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zlib
 
@@ -357,6 +358,45 @@ def read_all(handle, ledger, blocks, tally, settle=True):
         tally.add(verdict)
         if settle and verdict == "sound":
             ledger.settle(block, data)
+
+
+class Lateness:
+    """How late the machine itself is: within `with`, a thread sleeps 2 ms again and again.
+
+    Where processors are shared with strangers, they are gone for whole seconds now and then, and
+    the mean latency of an open load tells of nothing else. A turn that saw this is `disturbed`:
+    one sleep in a hundred took more than twice its time.
+    """
+
+    SLEEP = 0.002
+
+    def __init__(self):
+        self.over = []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def _watch(self):
+        while not self.ended.is_set():
+            begun = time.perf_counter()
+            time.sleep(self.SLEEP)
+            self.over.append(time.perf_counter() - begun - self.SLEEP)
+
+    @property
+    def milliseconds(self):
+        """What the latest sleep in a hundred took too long."""
+        return sorted(self.over)[len(self.over) * 99 // 100] * 1000
+
+    @property
+    def disturbed(self):
+        return self.milliseconds > self.SLEEP * 1000
 
 
 def table(title, head, rows):
