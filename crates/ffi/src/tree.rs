@@ -58,6 +58,14 @@ export! {
 }
 
 export! {
+    /// Address of a count that is odd while words of the map change, and differs afterwards.
+    entresol_tree_version, Java_io_entresol_heap_engine_Jni_treeVersion(tree) {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { tree_at(tree) }.version().as_ptr() as i64)
+    }
+}
+
+export! {
     /// 1 if the key is there, with its value at `out`; else 0.
     entresol_tree_get, Java_io_entresol_heap_engine_Jni_treeGet(tree, key, length, out) {
         // SAFETY: the caller's promise.

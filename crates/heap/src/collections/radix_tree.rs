@@ -1,6 +1,7 @@
 //! An ordered map from byte strings to words.
 
 use std::ops::Bound;
+use std::sync::atomic::AtomicU64;
 
 use crate::collections::radix::{
     Checked, Form, Frozen, Reader, Replaced, Span, Trunk, Value, Writer,
@@ -49,6 +50,12 @@ impl RadixTree {
     /// Number of entries.
     pub fn entries(&self) -> Result<u64> {
         self.trunk.entries()
+    }
+
+    /// A count that is odd while words of the tree change, and has grown afterwards: for readers
+    /// that follow the tree's words on their own, without a guard, and begin anew if it changed.
+    pub fn version(&self) -> &AtomicU64 {
+        self.trunk.version()
     }
 
     /// The value of `key`.

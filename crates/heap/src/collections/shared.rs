@@ -153,6 +153,11 @@ impl Shared {
         }
     }
 
+    /// Odd while words change.
+    pub(super) fn version(&self) -> &AtomicU64 {
+        &self.version
+    }
+
     fn hold(self: &Arc<Shared>, transaction: &mut Transaction) -> Result<()> {
         if transaction.heap().base() != self.heap.base() {
             let detail =

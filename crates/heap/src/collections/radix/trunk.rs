@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::collections::radix::cursor::Span;
 use crate::collections::radix::node::{Header, Link};
@@ -82,6 +83,10 @@ impl Trunk {
 
     pub(in crate::collections) fn seed(&self) -> Result<u64> {
         Words::of(&self.heap).load(self.handle + Header::SEED)
+    }
+
+    pub(in crate::collections) fn version(&self) -> &AtomicU64 {
+        self.shared.version()
     }
 
     pub(in crate::collections) fn reader(&self) -> Reader<'_> {

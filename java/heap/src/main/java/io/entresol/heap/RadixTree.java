@@ -2,6 +2,8 @@ package io.entresol.heap;
 
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
+import io.entresol.heap.engine.RadixSearch;
+import java.lang.invoke.VarHandle;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.NoSuchElementException;
@@ -14,9 +16,16 @@ import java.util.NoSuchElementException;
  * waits for the first to end.
  */
 public final class RadixTree {
+    /** Offset of the root's link in the header. */
+    private static final long ROOT = 8;
+    /** So often a search begins anew before it is left to the native library. */
+    private static final int SEARCHES = 4;
+
     private final AnyHeap heap;
     private final long handle;
     private final long address;
+    /** Address of the count of changes. */
+    private final long version;
     private boolean live = true;
 
     private RadixTree(AnyHeap heap, long handle) {
@@ -24,6 +33,7 @@ public final class RadixTree {
         this.handle = handle;
         long opened = heap.checked(Native.treeOpen(heap.address(), handle));
         this.address = opened;
+        this.version = Native.treeVersion(opened);
         heap.attach(this, () -> Native.treeClose(opened));
     }
 
@@ -61,6 +71,14 @@ public final class RadixTree {
     /** The value of {@code key}, or {@code absent} if it is not there. */
     public long get(byte[] key, long absent) {
         requireLive();
+        for (int search = 0; search < SEARCHES; search++) {
+            long before = Memory.getLongAcquire(version);
+            long found = search(key);
+            long value = found > 0 ? Memory.getLong(found) : absent;
+            if (found != RadixSearch.UNCLEAR && isUnchangedSince(before)) {
+                return value;
+            }
+        }
         Scratch scratch = Scratch.of(key);
         long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
         return value(found, scratch, absent);
@@ -69,6 +87,13 @@ public final class RadixTree {
     /** Whether {@code key} is there. */
     public boolean contains(byte[] key) {
         requireLive();
+        for (int search = 0; search < SEARCHES; search++) {
+            long before = Memory.getLongAcquire(version);
+            long found = search(key);
+            if (found != RadixSearch.UNCLEAR && isUnchangedSince(before)) {
+                return found != RadixSearch.ABSENT;
+            }
+        }
         Scratch scratch = Scratch.of(key);
         long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
         return value(found, scratch, 0) != 0 || found != 0;
@@ -154,6 +179,21 @@ public final class RadixTree {
     @Override
     public int hashCode() {
         return Long.hashCode(handle);
+    }
+
+    private long search(byte[] key) {
+        long base = heap.base();
+        return RadixSearch.find(
+                base, heap.firstHandle(), heap.knownBytes(), base + handle + ROOT, key);
+    }
+
+    /** Whether all that was read since the count was {@code before} belonged together. */
+    private boolean isUnchangedSince(long before) {
+        VarHandle.loadLoadFence();
+        boolean unchanged = (before & 1) == 0 && Memory.getLong(version) == before;
+        Reference.reachabilityFence(this);
+        heap.requireOpen();
+        return unchanged;
     }
 
     private long transaction() {

@@ -95,6 +95,8 @@ final class Jni {
 
     static native long treeEntries(long tree);
 
+    static native long treeVersion(long tree);
+
     static native long treeGet(long tree, long key, long length, long out);
 
     static native long treePut(long tree, long transaction, long key, long length, long value,

@@ -220,6 +220,11 @@ public final class Native {
         return Jni.treeEntries(tree);
     }
 
+    /** Address of the count that is odd while words of the map change. */
+    public static long treeVersion(long tree) {
+        return Jni.treeVersion(tree);
+    }
+
     /** 1 if there is the key, with its value at `out`; else 0. */
     public static long treeGet(long tree, long key, long length, long out) {
         return Jni.treeGet(tree, key, length, out);

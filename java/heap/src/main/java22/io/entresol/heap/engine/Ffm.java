@@ -53,6 +53,73 @@ final class Ffm {
                 LINKER, address, descriptor, options);
     }
 
+    /** Calls a function that a static final field holds, so that the compiler sees which. */
+    static long call(MethodHandle function, long a) {
+        try {
+            return (long) function.invokeExact(a);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b) {
+        try {
+            return (long) function.invokeExact(a, b);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c) {
+        try {
+            return (long) function.invokeExact(a, b, c);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c, long d) {
+        try {
+            return (long) function.invokeExact(a, b, c, d);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c, long d, long e) {
+        try {
+            return (long) function.invokeExact(a, b, c, d, e);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c, long d, long e, long f) {
+        try {
+            return (long) function.invokeExact(a, b, c, d, e, f);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c, long d, long e, long f,
+            long g) {
+        try {
+            return (long) function.invokeExact(a, b, c, d, e, f, g);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    static long call(MethodHandle function, long a, long b, long c, long d, long e, long f, long g,
+            long h) {
+        try {
+            return (long) function.invokeExact(a, b, c, d, e, f, g, h);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
     /** Plain access at any address. */
     static VarHandle plain(Class<?> type) {
         String name = "JAVA_" + type.getName().toUpperCase(java.util.Locale.ROOT);

@@ -56,6 +56,7 @@ public final class Native {
     private static final MethodHandle TREE_OPEN = function("entresol_tree_open", 2);
     private static final MethodHandle TREE_CLOSE = function("entresol_tree_close", 1);
     private static final MethodHandle TREE_ENTRIES = function("entresol_tree_entries", 1);
+    private static final MethodHandle TREE_VERSION = function("entresol_tree_version", 1);
     private static final MethodHandle TREE_GET = function("entresol_tree_get", 4);
     private static final MethodHandle TREE_PUT = function("entresol_tree_put", 6);
     private static final MethodHandle TREE_REMOVE = function("entresol_tree_remove", 5);
@@ -83,669 +84,329 @@ public final class Native {
     /** Creates a heap; its address. */
     public static long heapCreate(long path, long pathLength, long bytes, long limit, long label,
             long durability, long argument, long medium) {
-        if (!FFM) {
-            return Jni.heapCreate(path, pathLength, bytes, limit, label, durability, argument,
-                    medium);
-        }
-        try {
-            return (long) HEAP_CREATE.invokeExact(path, pathLength, bytes, limit, label,
-                    durability, argument, medium);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_CREATE, path, pathLength, bytes, limit, label, durability,
+                        argument, medium)
+                : Jni.heapCreate(path, pathLength, bytes, limit, label, durability, argument,
+                        medium);
     }
 
     /** Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. */
     public static long heapOpen(long path, long pathLength, long label, long flags,
             long durability, long argument, long medium) {
-        if (!FFM) {
-            return Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
-        }
-        try {
-            return (long) HEAP_OPEN.invokeExact(path, pathLength, label, flags, durability,
-                    argument, medium);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_OPEN, path, pathLength, label, flags, durability, argument, medium)
+                : Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
     }
 
     /** Closes a heap whose memory nothing uses any more. */
     public static long heapClose(long heap) {
-        if (!FFM) {
-            return Jni.heapClose(heap);
-        }
-        try {
-            return (long) HEAP_CLOSE.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_CLOSE, heap) : Jni.heapClose(heap);
     }
 
     /** Everything committed is durable on return. */
     public static long heapSync(long heap) {
-        if (!FFM) {
-            return Jni.heapSync(heap);
-        }
-        try {
-            return (long) HEAP_SYNC.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_SYNC, heap) : Jni.heapSync(heap);
     }
 
     /** Address of handle 0. */
     public static long heapBase(long heap) {
-        if (!FFM) {
-            return Jni.heapBase(heap);
-        }
-        try {
-            return (long) HEAP_BASE.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_BASE, heap) : Jni.heapBase(heap);
     }
 
     /** Bytes that handles may lie in now. */
     public static long heapBytes(long heap) {
-        if (!FFM) {
-            return Jni.heapBytes(heap);
-        }
-        try {
-            return (long) HEAP_BYTES.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_BYTES, heap) : Jni.heapBytes(heap);
     }
 
     /** Bytes that the heap may grow to. */
     public static long heapLimit(long heap) {
-        if (!FFM) {
-            return Jni.heapLimit(heap);
-        }
-        try {
-            return (long) HEAP_LIMIT.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_LIMIT, heap) : Jni.heapLimit(heap);
     }
 
     /** The lowest handle there can be. */
     public static long heapFirst(long heap) {
-        if (!FFM) {
-            return Jni.heapFirst(heap);
-        }
-        try {
-            return (long) HEAP_FIRST.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_FIRST, heap) : Jni.heapFirst(heap);
     }
 
     /** The root. */
     public static long heapRoot(long heap) {
-        if (!FFM) {
-            return Jni.heapRoot(heap);
-        }
-        try {
-            return (long) HEAP_ROOT.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_ROOT, heap) : Jni.heapRoot(heap);
     }
 
     /** Sets the root in a transaction of its own. */
     public static long heapSetRoot(long heap, long root) {
-        if (!FFM) {
-            return Jni.heapSetRoot(heap, root);
-        }
-        try {
-            return (long) HEAP_SET_ROOT.invokeExact(heap, root);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_SET_ROOT, heap, root) : Jni.heapSetRoot(heap, root);
     }
 
     /** Grows the heap to `bytes`. */
     public static long heapGrow(long heap, long bytes) {
-        if (!FFM) {
-            return Jni.heapGrow(heap, bytes);
-        }
-        try {
-            return (long) HEAP_GROW.invokeExact(heap, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_GROW, heap, bytes) : Jni.heapGrow(heap, bytes);
     }
 
     /** Gives free pages at the end back to the file system; bytes left. */
     public static long heapShrink(long heap) {
-        if (!FFM) {
-            return Jni.heapShrink(heap);
-        }
-        try {
-            return (long) HEAP_SHRINK.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_SHRINK, heap) : Jni.heapShrink(heap);
     }
 
     /** Allocates in a transaction of its own; `header`, if not 0, goes to the first 8 bytes. */
     public static long heapAllocate(long heap, long bytes, long header, long durability) {
-        if (!FFM) {
-            return Jni.heapAllocate(heap, bytes, header, durability);
-        }
-        try {
-            return (long) HEAP_ALLOCATE.invokeExact(heap, bytes, header, durability);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_ALLOCATE, heap, bytes, header, durability)
+                : Jni.heapAllocate(heap, bytes, header, durability);
     }
 
     /** Frees in a transaction of its own. */
     public static long heapFree(long heap, long handle, long durability) {
-        if (!FFM) {
-            return Jni.heapFree(heap, handle, durability);
-        }
-        try {
-            return (long) HEAP_FREE.invokeExact(heap, handle, durability);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_FREE, heap, handle, durability)
+                : Jni.heapFree(heap, handle, durability);
     }
 
     /** 1 if `handle` is a live allocation, else 0. */
     public static long heapIsLive(long heap, long handle) {
-        if (!FFM) {
-            return Jni.heapIsLive(heap, handle);
-        }
-        try {
-            return (long) HEAP_IS_LIVE.invokeExact(heap, handle);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_IS_LIVE, heap, handle) : Jni.heapIsLive(heap, handle);
     }
 
     /** Bytes of the allocation, 0 if it is not live. */
     public static long heapUsable(long heap, long handle) {
-        if (!FFM) {
-            return Jni.heapUsable(heap, handle);
-        }
-        try {
-            return (long) HEAP_USABLE.invokeExact(heap, handle);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_USABLE, heap, handle) : Jni.heapUsable(heap, handle);
     }
 
     /** 1 if allocations of `bytes` now have a size class of their own. */
     public static long heapRegister(long heap, long bytes) {
-        if (!FFM) {
-            return Jni.heapRegister(heap, bytes);
-        }
-        try {
-            return (long) HEAP_REGISTER.invokeExact(heap, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_REGISTER, heap, bytes) : Jni.heapRegister(heap, bytes);
     }
 
     /** Makes a range durable. */
     public static long heapPersist(long heap, long offset, long length, long durability) {
-        if (!FFM) {
-            return Jni.heapPersist(heap, offset, length, durability);
-        }
-        try {
-            return (long) HEAP_PERSIST.invokeExact(heap, offset, length, durability);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_PERSIST, heap, offset, length, durability)
+                : Jni.heapPersist(heap, offset, length, durability);
     }
 
     /** Makes every page durable that was ever stored to. */
     public static long heapPersistDirty(long heap) {
-        if (!FFM) {
-            return Jni.heapPersistDirty(heap);
-        }
-        try {
-            return (long) HEAP_PERSIST_DIRTY.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_PERSIST_DIRTY, heap) : Jni.heapPersistDirty(heap);
     }
 
     /** Writes up to `count` figures to `out`; how many there are. */
     public static long heapStatistics(long heap, long out, long count) {
-        if (!FFM) {
-            return Jni.heapStatistics(heap, out, count);
-        }
-        try {
-            return (long) HEAP_STATISTICS.invokeExact(heap, out, count);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_STATISTICS, heap, out, count)
+                : Jni.heapStatistics(heap, out, count);
     }
 
     /** Text: what the medium holds and when. */
     public static long heapDurability(long heap) {
-        if (!FFM) {
-            return Jni.heapDurability(heap);
-        }
-        try {
-            return (long) HEAP_DURABILITY.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_DURABILITY, heap) : Jni.heapDurability(heap);
     }
 
     /** Text: what is wrong with the heap; 0 if nothing is. */
     public static long heapCheck(long heap) {
-        if (!FFM) {
-            return Jni.heapCheck(heap);
-        }
-        try {
-            return (long) HEAP_CHECK.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_CHECK, heap) : Jni.heapCheck(heap);
     }
 
     /** Copies the committed heap to a new file. */
     public static long heapBackup(long heap, long path, long pathLength) {
-        if (!FFM) {
-            return Jni.heapBackup(heap, path, pathLength);
-        }
-        try {
-            return (long) HEAP_BACKUP.invokeExact(heap, path, pathLength);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(HEAP_BACKUP, heap, path, pathLength)
+                : Jni.heapBackup(heap, path, pathLength);
     }
 
     /** Keeps freed blocks from being used again; the guard's address. */
     public static long heapGuard(long heap) {
-        if (!FFM) {
-            return Jni.heapGuard(heap);
-        }
-        try {
-            return (long) HEAP_GUARD.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(HEAP_GUARD, heap) : Jni.heapGuard(heap);
     }
 
     /** Releases a guard. */
     public static long guardRelease(long guard) {
-        if (!FFM) {
-            return Jni.guardRelease(guard);
-        }
-        try {
-            return (long) GUARD_RELEASE.invokeExact(guard);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(GUARD_RELEASE, guard) : Jni.guardRelease(guard);
     }
 
     /** Begins a transaction; its address. */
     public static long transactionBegin(long heap) {
-        if (!FFM) {
-            return Jni.transactionBegin(heap);
-        }
-        try {
-            return (long) TRANSACTION_BEGIN.invokeExact(heap);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TRANSACTION_BEGIN, heap) : Jni.transactionBegin(heap);
     }
 
     /** Allocates; the handle. */
     public static long transactionAllocate(long transaction, long bytes) {
-        if (!FFM) {
-            return Jni.transactionAllocate(transaction, bytes);
-        }
-        try {
-            return (long) TRANSACTION_ALLOCATE.invokeExact(transaction, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_ALLOCATE, transaction, bytes)
+                : Jni.transactionAllocate(transaction, bytes);
     }
 
     /** Frees. */
     public static long transactionFree(long transaction, long handle) {
-        if (!FFM) {
-            return Jni.transactionFree(transaction, handle);
-        }
-        try {
-            return (long) TRANSACTION_FREE.invokeExact(transaction, handle);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_FREE, transaction, handle)
+                : Jni.transactionFree(transaction, handle);
     }
 
     /** Sets the root. */
     public static long transactionSetRoot(long transaction, long root) {
-        if (!FFM) {
-            return Jni.transactionSetRoot(transaction, root);
-        }
-        try {
-            return (long) TRANSACTION_SET_ROOT.invokeExact(transaction, root);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_SET_ROOT, transaction, root)
+                : Jni.transactionSetRoot(transaction, root);
     }
 
     /** The number of a savepoint. */
     public static long transactionSavepoint(long transaction) {
-        if (!FFM) {
-            return Jni.transactionSavepoint(transaction);
-        }
-        try {
-            return (long) TRANSACTION_SAVEPOINT.invokeExact(transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_SAVEPOINT, transaction)
+                : Jni.transactionSavepoint(transaction);
     }
 
     /** Rolls allocations and frees back to a savepoint. */
     public static long transactionRollback(long transaction, long savepoint) {
-        if (!FFM) {
-            return Jni.transactionRollback(transaction, savepoint);
-        }
-        try {
-            return (long) TRANSACTION_ROLLBACK.invokeExact(transaction, savepoint);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_ROLLBACK, transaction, savepoint)
+                : Jni.transactionRollback(transaction, savepoint);
     }
 
     /** Commits pairs of offset and length, and a transaction if there is one (else 0). */
     public static long transactionCommit(long heap, long transaction, long ranges, long count,
             long durability) {
-        if (!FFM) {
-            return Jni.transactionCommit(heap, transaction, ranges, count, durability);
-        }
-        try {
-            return (long) TRANSACTION_COMMIT.invokeExact(heap, transaction, ranges, count,
-                    durability);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TRANSACTION_COMMIT, heap, transaction, ranges, count, durability)
+                : Jni.transactionCommit(heap, transaction, ranges, count, durability);
     }
 
     /** Aborts. */
     public static long transactionAbort(long transaction) {
-        if (!FFM) {
-            return Jni.transactionAbort(transaction);
-        }
-        try {
-            return (long) TRANSACTION_ABORT.invokeExact(transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TRANSACTION_ABORT, transaction) : Jni.transactionAbort(transaction);
     }
 
     /** Allocates native memory; its address. */
     public static long bufferAllocate(long bytes) {
-        if (!FFM) {
-            return Jni.bufferAllocate(bytes);
-        }
-        try {
-            return (long) BUFFER_ALLOCATE.invokeExact(bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(BUFFER_ALLOCATE, bytes) : Jni.bufferAllocate(bytes);
     }
 
     /** Frees native memory of that size. */
     public static long bufferFree(long address, long bytes) {
-        if (!FFM) {
-            return Jni.bufferFree(address, bytes);
-        }
-        try {
-            return (long) BUFFER_FREE.invokeExact(address, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(BUFFER_FREE, address, bytes) : Jni.bufferFree(address, bytes);
     }
 
     /** Releases a text. */
     public static long textRelease(long text) {
-        if (!FFM) {
-            return Jni.textRelease(text);
-        }
-        try {
-            return (long) TEXT_RELEASE.invokeExact(text);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TEXT_RELEASE, text) : Jni.textRelease(text);
     }
 
     /** Makes an ordered map; its handle. */
     public static long treeCreate(long transaction) {
-        if (!FFM) {
-            return Jni.treeCreate(transaction);
-        }
-        try {
-            return (long) TREE_CREATE.invokeExact(transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_CREATE, transaction) : Jni.treeCreate(transaction);
     }
 
     /** Opens an ordered map; its address. */
     public static long treeOpen(long heap, long handle) {
-        if (!FFM) {
-            return Jni.treeOpen(heap, handle);
-        }
-        try {
-            return (long) TREE_OPEN.invokeExact(heap, handle);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_OPEN, heap, handle) : Jni.treeOpen(heap, handle);
     }
 
     /** Releases the address of an ordered map. */
     public static long treeClose(long tree) {
-        if (!FFM) {
-            return Jni.treeClose(tree);
-        }
-        try {
-            return (long) TREE_CLOSE.invokeExact(tree);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_CLOSE, tree) : Jni.treeClose(tree);
     }
 
     /** How many entries. */
     public static long treeEntries(long tree) {
-        if (!FFM) {
-            return Jni.treeEntries(tree);
-        }
-        try {
-            return (long) TREE_ENTRIES.invokeExact(tree);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_ENTRIES, tree) : Jni.treeEntries(tree);
+    }
+
+    /** Address of the count that is odd while words of the map change. */
+    public static long treeVersion(long tree) {
+        return FFM ? Ffm.call(TREE_VERSION, tree) : Jni.treeVersion(tree);
     }
 
     /** 1 if there is the key, with its value at `out`; else 0. */
     public static long treeGet(long tree, long key, long length, long out) {
-        if (!FFM) {
-            return Jni.treeGet(tree, key, length, out);
-        }
-        try {
-            return (long) TREE_GET.invokeExact(tree, key, length, out);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TREE_GET, tree, key, length, out)
+                : Jni.treeGet(tree, key, length, out);
     }
 
     /** Puts an entry, alone if transaction is 0; as treeGet for the value before. */
     public static long treePut(long tree, long transaction, long key, long length, long value,
             long out) {
-        if (!FFM) {
-            return Jni.treePut(tree, transaction, key, length, value, out);
-        }
-        try {
-            return (long) TREE_PUT.invokeExact(tree, transaction, key, length, value, out);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TREE_PUT, tree, transaction, key, length, value, out)
+                : Jni.treePut(tree, transaction, key, length, value, out);
     }
 
     /** Removes an entry; as treePut. */
     public static long treeRemove(long tree, long transaction, long key, long length, long out) {
-        if (!FFM) {
-            return Jni.treeRemove(tree, transaction, key, length, out);
-        }
-        try {
-            return (long) TREE_REMOVE.invokeExact(tree, transaction, key, length, out);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TREE_REMOVE, tree, transaction, key, length, out)
+                : Jni.treeRemove(tree, transaction, key, length, out);
     }
 
     /** Makes other transactions that change the map wait until this one ends. */
     public static long treeHold(long tree, long transaction, long key, long length) {
-        if (!FFM) {
-            return Jni.treeHold(tree, transaction, key, length);
-        }
-        try {
-            return (long) TREE_HOLD.invokeExact(tree, transaction, key, length);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TREE_HOLD, tree, transaction, key, length)
+                : Jni.treeHold(tree, transaction, key, length);
     }
 
     /** Removes all entries. */
     public static long treeClear(long tree, long transaction) {
-        if (!FFM) {
-            return Jni.treeClear(tree, transaction);
-        }
-        try {
-            return (long) TREE_CLEAR.invokeExact(tree, transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_CLEAR, tree, transaction) : Jni.treeClear(tree, transaction);
     }
 
     /** Frees the map with all entries. */
     public static long treeDestroy(long tree, long transaction) {
-        if (!FFM) {
-            return Jni.treeDestroy(tree, transaction);
-        }
-        try {
-            return (long) TREE_DESTROY.invokeExact(tree, transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_DESTROY, tree, transaction) : Jni.treeDestroy(tree, transaction);
     }
 
     /** Moves the upper half to a new map; its handle, 0 if there is none. */
     public static long treeSplit(long tree, long transaction) {
-        if (!FFM) {
-            return Jni.treeSplit(tree, transaction);
-        }
-        try {
-            return (long) TREE_SPLIT.invokeExact(tree, transaction);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(TREE_SPLIT, tree, transaction) : Jni.treeSplit(tree, transaction);
     }
 
     /** A view of the entries between two bounds; its address. */
     public static long treeRange(long tree, long transaction, long bounds) {
-        if (!FFM) {
-            return Jni.treeRange(tree, transaction, bounds);
-        }
-        try {
-            return (long) TREE_RANGE.invokeExact(tree, transaction, bounds);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(TREE_RANGE, tree, transaction, bounds)
+                : Jni.treeRange(tree, transaction, bounds);
     }
 
     /** Writes as many of the next entries as fit to `out`; how many. */
     public static long rangeNext(long range, long backwards, long out, long bytes) {
-        if (!FFM) {
-            return Jni.rangeNext(range, backwards, out, bytes);
-        }
-        try {
-            return (long) RANGE_NEXT.invokeExact(range, backwards, out, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(RANGE_NEXT, range, backwards, out, bytes)
+                : Jni.rangeNext(range, backwards, out, bytes);
     }
 
     /** Releases a view. */
     public static long rangeClose(long range) {
-        if (!FFM) {
-            return Jni.rangeClose(range);
-        }
-        try {
-            return (long) RANGE_CLOSE.invokeExact(range);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(RANGE_CLOSE, range) : Jni.rangeClose(range);
     }
 
     /** Maps a file, which is made with `bytes` unless that is 0; the pool's address. */
     public static long poolOpen(long path, long pathLength, long bytes) {
-        if (!FFM) {
-            return Jni.poolOpen(path, pathLength, bytes);
-        }
-        try {
-            return (long) POOL_OPEN.invokeExact(path, pathLength, bytes);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(POOL_OPEN, path, pathLength, bytes)
+                : Jni.poolOpen(path, pathLength, bytes);
     }
 
     /** Address of offset 0. */
     public static long poolBase(long pool) {
-        if (!FFM) {
-            return Jni.poolBase(pool);
-        }
-        try {
-            return (long) POOL_BASE.invokeExact(pool);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(POOL_BASE, pool) : Jni.poolBase(pool);
     }
 
     /** Bytes of the pool. */
     public static long poolBytes(long pool) {
-        if (!FFM) {
-            return Jni.poolBytes(pool);
-        }
-        try {
-            return (long) POOL_BYTES.invokeExact(pool);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(POOL_BYTES, pool) : Jni.poolBytes(pool);
     }
 
     /** Makes a range durable. */
     public static long poolFlush(long pool, long offset, long length) {
-        if (!FFM) {
-            return Jni.poolFlush(pool, offset, length);
-        }
-        try {
-            return (long) POOL_FLUSH.invokeExact(pool, offset, length);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM
+                ? Ffm.call(POOL_FLUSH, pool, offset, length)
+                : Jni.poolFlush(pool, offset, length);
     }
 
     /** Unmaps the file. */
     public static long poolClose(long pool) {
-        if (!FFM) {
-            return Jni.poolClose(pool);
-        }
-        try {
-            return (long) POOL_CLOSE.invokeExact(pool);
-        } catch (Throwable failure) {
-            throw Ffm.unexpected(failure);
-        }
+        return FFM ? Ffm.call(POOL_CLOSE, pool) : Jni.poolClose(pool);
     }
 
     private static MethodHandle function(String name, int longs) {
