@@ -5,7 +5,8 @@
  *   { uint64_t kind; uint64_t length; char bytes[length]; }
  * (UTF-8, no zero at the end) and is released with entresol_text_release. Kinds: 1 no room,
  * 2 not valid, 3 in use, 4 corrupt, 5 poisoned by a failed write, 6 another kind or format,
- * 7 input or output, 8 a defect of the library.
+ * 7 input or output, 8 a defect of the library, 9 another transaction changes the map: no function
+ * waits for one, so try again once it may have ended.
  *
  * Levels of durability: 0 the heap's own, 1 sync, 2 group (argument: microseconds), 3 buffered
  * (argument: milliseconds), 4 none. Media: 0 by what the file is, 1 pages, 2 bytes. A heap may be
@@ -28,8 +29,11 @@ int64_t entresol_heap_create(int64_t path, int64_t path_length, int64_t bytes, i
 int64_t entresol_heap_open(int64_t path, int64_t path_length, int64_t label, int64_t flags,
         int64_t durability, int64_t argument, int64_t medium);
 
-/* Closes a heap whose memory nothing uses any more. */
+/* Closes a heap, whose memory is zeros from now on, and whose address is still to be released. */
 int64_t entresol_heap_close(int64_t heap);
+
+/* Releases a heap's address, and its memory once nothing of it is left. */
+int64_t entresol_heap_release(int64_t heap);
 
 /* Everything committed is durable on return. */
 int64_t entresol_heap_sync(int64_t heap);
@@ -143,6 +147,9 @@ int64_t entresol_tree_close(int64_t tree);
 /* How many entries. */
 int64_t entresol_tree_entries(int64_t tree);
 
+/* Address of a count that is odd while words of the map change, and differs afterwards. */
+int64_t entresol_tree_version(int64_t tree);
+
 /* 1 if there is the key, with its value at `out`; else 0. */
 int64_t entresol_tree_get(int64_t tree, int64_t key, int64_t length, int64_t out);
 
@@ -187,8 +194,11 @@ int64_t entresol_pool_bytes(int64_t pool);
 /* Makes a range durable. */
 int64_t entresol_pool_flush(int64_t pool, int64_t offset, int64_t length);
 
-/* Unmaps the file. */
+/* Lets the file go; the memory is zeros from now on, and the address still to be released. */
 int64_t entresol_pool_close(int64_t pool);
+
+/* Releases a pool's memory and address. */
+int64_t entresol_pool_release(int64_t pool);
 
 #ifdef __cplusplus
 }

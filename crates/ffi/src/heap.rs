@@ -54,11 +54,21 @@ export! {
 }
 
 export! {
-    /// Closes a heap, whose memory and address are gone afterwards.
+    /// Closes a heap. Threads that still use it get failures; its memory is zeros from now on, and
+    /// stays where it is until the heap is released.
     entresol_heap_close, Java_io_entresol_heap_engine_Jni_heapClose(heap) {
+        // SAFETY: the caller's promise.
+        unsafe { heap_at(heap) }.close_under_users()?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Releases the address of a heap, and its memory with the last of its transactions, guards,
+    /// maps and views; closes it before, if nobody did.
+    entresol_heap_release, Java_io_entresol_heap_engine_Jni_heapRelease(heap) {
         // SAFETY: given out by `give`, and used for the last time.
-        let heap = unsafe { Box::from_raw(heap as *mut Heap) };
-        heap.close()?;
+        drop(unsafe { Box::from_raw(heap as *mut Heap) });
         Ok(0)
     }
 }

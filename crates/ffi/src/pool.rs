@@ -68,6 +68,17 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Puts zeroed memory in place of the file, for threads that are still about.
+    fn close(&self) -> Result<(), Failure> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: the range is our own, and its bytes are nobody's any more.
+        let found = unsafe { libc::mmap(self.base, self.bytes, access, flags, -1, 0) };
+        if found == libc::MAP_FAILED { Err(Failure::io("cannot unmap a pool")) } else { Ok(()) }
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: mapped with this length; nobody uses it any more.
@@ -110,8 +121,18 @@ export! {
 }
 
 export! {
-    /// Unmaps the file; the pool's address is gone afterwards.
+    /// Lets the file go. The memory is zeros from now on, and stays where it is until the pool is
+    /// released.
     entresol_pool_close, Java_io_entresol_heap_engine_Jni_poolClose(pool) {
+        // SAFETY: the caller's promise.
+        unsafe { pool_at(pool) }.close()?;
+        Ok(0)
+    }
+}
+
+export! {
+    /// Releases a pool's memory and address.
+    entresol_pool_release, Java_io_entresol_heap_engine_Jni_poolRelease(pool) {
         // SAFETY: given out by `entresol_pool_open`, and used for the last time.
         drop(unsafe { Box::from_raw(pool as *mut Pool) });
         Ok(0)

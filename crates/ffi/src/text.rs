@@ -10,6 +10,8 @@ use entresol_heap::{Error, ErrorKind};
 
 /// The kind of a panic; others are in `kind_of`.
 pub(crate) const DEFECT: u64 = 8;
+/// The kind of a change or view that would have had to wait for another transaction.
+const HELD: u64 = 9;
 
 const WORDS_BEFORE: usize = 2;
 const WORD_BYTES: usize = 8;
@@ -105,6 +107,7 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::Corrupt => 4,
         ErrorKind::Poisoned | ErrorKind::Closed => 5,
         ErrorKind::Incompatible => 6,
+        ErrorKind::Held => HELD,
         _ => 7,
     }
 }

@@ -1,6 +1,8 @@
 //! Transactions: allocations, frees and the root; and the commit of a caller's ranges, whose undo
 //! the caller keeps.
 
+use std::time::Duration;
+
 use entresol_heap::{Durability, Heap, Savepoint, Transaction};
 
 use crate::heap::heap_at;
@@ -17,7 +19,7 @@ export! {
     entresol_transaction_begin, Java_io_entresol_heap_engine_Jni_transactionBegin(heap) {
         // SAFETY: the caller's promise.
         let heap = unsafe { heap_at(heap) };
-        let begun = Begun { transaction: heap.begin(), savepoints: Vec::new() };
+        let begun = Begun { transaction: begin(heap), savepoints: Vec::new() };
         Ok(Box::into_raw(Box::new(begun)) as i64)
     }
 }
@@ -90,7 +92,7 @@ export! {
         // SAFETY: the caller's promise.
         let heap = unsafe { heap_at(heap) };
         let mut commit = if transaction == 0 {
-            heap.begin()
+            begin(heap)
         } else {
             // SAFETY: given out by `entresol_transaction_begin`, and used for the last time.
             unsafe { Box::from_raw(transaction as *mut Begun) }.transaction
@@ -115,6 +117,12 @@ export! {
         unsafe { Box::from_raw(transaction as *mut Begun) }.transaction.abort();
         Ok(0)
     }
+}
+
+/// A transaction that never waits for another: the thread may carry others that have to go on, so
+/// the caller waits.
+fn begin(heap: &Heap) -> Transaction {
+    heap.begin().with_patience(Duration::ZERO)
 }
 
 /// Commits at a level: 0 is the heap's own.
@@ -148,7 +156,7 @@ pub(crate) fn alone<T>(
     level: i64,
     body: impl FnOnce(&mut Transaction) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut transaction = heap.begin();
+    let mut transaction = begin(heap);
     let result = body(&mut transaction)?;
     finish(transaction, level)?;
     Ok(result)

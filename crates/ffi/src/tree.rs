@@ -163,7 +163,7 @@ export! {
         // SAFETY: the caller's promise.
         let tree = unsafe { tree_at(tree) };
         let view = if transaction == 0 {
-            tree.view()?
+            tree.try_view()?
         } else {
             // SAFETY: the caller's promise.
             tree.view_in(unsafe { transaction_at(transaction) })?

@@ -23,6 +23,9 @@ pub enum ErrorKind {
     /// Another transaction changes the same collection, and waiting for it could be for ever. Abort
     /// this one, or let that one end, and try again.
     Busy,
+    /// Another transaction changes the same collection, and did not end while this one waited. Try
+    /// again.
+    Held,
     /// A write or sync failed; every commit is refused until the heap is reopened.
     Poisoned,
     /// The heap was closed; every commit is refused.

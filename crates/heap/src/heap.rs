@@ -96,6 +96,15 @@ impl Heap {
         self.owner.close()
     }
 
+    /// As [`Heap::close`], where other threads may be using clones and the memory itself: until the
+    /// last clone is dropped the address space stays where it is, with zeros in it, so that nothing
+    /// they read or store does harm, and nothing of it reaches the file.
+    pub fn close_under_users(&self) -> Result<()> {
+        let closed = self.owner.close();
+        self.core().memory.blank()?;
+        closed
+    }
+
     /// On return everything committed before survives power loss, as far as the medium does.
     pub fn sync(&self) -> Result<()> {
         self.core().log.sync().map(drop)

@@ -96,6 +96,12 @@ impl Memory {
         self.place(offset, length, flags, Some(file))
     }
 
+    /// Zeroed memory in place of everything: files are let go, and who still looks or stores here
+    /// does no harm.
+    pub(crate) fn blank(&self) -> Result<()> {
+        self.provide(0, self.length)
+    }
+
     /// Gives memory back; the range must not be touched any more.
     pub(crate) fn withdraw(&self, offset: u64, length: u64) -> Result<()> {
         if length == 0 {

@@ -9,6 +9,8 @@
 //! 2. Blocks allocated here are logged as a whole: their old bytes concern nobody.
 //! 3. A block that is freed here can be reused by others only behind this transaction's record.
 
+use std::time::Duration;
+
 use crate::allocator::{Block, Mark};
 use crate::attendance::Attendance;
 use crate::core::empty_record;
@@ -40,7 +42,11 @@ pub struct Transaction {
     freed: Vec<Block>,
     record: Vec<u8>,
     attendance: Attendance,
+    patience: Duration,
 }
+
+/// How long a change or a view waits for another transaction unless told otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -69,6 +75,7 @@ impl Transaction {
             freed: Vec::new(),
             record: Vec::new(),
             attendance: Attendance::default(),
+            patience: PATIENCE,
         }
     }
 
@@ -80,6 +87,18 @@ impl Transaction {
     /// As [`Transaction::attendance`], to add somebody.
     pub(crate) fn attendance_mut(&mut self) -> &mut Attendance {
         &mut self.attendance
+    }
+
+    /// The same, waiting at most so long for another transaction that changes a collection; 10
+    /// seconds otherwise. Without patience it never blocks its thread:
+    /// [`Held`](crate::ErrorKind::Held) says that the other one has to end first.
+    pub fn with_patience(mut self, patience: Duration) -> Transaction {
+        self.patience = patience;
+        self
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The heap that it changes.

@@ -79,6 +79,31 @@ fn what_was_committed_is_there_after_close_and_after_none() {
 }
 
 #[test]
+fn a_heap_closed_under_users_keeps_what_was_committed_and_harms_nobody() {
+    for medium in MEDIA {
+        let folder = Folder::new();
+        let heap = Heap::create(&folder.heap(), &small(medium)).unwrap();
+        let mut transaction = heap.begin();
+        let block = transaction.allocate(64).unwrap();
+        transaction.write_u64(block, 7).unwrap();
+        transaction.set_root(block).unwrap();
+        transaction.commit().unwrap();
+        let user = heap.clone();
+        let mut late = user.begin();
+        late.write_u64(block, 8).unwrap();
+        heap.close_under_users().unwrap();
+        // Others have the file at once, though users of the old heap are about.
+        let again = Heap::open(&folder.heap(), &open(medium)).unwrap();
+        assert_eq!(late.commit().unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(user.load_u64(block).unwrap(), 0);
+        assert_eq!(user.grow(16 << 20).unwrap_err().kind(), ErrorKind::Closed);
+        drop((user, heap));
+        assert_eq!(again.load_u64(again.root()).unwrap(), 7);
+        assert!(again.check().unwrap().is_sound());
+    }
+}
+
+#[test]
 fn an_abort_puts_bytes_and_allocations_back() {
     let folder = Folder::new();
     let heap = Heap::create(&folder.heap(), &small(Medium::Pages)).unwrap();

@@ -4,6 +4,7 @@
 //! Invariants:
 //! 1. One writer, or many readers: a lock on the file, held until [`Backing::release`].
 //! 2. A shared mapping, where there is one, is as long as the file.
+//! 3. After [`Backing::release`] neither descriptor nor mapping leads to the file.
 #![expect(unsafe_code, reason = "file locks, room for files, and stores into mapped memory")]
 
 use std::fs::{self, File, OpenOptions};
@@ -258,8 +259,19 @@ impl Backing for FileBacking {
             // More than was promised: no commit waits for it, so nobody is told of a failure.
             let _synced = self.file.sync_all();
         }
+        if let Some(mapped) = &self.mapped {
+            // Nothing is appended any more; a mapping would keep a removed file's room.
+            let _blank = mapped.memory.blank();
+        }
         // SAFETY: a plain call on an open descriptor. It does not fail on one that holds the lock.
         let _unlocked = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        // A descriptor in its place that can be neither read nor written: other users of the heap
+        // may still be about, and must not keep the file.
+        let mut nowhere = OpenOptions::new();
+        if let Ok(nowhere) = nowhere.read(true).custom_flags(libc::O_PATH).open("/") {
+            // SAFETY: a plain call on two open descriptors; the second stays this file's own.
+            let _replaced = unsafe { libc::dup2(nowhere.as_raw_fd(), self.file.as_raw_fd()) };
+        }
     }
 
     fn counters(&self) -> &Counters {

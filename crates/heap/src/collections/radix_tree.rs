@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use crate::collections::radix::{
     Checked, Form, Frozen, Reader, Replaced, Span, Trunk, Value, Writer,
@@ -159,6 +160,12 @@ impl RadixTree {
     /// tree.
     pub fn view(&self) -> Result<TreeView> {
         Ok(TreeView { frozen: self.trunk.freeze(None)? })
+    }
+
+    /// As [`RadixTree::view`], but never waits: [`Held`](crate::ErrorKind::Held) where another
+    /// transaction changes the tree.
+    pub fn try_view(&self) -> Result<TreeView> {
+        Ok(TreeView { frozen: self.trunk.freeze_within(Duration::ZERO, None)? })
     }
 
     /// The tree as `transaction` sees it now, its own changes included. If that transaction is

@@ -18,11 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::attendance::Witness;
 use crate::error::{Error, ErrorKind, Result};
+use crate::transaction::PATIENCE;
 use crate::{Heap, ReadGuard, Transaction};
 
 /// The state in memory of the collection at one handle; one for each heap and handle.
@@ -115,17 +117,27 @@ impl Shared {
         transaction: Option<&Transaction>,
         see: impl FnOnce() -> Result<T>,
     ) -> Result<(Hold, T)> {
+        let patience = transaction.map_or(PATIENCE, Transaction::patience);
+        self.freeze_within(patience, transaction, see)
+    }
+
+    /// As [`Shared::freeze`], waiting at most so long for a transaction that makes changes.
+    pub(super) fn freeze_within<T>(
+        self: &Arc<Shared>,
+        patience: Duration,
+        transaction: Option<&Transaction>,
+        see: impl FnOnce() -> Result<T>,
+    ) -> Result<(Hold, T)> {
         let own = transaction.and_then(|transaction| transaction.attendance().number_given());
         let mut state = self.state.lock();
+        let mut until = None;
         loop {
             let holder = self.holder.load(Ordering::Acquire);
             if holder == 0 || Some(holder) == own {
                 break;
             }
-            if state.thread == Some(std::thread::current().id()) {
-                return Err(self.busy("a transaction of this thread changes it; end that first"));
-            }
-            self.released.wait(&mut state);
+            let why = "a transaction of this thread changes it; end that first";
+            self.wait(&mut state, patience, &mut until, why)?;
         }
         let guard = self.heap.guard();
         let seen = see()?;
@@ -166,6 +178,7 @@ impl Shared {
         }
         let number = transaction.attendance_mut().number();
         let mut state = self.state.lock();
+        let mut until = None;
         loop {
             let holder = self.holder.load(Ordering::Acquire);
             if holder == 0 {
@@ -174,15 +187,40 @@ impl Shared {
             if !transaction.attendance().is_empty() && number > holder {
                 return Err(self.busy("an older transaction changes it; abort this one, try again"));
             }
-            if state.thread == Some(std::thread::current().id()) {
-                return Err(self.busy("another transaction of this thread changes it"));
-            }
-            self.released.wait(&mut state);
+            let why = "another transaction of this thread changes it";
+            self.wait(&mut state, transaction.patience(), &mut until, why)?;
         }
         state.thread = Some(std::thread::current().id());
         self.holder.store(number, Ordering::Release);
         drop(state);
         transaction.attendance_mut().add(Arc::clone(self) as Arc<dyn Witness>);
+        Ok(())
+    }
+
+    /// Waits for the holder to end, at most `patience` since the first call with this `until`; not
+    /// at all for a holder of the same thread, which could not end meanwhile, nor without patience.
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        patience: Duration,
+        until: &mut Option<Instant>,
+        own: &str,
+    ) -> Result<()> {
+        if patience.is_zero() {
+            let detail = format!("collection {}: another transaction changes it", self.handle);
+            return Err(Error::new(ErrorKind::Held, detail));
+        }
+        if state.thread == Some(std::thread::current().id()) {
+            return Err(self.busy(own));
+        }
+        let until = *until.get_or_insert_with(|| Instant::now() + patience);
+        if self.released.wait_until(state, until).timed_out() {
+            let detail = format!(
+                "collection {}: another transaction has been changing it for {patience:?}",
+                self.handle
+            );
+            return Err(Error::new(ErrorKind::Held, detail));
+        }
         Ok(())
     }
 

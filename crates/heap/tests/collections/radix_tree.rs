@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use entresol_heap::collections::{RadixTree, TreeView};
 use entresol_heap::{ErrorKind, Heap, Transaction};
@@ -360,6 +362,43 @@ fn a_second_transaction_of_a_thread_is_refused_until_the_first_ends() {
     second.commit().unwrap();
     assert_eq!(tree.get(b"a").unwrap(), None);
     assert_eq!(tree.get(b"b").unwrap(), Some(2));
+}
+
+#[test]
+fn without_patience_changes_and_views_do_not_wait() {
+    let heap = Bed::new();
+    let tree = created(&heap);
+    let mut first = heap.begin();
+    tree.put(&mut first, b"a", 1).unwrap();
+    let mut second = heap.begin().with_patience(Duration::ZERO);
+    assert_eq!(tree.put(&mut second, b"b", 2).unwrap_err().kind(), ErrorKind::Held);
+    assert_eq!(tree.try_view().err().unwrap().kind(), ErrorKind::Held);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut third = heap.begin().with_patience(Duration::from_nanos(1));
+            tree.put(&mut third, b"c", 3).unwrap_err().kind()
+        });
+        assert_eq!(other.join().unwrap(), ErrorKind::Held);
+    });
+    first.commit().unwrap();
+    tree.put(&mut second, b"b", 2).unwrap();
+    second.commit().unwrap();
+    assert_eq!(tree.try_view().unwrap().entries(), 2);
+}
+
+#[test]
+fn the_version_is_odd_in_no_pause_and_tells_of_changes_and_aborts() {
+    let heap = Bed::new();
+    let tree = created(&heap);
+    let version = || tree.version().load(Ordering::Acquire);
+    let before = version();
+    let mut transaction = heap.begin();
+    tree.put(&mut transaction, b"a", 1).unwrap();
+    let between = version();
+    transaction.abort();
+    let after = version();
+    assert!(before < between && between < after, "{before} {between} {after}");
+    assert!([before, between, after].iter().all(|version| version.is_multiple_of(2)));
 }
 
 /// Readers beside a writer see each key's committed history and no other key's value: values carry

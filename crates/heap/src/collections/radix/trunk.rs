@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use crate::collections::radix::cursor::Span;
 use crate::collections::radix::node::{Header, Link};
@@ -12,6 +13,7 @@ use crate::collections::radix::write::Writer;
 use crate::collections::shared::{Hold, Shared};
 use crate::collections::words::Words;
 use crate::error::{Error, ErrorKind, Result};
+use crate::transaction::PATIENCE;
 use crate::{Heap, ReadGuard, Transaction};
 
 /// What the values of a tree are, so that no collection is opened as another.
@@ -113,7 +115,16 @@ impl Trunk {
         &self,
         transaction: Option<&Transaction>,
     ) -> Result<Frozen> {
-        let (hold, (root, entries)) = self.shared.freeze(transaction, || {
+        let patience = transaction.map_or(PATIENCE, Transaction::patience);
+        self.freeze_within(patience, transaction)
+    }
+
+    pub(in crate::collections) fn freeze_within(
+        &self,
+        patience: Duration,
+        transaction: Option<&Transaction>,
+    ) -> Result<Frozen> {
+        let (hold, (root, entries)) = self.shared.freeze_within(patience, transaction, || {
             let memory = Words::of(&self.heap);
             let root = Link(memory.load(self.handle + Header::ROOT)?);
             Ok((root, memory.load(self.handle + Header::ENTRIES)?))

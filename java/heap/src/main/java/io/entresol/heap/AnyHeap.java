@@ -5,13 +5,16 @@ import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
 import io.entresol.heap.engine.Text;
 import java.lang.ref.Cleaner;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
 /**
@@ -30,18 +33,21 @@ public abstract class AnyHeap implements AutoCloseable {
     private static final long STEP_BYTES = 8;
     private static final Cleaner CLEANER = Cleaner.create();
     private static final int IDLE_LOGS = 64;
+    /** How long a change or view waits for a transaction that changes the same map. */
+    private static final Duration PATIENCE = Duration.ofSeconds(10);
+    private static final long PAUSE_NANOS = 20_000;
+    private static final long PAUSE_NANOS_MAX = 2_000_000;
 
     final Kind kind;
-    /** Read by every access; closing while others access is the application's error. */
-    boolean open = true;
+    /** Read by every access: one that begins after the heap was closed is refused. */
+    volatile boolean open = true;
 
     private final HeapFile file;
     private final long address;
     private final long base;
     private final HeapOptions options;
     private final Lifetimes lifetimes;
-    /** What holds the heap's file besides the heap itself, until it is collected or closed. */
-    private final Set<Cleaner.Cleanable> attached = ConcurrentHashMap.newKeySet();
+    private final Object arena = Memory.arena();
     private final ThreadLocal<Work> current = new ThreadLocal<>();
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
     private final long firstHandle;
@@ -58,6 +64,9 @@ public abstract class AnyHeap implements AutoCloseable {
         this.bytes = Native.heapBytes(address);
         this.firstHandle = Native.heapFirst(address);
         this.lifetimes = options.strict ? new Lifetimes() : null;
+        long opened = address;
+        // Not when it is closed: other threads may be in the middle of an access.
+        CLEANER.register(this, () -> Native.heapRelease(opened));
     }
 
     /** Whether a heap is at {@code path}: a file, or a folder that a growable heap is in. */
@@ -273,16 +282,24 @@ public abstract class AnyHeap implements AutoCloseable {
     }
 
     /**
-     * Closes the heap: all stores reach the file, those included that were never flushed. Blocks of
-     * it refuse further use. Does nothing the second time.
+     * Closes the heap: all stores reach the file, those included that were never flushed. Whatever
+     * begins afterwards throws {@link IllegalStateException}; what other threads do meanwhile throws
+     * or finds either the heap's bytes or zeros, and transactions of theirs are not committed. Does
+     * nothing the second time. Throws and leaves the heap open while the system reads or writes a
+     * buffer of it.
      */
     @Override
     public void close() {
         if (work() != null) {
             throw new IllegalStateException("the heap cannot be closed inside its transaction");
         }
-        open = false;
-        attached.forEach(Cleaner.Cleanable::clean);
+        synchronized (this) {
+            if (!open) {
+                return;
+            }
+            Memory.close(arena);
+            open = false;
+        }
         file.close(kind == Kind.RAW);
     }
 
@@ -406,12 +423,22 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
-    /** Runs {@code release} once: when {@code owner} is collected, cleaned, or the heap closed. */
-    final Cleaner.Cleanable attach(Object owner, Runnable release) {
-        Attached what = new Attached(attached, release);
-        what.own = CLEANER.register(owner, what);
-        attached.add(what.own);
-        return what.own;
+    /** Runs {@code release} once: when {@code owner} is collected, or before, if it is cleaned. */
+    static Cleaner.Cleanable attach(Object owner, Runnable release) {
+        return CLEANER.register(owner, release);
+    }
+
+    /** The bytes at an address; the heap's memory stays until nobody has the buffer any more. */
+    final ByteBuffer buffer(long from, int length) {
+        ByteBuffer buffer = Memory.buffer(from, length, arena);
+        CLEANER.register(buffer, () -> Reference.reachabilityFence(this));
+        return kind == Kind.RAW ? buffer : buffer.asReadOnlyBuffer();
+    }
+
+    /** The bytes at an address as a {@code MemorySegment}, which ends with the heap. */
+    final Object segment(long from, long length) {
+        Object segment = Memory.segment(from, length, arena);
+        return kind == Kind.RAW ? segment : Memory.readOnly(segment);
     }
 
     final void requireHandle(long handle) {
@@ -463,11 +490,39 @@ public abstract class AnyHeap implements AutoCloseable {
 
     /** {@code result} unless it is a failure. */
     final long checked(long result) {
+        // Its memory must not be released under a native function.
+        Reference.reachabilityFence(this);
         if (result < 0) {
             Failure failure = Failure.of(result);
             throw new HeapException(failure.sentence());
         }
         return result;
+    }
+
+    /**
+     * The result of a change or view that {@code again} repeats as long as another transaction has
+     * to end first. The wait is Java's, so that a virtual thread gives its carrier to others.
+     */
+    final long awaited(long result, LongSupplier again) {
+        long latest = result;
+        long until = System.nanoTime() + PATIENCE.toNanos();
+        for (long pause = PAUSE_NANOS; latest < 0; pause = Math.min(2 * pause, PAUSE_NANOS_MAX)) {
+            Failure failure = Failure.of(latest);
+            if (failure.kind() != Failure.HELD) {
+                throw new HeapException(failure.sentence());
+            }
+            if (Thread.currentThread().isInterrupted()) {
+                throw new HeapException(failure.sentence() + "; the wait for it was interrupted");
+            }
+            if (System.nanoTime() - until >= 0) {
+                throw new HeapException(failure.sentence() + ", and did not end within "
+                        + PATIENCE.toSeconds() + " s; abort this one and try again");
+            }
+            LockSupport.parkNanos(pause);
+            requireOpen();
+            latest = again.getAsLong();
+        }
+        return latest;
     }
 
     final RuntimeException notAllocated(long result, long size, boolean compact) {
@@ -480,25 +535,5 @@ public abstract class AnyHeap implements AutoCloseable {
     private static int slot() {
         long id = Thread.currentThread().getId();
         return (int) ((id * 0x9E3779B97F4A7C15L) >>> 58);
-    }
-
-    /** Something attached; it leaves the heap's set when it is released. */
-    private static final class Attached implements Runnable {
-        private final Set<Cleaner.Cleanable> all;
-        private final Runnable release;
-        private volatile Cleaner.Cleanable own;
-
-        Attached(Set<Cleaner.Cleanable> all, Runnable release) {
-            this.all = all;
-            this.release = release;
-        }
-
-        @Override
-        public void run() {
-            release.run();
-            if (own != null) {
-                all.remove(own);
-            }
-        }
     }
 }

@@ -3,23 +3,26 @@ package io.entresol.heap;
 import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.util.Objects;
 
-/** A mapped file. Closing while other threads use it is the application's error. */
+/** A mapped file. Threads that use it while it is closed find its bytes or zeros, or throw. */
 final class MappedPool implements MemoryPool {
     private final String path;
     private final long address;
     private final long base;
     private final long size;
-    private boolean open = true;
+    private volatile boolean open = true;
 
     MappedPool(String path, long address) {
         this.path = path;
         this.address = address;
         this.base = Native.poolBase(address);
         this.size = Native.poolBytes(address);
+        // Not when it is closed: other threads may be in the middle of an access.
+        AnyHeap.attach(this, () -> Native.poolRelease(address));
     }
 
     @Override
@@ -136,7 +139,10 @@ final class MappedPool implements MemoryPool {
 
     @Override
     public ByteBuffer asByteBuffer(long offset, int bytes) {
-        return Memory.buffer(at(offset, bytes), bytes);
+        ByteBuffer buffer = Memory.buffer(at(offset, bytes), bytes);
+        // The memory stays until nobody has the buffer any more.
+        AnyHeap.attach(buffer, () -> Reference.reachabilityFence(this));
+        return buffer;
     }
 
     @Override
@@ -148,13 +154,14 @@ final class MappedPool implements MemoryPool {
     public void flush(long offset, long bytes) {
         at(offset, bytes);
         long result = Native.poolFlush(address, offset, bytes);
+        Reference.reachabilityFence(this);
         if (result < 0) {
             throw new MemoryPoolException(path + ": " + Failure.of(result).sentence());
         }
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
         if (open) {
             open = false;
             Native.poolClose(address);

@@ -346,12 +346,23 @@ public abstract class MemoryAccessor {
 
     /**
      * The bytes themselves, without a copy: writable in a raw heap, in others read-only. It must
-     * not be used once the block is freed or the heap is closed.
+     * not be used once the block is freed. Once the heap is closed it throws
+     * {@link IllegalStateException}; by JNI, where buffers cannot be told, it holds zeros.
      */
     public ByteBuffer asByteBuffer(long offset, int length) {
         requireValid();
-        ByteBuffer buffer = Memory.buffer(span(offset, length), length);
-        return heap.kind == Kind.RAW ? buffer : buffer.asReadOnlyBuffer();
+        return heap.buffer(span(offset, length), length);
+    }
+
+    /**
+     * The bytes themselves as a {@code java.lang.foreign.MemorySegment}, which this class, made for
+     * Java 17, cannot name: cast the result. Writable in a raw heap, in others read-only; once the
+     * heap is closed it throws {@link IllegalStateException}. It must not be used once the block is
+     * freed. {@link UnsupportedOperationException} before Java 22, and by JNI.
+     */
+    public Object asMemorySegment(long offset, long length) {
+        requireValid();
+        return heap.segment(span(offset, length), length);
     }
 
     /** Frees the allocation; this object is invalid afterwards. */

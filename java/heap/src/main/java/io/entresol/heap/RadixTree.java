@@ -7,6 +7,7 @@ import java.lang.invoke.VarHandle;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.NoSuchElementException;
+import java.util.function.LongSupplier;
 
 /**
  * A persistent ordered map from byte strings to longs, in a heap of any kind. Keys are ordered as
@@ -34,7 +35,7 @@ public final class RadixTree {
         long opened = heap.checked(Native.treeOpen(heap.address(), handle));
         this.address = opened;
         this.version = Native.treeVersion(opened);
-        heap.attach(this, () -> Native.treeClose(opened));
+        AnyHeap.attach(this, () -> Native.treeClose(opened));
     }
 
     /** Makes an empty map. Its handle is to be stored where it will be found again. */
@@ -102,18 +103,20 @@ public final class RadixTree {
     /** Gives {@code key} a value; the one before, or {@code absent} if there was none. */
     public long put(byte[] key, long value, long absent) {
         requireLive();
+        long transaction = transaction();
         Scratch scratch = Scratch.of(key);
-        long found = Native.treePut(
-                address, transaction(), scratch.key(), key.length, value, scratch.out());
+        long found = awaited(() -> Native.treePut(
+                address, transaction, scratch.key(), key.length, value, scratch.out()));
         return value(found, scratch, absent);
     }
 
     /** Removes {@code key}; its value, or {@code absent} if it was not there. */
     public long remove(byte[] key, long absent) {
         requireLive();
+        long transaction = transaction();
         Scratch scratch = Scratch.of(key);
-        long found = Native.treeRemove(
-                address, transaction(), scratch.key(), key.length, scratch.out());
+        long found = awaited(() -> Native.treeRemove(
+                address, transaction, scratch.key(), key.length, scratch.out()));
         return value(found, scratch, absent);
     }
 
@@ -123,30 +126,32 @@ public final class RadixTree {
      */
     public void hold(byte[] key) {
         requireLive();
-        Work work = heap.requireWork("hold");
+        long transaction = heap.requireWork("hold").log().transaction(heap);
         Scratch scratch = Scratch.of(key);
-        done(Native.treeHold(
-                address, work.log().transaction(heap), scratch.key(), key.length));
+        awaited(() -> Native.treeHold(address, transaction, scratch.key(), key.length));
         Reference.reachabilityFence(scratch);
     }
 
     /** Removes all entries. */
     public void clear() {
         requireLive();
-        done(Native.treeClear(address, transaction()));
+        long transaction = transaction();
+        awaited(() -> Native.treeClear(address, transaction));
     }
 
     /** Frees the map with all entries. */
     public void free() {
         requireLive();
-        done(Native.treeDestroy(address, transaction()));
+        long transaction = transaction();
+        awaited(() -> Native.treeDestroy(address, transaction));
         live = false;
     }
 
     /** Moves the upper half of the entries to a new map; null if there are fewer than two. */
     public RadixTree split() {
         requireLive();
-        long other = done(Native.treeSplit(address, transaction()));
+        long transaction = transaction();
+        long other = awaited(() -> Native.treeSplit(address, transaction));
         return other == 0 ? null : new RadixTree(heap, other);
     }
 
@@ -162,10 +167,10 @@ public final class RadixTree {
     public Cursor range(byte[] lower, boolean lowerInclusive, byte[] upper,
             boolean upperInclusive, boolean backwards) {
         requireLive();
-        Work work = heap.work();
-        long transaction = work == null ? 0 : work.log().transaction(heap);
+        long transaction = transaction();
         try (Bounds bounds = new Bounds(lower, lowerInclusive, upper, upperInclusive)) {
-            long range = done(Native.treeRange(address, transaction, bounds.address()));
+            long range = awaited(() ->
+                    Native.treeRange(address, transaction, bounds.address()));
             return new Cursor(this, range, backwards);
         }
     }
@@ -207,6 +212,16 @@ public final class RadixTree {
         return value;
     }
 
+    /** What {@code change} gives, once no other transaction is in its way. */
+    private long awaited(LongSupplier change) {
+        long result = change.getAsLong();
+        if (result < 0) {
+            result = heap.awaited(result, change);
+        }
+        Reference.reachabilityFence(this);
+        return result;
+    }
+
     /** The result of a native function, until whose end the map must not be cleaned away. */
     private long done(long result) {
         Reference.reachabilityFence(this);
@@ -237,7 +252,7 @@ public final class RadixTree {
             this.tree = tree;
             this.backwards = backwards;
             this.view = new View(range);
-            this.closing = tree.heap.attach(this, view);
+            this.closing = AnyHeap.attach(this, view);
         }
 
         /** Moves to the next entry; false if there is none. */
@@ -293,8 +308,10 @@ public final class RadixTree {
         }
 
         private long fill() {
-            return tree.heap.checked(Native.rangeNext(
-                    view.range, backwards ? 1 : 0, view.buffer, view.bytes));
+            long filled = Native.rangeNext(
+                    view.range, backwards ? 1 : 0, view.buffer, view.bytes);
+            Reference.reachabilityFence(this);
+            return tree.heap.checked(filled);
         }
 
         private void requireEntry() {

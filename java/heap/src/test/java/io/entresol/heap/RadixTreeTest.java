@@ -3,6 +3,7 @@ package io.entresol.heap;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -12,6 +13,8 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -105,6 +108,85 @@ class RadixTreeTest {
     }
 
     /** Short keys of few different bytes, so that many begin others; sometimes a long one. */
+    @Test
+    void childrenAreFoundInNodesOfEverySize() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            for (int children : new int[] {2, 4, 5, 16, 17, 48, 49, 256}) {
+                RadixTree tree = RadixTree.create(heap);
+                for (int child = 0; child < children; child++) {
+                    tree.put(branch(child), child, -1);
+                }
+                tree.put(new byte[] {3}, 300, -1);
+                for (int child = 0; child < 256; child++) {
+                    assertEquals(child < children ? child : -1, tree.get(branch(child), -1));
+                    assertEquals(child < children, tree.contains(branch(child)));
+                }
+                assertEquals(300, tree.get(new byte[] {3}, -1));
+                assertEquals(-1, tree.get(new byte[] {3, 0}, -1));
+                tree.remove(branch(1), -1);
+                assertEquals(-1, tree.get(branch(1), -1));
+            }
+        }
+    }
+
+    private static byte[] branch(int child) {
+        return new byte[] {3, (byte) (child * 37), 1};
+    }
+
+    @Test
+    void keysThatPartFarBehindTheirBeginningAreFound() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            byte[] one = new byte[70_000];
+            byte[] other = one.clone();
+            other[69_998] = 1;
+            byte[] absent = one.clone();
+            absent[10] = 1;
+            tree.put(one, 1, -1);
+            tree.put(other, 2, -1);
+            assertEquals(1, tree.get(one, -1));
+            assertEquals(2, tree.get(other, -1));
+            assertEquals(-1, tree.get(absent, -1));
+            assertEquals(-1, tree.get(Arrays.copyOf(one, 69_998), -1));
+        }
+    }
+
+    @Test
+    void aKeyThatStaysIsFoundBesideChangesOfItsNeighbours() throws InterruptedException {
+        try (TransactionalHeap heap = TransactionalHeap.createHeap(Heaps.at(folder), Heaps.BYTES,
+                HeapOptions.DEFAULT.durability(Durability.NONE))) {
+            RadixTree tree = RadixTree.create(heap);
+            for (int key = 0; key < 256; key += 8) {
+                tree.put(branch(key), key, -1);
+            }
+            AtomicBoolean done = new AtomicBoolean();
+            AtomicReference<String> wrong = new AtomicReference<>();
+            Thread reader = new Thread(() -> {
+                for (int key = 0; !done.get() && wrong.get() == null; key = (key + 8) & 255) {
+                    long found = tree.get(branch(key), -1);
+                    if (found != key || !tree.contains(branch(key))) {
+                        wrong.set(key + " was " + found);
+                    }
+                }
+            });
+            reader.start();
+            Random random = new Random(SEED);
+            for (int change = 0; change < 20_000; change++) {
+                int key = random.nextInt(256) | 1;
+                if (random.nextBoolean()) {
+                    tree.put(branch(key), -5, -1);
+                    // What a removed node leaves behind soon belongs to a block.
+                    heap.allocateMemoryBlock(160, range -> range.setMemory((byte) 7, 0, 160)).free();
+                } else {
+                    tree.remove(branch(key), -1);
+                }
+            }
+            done.set(true);
+            reader.join();
+            assertNull(wrong.get(), "-Dentresol.seed=" + SEED);
+        }
+    }
+
     private static byte[] key(Random random) {
         byte[] key = new byte[random.nextInt(20) == 0 ? random.nextInt(300) : random.nextInt(5)];
         for (int index = 0; index < key.length; index++) {

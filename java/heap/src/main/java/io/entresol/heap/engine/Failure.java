@@ -19,6 +19,9 @@ public final class Failure {
     /** A defect of the library. */
     public static final int DEFECT = 8;
 
+    /** Another transaction changes the collection; it has to end first. */
+    public static final int HELD = 9;
+
     private final int kind;
     private final String sentence;
 

@@ -20,6 +20,8 @@ final class Jni {
 
     static native long heapClose(long heap);
 
+    static native long heapRelease(long heap);
+
     static native long heapSync(long heap);
 
     static native long heapBase(long heap);
@@ -127,6 +129,8 @@ final class Jni {
     static native long poolFlush(long pool, long offset, long length);
 
     static native long poolClose(long pool);
+
+    static native long poolRelease(long pool);
 
     /** A direct buffer over {@code bytes} bytes from {@code address}. */
     static native java.nio.ByteBuffer buffer(long address, long bytes);

@@ -165,4 +165,29 @@ public final class Memory {
         return UnsafeMemory.buffer(address, bytes);
     }
 
+    /** What segments and buffers of one owner belong to; nothing before Java 22. */
+    public static Object arena() {
+        return null;
+    }
+
+    /** Makes all segments and buffers of an arena refuse further use, from Java 22 on. */
+    public static void close(Object arena) {
+        // Buffers that JNI made cannot be told.
+    }
+
+    /** A direct buffer of an arena. */
+    public static ByteBuffer buffer(long address, int bytes, Object arena) {
+        return UnsafeMemory.buffer(address, bytes);
+    }
+
+    /** A {@code java.lang.foreign.MemorySegment} of an arena, from Java 22 on. */
+    public static Object segment(long address, long bytes, Object arena) {
+        throw new UnsupportedOperationException("memory segments are there from Java 22 on; this is"
+                + " Java " + Runtime.version().feature());
+    }
+
+    /** The same segment for reading only. */
+    public static Object readOnly(Object segment) {
+        return segment;
+    }
 }

@@ -29,9 +29,14 @@ public final class Native {
         return Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
     }
 
-    /** Closes a heap whose memory nothing uses any more. */
+    /** Closes a heap, whose memory is zeros from now on. */
     public static long heapClose(long heap) {
         return Jni.heapClose(heap);
+    }
+
+    /** Releases a heap's address, and its memory once nothing of it is left. */
+    public static long heapRelease(long heap) {
+        return Jni.heapRelease(heap);
     }
 
     /** Everything committed is durable on return. */
@@ -296,9 +301,13 @@ public final class Native {
         return Jni.poolFlush(pool, offset, length);
     }
 
-    /** Unmaps the file. */
+    /** Lets the file go; the memory is zeros from now on. */
     public static long poolClose(long pool) {
         return Jni.poolClose(pool);
     }
 
+    /** Releases a pool's memory. */
+    public static long poolRelease(long pool) {
+        return Jni.poolRelease(pool);
+    }
 }

@@ -41,6 +41,7 @@ public final class RadixSearch {
     private static final int NODE_256_BYTES = 2072;
     private static final int LEAF_HEAD_BYTES = 16;
     private static final long WORD_BYTES = 8;
+    private static final long LINE_BYTES = 64;
 
     private RadixSearch() {
     }
@@ -104,10 +105,16 @@ public final class RadixSearch {
             case NODE_256:
                 return Memory.getLong(at + BYTES + WORD_BYTES * (key & 0xff));
             case NODE_48:
+                if (touch(at + LINKS_48, at + NODE_48_BYTES)) {
+                    return 0;
+                }
                 int slot = Memory.getByte(at + BYTES + (key & 0xff)) & 0xff;
                 return slot == 0 || slot > 48
                         ? 0 : Memory.getLong(at + LINKS_48 + WORD_BYTES * (slot - 1));
             case NODE_16:
+                if (touch(at + LINKS_16, at + NODE_16_BYTES)) {
+                    return 0;
+                }
                 long low = Memory.getLong(at + BYTES);
                 long high = Memory.getLong(at + BYTES + WORD_BYTES);
                 long link = linked(at + LINKS_16, equalBytes(low, key));
@@ -117,6 +124,18 @@ public final class RadixSearch {
                 long bytes = Memory.getLong(at + BYTES);
                 return linked(at + LINKS_4, equalBytes(bytes, key) & 0x8080_8080L);
         }
+    }
+
+    /**
+     * Loads a word of each line, all at once: which of them is needed takes another line to find
+     * out. Never true, as all of them would be links of no known shape.
+     */
+    private static boolean touch(long from, long to) {
+        long all = Memory.getLong(to - WORD_BYTES);
+        for (long at = from; at < to; at += LINE_BYTES) {
+            all |= Memory.getLong(at);
+        }
+        return all == -1;
     }
 
     /** The first link that is not empty among those whose byte's highest bit is set. */

@@ -9,6 +9,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /**
  * The Foreign Function and Memory API of Java 22, found by reflection once, so that these classes
@@ -20,6 +21,7 @@ final class Ffm {
     private static final Class<?> LAYOUT = named("MemoryLayout");
     private static final Class<?> VALUE_LAYOUT = named("ValueLayout");
     private static final Class<?> DESCRIPTOR = named("FunctionDescriptor");
+    private static final Class<?> ARENA = named("Arena");
     private static final Class<?> OPTION = named("Linker$Option");
 
     /** All addresses as one segment. */
@@ -32,6 +34,9 @@ final class Ffm {
     private static final MethodHandle COPY_IN = copiesIn();
     private static final MethodHandle FILL = fills();
     private static final MethodHandle BUFFER = buffers();
+    private static final MethodHandle BUFFER_OF = handle(method(SEGMENT, "asByteBuffer"))
+            .asType(MethodType.methodType(ByteBuffer.class, Object.class));
+    private static final MethodHandle SEGMENT_OF = segments();
 
     private Ffm() {
     }
@@ -171,9 +176,35 @@ final class Ffm {
         }
     }
 
+    /** An {@code Arena} that any thread may close, which makes its segments and buffers refuse. */
+    static Object arena() {
+        return invoke(method(ARENA, "ofShared"), null);
+    }
+
+    static void close(Object arena) {
+        invoke(method(ARENA, "close"), arena);
+    }
+
     /** A {@code MemorySegment} over {@code bytes} bytes from {@code address}. */
-    static Object segment(long address, long bytes) {
-        return invoke(method(SEGMENT, "asSlice", long.class, long.class), ALL, address, bytes);
+    static Object segment(long address, long bytes, Object arena) {
+        try {
+            return (Object) SEGMENT_OF.invokeExact(address, bytes, arena);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
+    /** The same for reading only. */
+    static Object readOnly(Object segment) {
+        return invoke(method(SEGMENT, "asReadOnly"), segment);
+    }
+
+    static ByteBuffer buffer(long address, long bytes, Object arena) {
+        try {
+            return (ByteBuffer) BUFFER_OF.invokeExact(segment(address, bytes, arena));
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
     }
 
     static RuntimeException unexpected(Throwable failure) {
@@ -228,6 +259,15 @@ final class Ffm {
                 handle(method(SEGMENT, "asByteBuffer")), 0, slices());
     }
 
+    private static MethodHandle segments() {
+        MethodHandle from = handle(method(SEGMENT, "ofAddress", long.class));
+        MethodHandle sized = handle(
+                method(SEGMENT, "reinterpret", long.class, ARENA, Consumer.class));
+        MethodHandle whole = MethodHandles.insertArguments(sized, 3, (Object) null);
+        return MethodHandles.filterArguments(whole, 0, from).asType(
+                MethodType.methodType(Object.class, long.class, long.class, Object.class));
+    }
+
     private static MethodHandle slices() {
         MethodHandle slice = handle(method(SEGMENT, "asSlice", long.class, long.class));
         return MethodHandles.insertArguments(slice, 0, ALL);
@@ -239,10 +279,9 @@ final class Ffm {
     }
 
     private static Object library() {
-        Class<?> arena = named("Arena");
-        Object global = invoke(method(arena, "global"), null);
+        Object global = invoke(method(ARENA, "global"), null);
         Method lookup = method(
-                named("SymbolLookup"), "libraryLookup", Path.class, arena);
+                named("SymbolLookup"), "libraryLookup", Path.class, ARENA);
         Object library = invoke(lookup, null, Library.unpack(), global);
         Library.remove();
         return library;

@@ -286,4 +286,34 @@ public final class Memory {
         return Ffm.buffer(address, bytes);
     }
 
+    /** What segments and buffers of one owner belong to. */
+    public static Object arena() {
+        return FFM ? Ffm.arena() : null;
+    }
+
+    /** Makes all segments and buffers of an arena refuse further use. */
+    public static void close(Object arena) {
+        if (FFM) {
+            Ffm.close(arena);
+        }
+    }
+
+    /** A direct buffer of an arena. */
+    public static ByteBuffer buffer(long address, int bytes, Object arena) {
+        return FFM ? Ffm.buffer(address, bytes, arena) : UnsafeMemory.buffer(address, bytes);
+    }
+
+    /** A {@code java.lang.foreign.MemorySegment} of an arena. */
+    public static Object segment(long address, long bytes, Object arena) {
+        if (!FFM) {
+            throw new UnsupportedOperationException("memory segments are not there by jni; start"
+                    + " without -Dentresol.heap.native=jni");
+        }
+        return Ffm.segment(address, bytes, arena);
+    }
+
+    /** The same segment for reading only. */
+    public static Object readOnly(Object segment) {
+        return Ffm.readOnly(segment);
+    }
 }

@@ -13,6 +13,7 @@ public final class Native {
     private static final MethodHandle HEAP_CREATE = function("entresol_heap_create", 8);
     private static final MethodHandle HEAP_OPEN = function("entresol_heap_open", 7);
     private static final MethodHandle HEAP_CLOSE = function("entresol_heap_close", 1);
+    private static final MethodHandle HEAP_RELEASE = function("entresol_heap_release", 1);
     private static final MethodHandle HEAP_SYNC = function("entresol_heap_sync", 1);
     private static final MethodHandle HEAP_BASE = function("entresol_heap_base", 1);
     private static final MethodHandle HEAP_BYTES = function("entresol_heap_bytes", 1);
@@ -72,6 +73,7 @@ public final class Native {
     private static final MethodHandle POOL_BYTES = function("entresol_pool_bytes", 1);
     private static final MethodHandle POOL_FLUSH = function("entresol_pool_flush", 3);
     private static final MethodHandle POOL_CLOSE = function("entresol_pool_close", 1);
+    private static final MethodHandle POOL_RELEASE = function("entresol_pool_release", 1);
 
     private Native() {
     }
@@ -99,9 +101,14 @@ public final class Native {
                 : Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
     }
 
-    /** Closes a heap whose memory nothing uses any more. */
+    /** Closes a heap, whose memory is zeros from now on. */
     public static long heapClose(long heap) {
         return FFM ? Ffm.call(HEAP_CLOSE, heap) : Jni.heapClose(heap);
+    }
+
+    /** Releases a heap's address, and its memory once nothing of it is left. */
+    public static long heapRelease(long heap) {
+        return FFM ? Ffm.call(HEAP_RELEASE, heap) : Jni.heapRelease(heap);
     }
 
     /** Everything committed is durable on return. */
@@ -404,9 +411,14 @@ public final class Native {
                 : Jni.poolFlush(pool, offset, length);
     }
 
-    /** Unmaps the file. */
+    /** Lets the file go; the memory is zeros from now on. */
     public static long poolClose(long pool) {
         return FFM ? Ffm.call(POOL_CLOSE, pool) : Jni.poolClose(pool);
+    }
+
+    /** Releases a pool's memory. */
+    public static long poolRelease(long pool) {
+        return FFM ? Ffm.call(POOL_RELEASE, pool) : Jni.poolRelease(pool);
     }
 
     private static MethodHandle function(String name, int longs) {
