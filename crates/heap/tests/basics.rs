@@ -94,12 +94,12 @@ fn a_heap_closed_under_users_keeps_what_was_committed_and_harms_nobody() {
         heap.close_under_users().unwrap();
         // Others have the file at once, though users of the old heap are about.
         let again = Heap::open(&folder.heap(), &open(medium)).unwrap();
-        assert_eq!(late.commit().unwrap_err().kind(), ErrorKind::Closed);
         assert_eq!(user.load_u64(block).unwrap(), 0);
+        assert_eq!(late.commit().unwrap_err().kind(), ErrorKind::Closed);
         assert_eq!(user.grow(16 << 20).unwrap_err().kind(), ErrorKind::Closed);
         drop((user, heap));
         assert_eq!(again.load_u64(again.root()).unwrap(), 7);
-        assert!(again.check().unwrap().is_sound());
+        assert!(again.check().unwrap().problems.is_empty());
     }
 }
 

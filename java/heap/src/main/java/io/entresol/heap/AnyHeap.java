@@ -252,7 +252,7 @@ public abstract class AnyHeap implements AutoCloseable {
      */
     public final ReadWriteLock transactionLock() {
         requireOpen();
-        synchronized (attached) {
+        synchronized (idle) {
             if (transactions == null) {
                 transactions = new ReentrantReadWriteLock();
             }
