@@ -225,13 +225,7 @@ impl Cache {
         if completions.len() > before {
             return;
         }
-        let core = &self.core;
-        let busy = core.volumes.borrow().iter().flatten().find(|v| v.in_flight() > 0).cloned();
-        if core.in_flight() > 0 {
-            core.wait();
-        } else if let Some(volume) = busy {
-            volume.wait();
-        }
+        self.wait_once();
         self.turn(now, completions);
     }
 
@@ -298,11 +292,13 @@ impl Cache {
         }
     }
 
+    /// Waits for the cache device, or for a backing, or for a sync, where one is under way.
     fn wait_once(&self) {
-        let busy = self.core.volumes.borrow().iter().flatten().find(|v| v.in_flight() > 0).cloned();
+        let core = &self.core;
+        let busy = core.volumes.borrow().iter().flatten().find(|v| v.in_flight() > 0).cloned();
         match busy {
-            Some(volume) => volume.wait(),
-            None => self.core.wait_any(),
+            Some(volume) if core.in_flight() == 0 => volume.wait(),
+            _ => core.wait_any(),
         }
     }
 
@@ -319,6 +315,7 @@ impl Cache {
             self.core.submit();
             volumes.iter().flatten().for_each(|volume| volume.submit());
             if !came {
+                self.core.maintain();
                 return;
             }
         }

@@ -2,6 +2,10 @@
 //! endian, keys big endian). They are pinned entries of space 0 of the flash store, which
 //! checksums them; `docs/internals/volume-format.md` describes them too.
 
+use std::ops::Range;
+
+use bytes::Bytes;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::{Mode, Qos, VolumeId, VolumeOptions};
 
@@ -13,6 +17,8 @@ const VERSION: u16 = 1;
 const LOG_MAGIC: u32 = u32::from_le_bytes(*b"EVLG");
 /// Bytes before an entry's data.
 pub(crate) const LOG_HEADER_BYTES: usize = 40;
+/// Why an entry is refused that does not hold what it was written with.
+pub(crate) const NOT_THE_ENTRY: &str = "it is not the entry that was written";
 
 /// A volume, as the cache remembers it.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +89,19 @@ pub(crate) fn key_of(kind: &str, volume: VolumeId) -> Vec<u8> {
 }
 
 impl VolumeRecord {
+    /// Takes the size that the volume's backing has now; none of its `dirty` blocks may be left.
+    pub(crate) fn take_size(&mut self, bytes: u64, dirty: u64) -> Result<()> {
+        if dirty > 0 {
+            let detail = format!(
+                "volume {}: {dirty} blocks are dirty; write them back before its size changes",
+                self.options.name
+            );
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         let options = &self.options;
@@ -238,6 +257,21 @@ impl LogHeader {
             && first.checked_add(blocks).is_some()
             && (kind == 1) == from.bytes.is_empty();
         whole.then_some((header, from.bytes))
+    }
+
+    /// Bytes `wanted` of volume `volume` out of an entry, and the block that the entry begins
+    /// with; `None` if it does not hold them.
+    pub(crate) fn bytes_of(
+        volume: VolumeId,
+        wanted: &Range<u64>,
+        entry: &Bytes,
+    ) -> Option<(u64, Bytes)> {
+        let (header, _) = LogHeader::decode(entry)?;
+        let skip = wanted.start.checked_sub(header.first.checked_mul(BLOCK_BYTES)?)?;
+        let start = LOG_HEADER_BYTES + usize::try_from(skip).ok()?;
+        let end = start + (wanted.end - wanted.start) as usize;
+        let held = header.volume == volume.0 && end <= entry.len();
+        held.then(|| (header.first, entry.slice(start..end)))
     }
 }
 

@@ -159,25 +159,6 @@ async fn check(
 }
 
 impl Cache {
-    /// Takes the size that the backing of a volume has now; nothing of it may be dirty.
-    ///
-    /// Called while opening: [`super::CacheOptions::resize`].
-    pub(super) fn takes_size(
-        record: &mut crate::meta::VolumeRecord,
-        bytes: u64,
-        dirty: u64,
-    ) -> Result<()> {
-        if dirty > 0 {
-            let detail = format!(
-                "volume {}: {dirty} blocks are dirty; write them back before its size changes",
-                record.options.name
-            );
-            return Err(Error::new(ErrorKind::Io, detail));
-        }
-        record.bytes = bytes;
-        Ok(())
-    }
-
     /// Puts a record and waits until it survives power loss.
     pub(super) fn put_synced(&mut self, key: &[u8], value: &[u8], now: Moment) -> Result<()> {
         let core = Rc::clone(&self.core);

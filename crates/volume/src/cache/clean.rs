@@ -23,7 +23,7 @@ use crate::cache::volume::Volume;
 use crate::cache::write::{invalidate, partition_of};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
-use crate::meta::{BLOCK_BYTES, LOG_HEADER_BYTES, LogHeader, key_of};
+use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
 use crate::policy::rate::Allowance;
 use crate::request::Hole;
 use crate::types::Moment;
@@ -262,16 +262,10 @@ fn entry_bytes(
     reply: crate::cache::core::FlashReply,
 ) -> Result<Bytes> {
     let why = match reply {
-        Ok(Flash::Found(bytes, _)) => {
-            let range = volume.bytes_of(blocks);
-            let skip = (blocks.start - entry.blocks.start) * BLOCK_BYTES;
-            let start = LOG_HEADER_BYTES + skip as usize;
-            let end = start + (range.end - range.start) as usize;
-            match LogHeader::decode(&bytes) {
-                Some((header, _)) if header.first == entry.blocks.start && end <= bytes.len() => {
-                    return Ok(bytes.slice(start..end));
-                }
-                _ => "it is not the entry that was written".to_owned(),
+        Ok(Flash::Found(found, _)) => {
+            match LogHeader::bytes_of(volume.id, &volume.bytes_of(blocks), &found) {
+                Some((first, bytes)) if first == entry.blocks.start => return Ok(bytes),
+                _ => NOT_THE_ENTRY.to_owned(),
             }
         }
         Ok(_) => "it is not there".to_owned(),

@@ -205,30 +205,32 @@ impl Core {
         value: &[u8],
         options: PutOptions,
     ) -> FlashReply {
-        for _ in 0..ATTEMPTS_MAX {
-            match self.put(key, value, options).await {
-                Err(error) if error.kind() == FlashErrorKind::Busy => {
-                    self.sleep_until(Moment(self.now.get().0 + PAUSE_NS)).await;
-                }
-                other => return other,
-            }
-        }
-        self.put(key, value, options).await
+        let begin = || self.put(key, value, options);
+        self.patiently(begin(), begin, &[FlashErrorKind::Busy]).await
     }
 
     /// Waits for a removal; while the store makes room for its tombstone, tries again.
     pub(crate) async fn removed(
         &self,
-        mut begun: Reply<FlashReply>,
+        begun: Reply<FlashReply>,
         (space, key): (SpaceId, &[u8]),
+    ) -> FlashReply {
+        let passing = [FlashErrorKind::Busy, FlashErrorKind::Full];
+        self.patiently(begun, || self.remove(space, key), &passing).await
+    }
+
+    /// Waits for what has begun; while it ends in an error that passes, begins it again.
+    async fn patiently(
+        &self,
+        mut begun: Reply<FlashReply>,
+        begin: impl Fn() -> Reply<FlashReply>,
+        passing: &[FlashErrorKind],
     ) -> FlashReply {
         for _ in 0..ATTEMPTS_MAX {
             match begun.await {
-                Err(error)
-                    if matches!(error.kind(), FlashErrorKind::Busy | FlashErrorKind::Full) =>
-                {
+                Err(error) if passing.contains(&error.kind()) => {
                     self.sleep_until(Moment(self.now.get().0 + PAUSE_NS)).await;
-                    begun = self.remove(space, key);
+                    begun = begin();
                 }
                 other => return other,
             }
@@ -354,13 +356,16 @@ impl Core {
         came | self.ring_timers()
     }
 
-    /// Hands gathered reads to the cache device and does background work of the store.
+    /// Hands gathered reads to the cache device.
     pub(crate) fn submit(&self) {
         let mut session = self.session.borrow_mut();
         if let Err(error) = session.flush() {
             self.note_error(&error);
         }
-        drop(session);
+    }
+
+    /// Does a step of the store's background work.
+    pub(crate) fn maintain(&self) {
         if self.failed.borrow().is_some() {
             return;
         }

@@ -202,7 +202,7 @@ pub(crate) fn attach(
     let dirty = log.dirty_blocks();
     if resizes && found.bytes != record.bytes {
         let bytes = found.bytes;
-        crate::Cache::takes_size(&mut record, bytes, dirty)?;
+        record.take_size(bytes, dirty)?;
         // Identities hold the size.
         record.identity.clone_from(&found.identity);
         quiet.store.drop_space(clean_space(id))?;

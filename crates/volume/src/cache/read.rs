@@ -12,7 +12,7 @@ use crate::cache::core::{ABSENT_LABEL, Core, Flash, FlashReply};
 use crate::cache::volume::{Fill, Volume};
 use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::meta::{BLOCK_BYTES, LogHeader};
+use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY};
 use crate::tasks::Reply;
 
 /// Most bytes of one read of the backing.
@@ -204,20 +204,11 @@ fn logged(
 ) -> Result<Option<Bytes>> {
     let gone = volume.log.borrow().entry(number).is_none();
     let why = match reply {
-        Ok(Flash::Found(bytes, _)) => {
-            if let Some((header, _)) = LogHeader::decode(&bytes) {
-                let range = volume.bytes_of(wanted);
-                let skip = range.start.saturating_sub(header.first * BLOCK_BYTES) as usize;
-                let start = crate::meta::LOG_HEADER_BYTES + skip;
-                let end = start + (range.end - range.start) as usize;
-                if header.volume == volume.id.0
-                    && header.first <= wanted.start
-                    && end <= bytes.len()
-                {
-                    return Ok(Some(bytes.slice(start..end)));
-                }
+        Ok(Flash::Found(entry, _)) => {
+            match LogHeader::bytes_of(volume.id, &volume.bytes_of(wanted), &entry) {
+                Some((_, bytes)) => return Ok(Some(bytes)),
+                None => NOT_THE_ENTRY.to_owned(),
             }
-            "it is not the entry that was written".to_owned()
         }
         _ if gone => return Ok(None),
         Ok(_) => "it is not there".to_owned(),
