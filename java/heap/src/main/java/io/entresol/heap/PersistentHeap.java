@@ -55,6 +55,16 @@ public final class PersistentHeap extends AnyHeap {
         return allocate(size, true, transactional);
     }
 
+    /** Opens the heap at {@code path}, as the first programs for LLPL did. */
+    public static synchronized PersistentHeap getHeap(String path) {
+        return openHeap(path);
+    }
+
+    /** Opens the heap at {@code path}, or creates one of {@code size} bytes if none is there. */
+    public static synchronized PersistentHeap getHeap(String path, long size) {
+        return exists(path) ? openHeap(path) : createHeap(path, size);
+    }
+
     @Override
     public PersistentMemoryBlock allocateMemoryBlock(long size) {
         return allocateMemoryBlock(size, false);

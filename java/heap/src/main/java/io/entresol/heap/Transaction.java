@@ -45,6 +45,16 @@ public final class Transaction {
         return create(heap).run(body);
     }
 
+    /** As {@link #create(AnyHeap, Runnable)}, under the name that the first programs for LLPL use. */
+    public static void run(AnyHeap heap, Runnable body) {
+        create(heap, body);
+    }
+
+    /** As {@link #create(AnyHeap, Supplier)}, under the name that the first programs for LLPL use. */
+    public static <T> T run(AnyHeap heap, Supplier<T> body) {
+        return create(heap, body);
+    }
+
     /** Runs {@code body} as part of this transaction. */
     public void run(Runnable body) {
         run(() -> {

@@ -46,6 +46,16 @@ public final class TransactionalHeap extends AnyHeap {
                 path, Kind.TRANSACTIONAL, options, file -> new TransactionalHeap(file, options));
     }
 
+    /** Opens the heap at {@code path}, as the first programs for LLPL did. */
+    public static synchronized TransactionalHeap getHeap(String path) {
+        return openHeap(path);
+    }
+
+    /** Opens the heap at {@code path}, or creates one of {@code size} bytes if none is there. */
+    public static synchronized TransactionalHeap getHeap(String path, long size) {
+        return exists(path) ? openHeap(path) : createHeap(path, size);
+    }
+
     @Override
     public TransactionalMemoryBlock allocateMemoryBlock(long size) {
         return new TransactionalMemoryBlock(this, allocate(size, false, true), size);

@@ -77,6 +77,46 @@ class ProgramsTest {
     }
 
     @Test
+    void anEmployeeIsFoundAfterARestart() {
+        long id = 0;
+        long name = 8;
+        long bytes = Long.BYTES + Integer.BYTES + 20;
+        byte[] given = "John Doe".getBytes(StandardCharsets.UTF_8);
+        for (boolean whole : new boolean[] {false, true}) {
+            String path = path("employees-" + whole);
+            TransactionalHeap heap = TransactionalHeap.getHeap(path, 10_000_000L);
+            TransactionalMemoryBlock employee = Transaction.run(heap, () -> {
+                TransactionalMemoryBlock block = heap.allocateMemoryBlock(bytes);
+                if (whole) {
+                    block.withRange(0, bytes, (Range range) -> {
+                        range.setLong(id, 12345);
+                        range.setInt(name, given.length);
+                        range.copyFromArray(given, 0, name + Integer.BYTES, given.length);
+                    });
+                } else {
+                    block.setLong(id, 12345);
+                    block.setInt(name, given.length);
+                    block.copyFromArray(given, 0, name + Integer.BYTES, given.length);
+                }
+                return block;
+            });
+            TransactionalMemoryBlock employees = heap.allocateMemoryBlock(10 * Long.BYTES);
+            heap.setRoot(employees.handle());
+            employees.setLong(0, employee.handle());
+            heap.close();
+
+            TransactionalHeap again = TransactionalHeap.getHeap(path);
+            TransactionalMemoryBlock all = again.memoryBlockFromHandle(again.getRoot());
+            TransactionalMemoryBlock first = again.memoryBlockFromHandle(all.getLong(0));
+            byte[] found = new byte[first.getInt(name)];
+            first.copyToArray(name + Integer.BYTES, found, 0, found.length);
+            assertArrayEquals(given, found);
+            assertEquals(12345, first.getLong(id));
+            again.close();
+        }
+    }
+
+    @Test
     void anIndexNamesBlocksAndFreesThemWithItsEntries() throws IOException {
         String place = Files.createDirectory(folder.resolve("index")).toString();
         TransactionalHeap heap = TransactionalHeap.createHeap(place, 64L << 20);
