@@ -24,11 +24,18 @@ const BENCHMARKS: &[&str] = &[
     "ram-per-record",
 ];
 
+/// The benchmarks of heaps, by the names of their targets.
+const HEAP_BENCHMARKS: &[&str] = &["transactions", "collections"];
+/// Entries of the map in a short turn.
+const SMOKE_ENTRIES: u32 = 20_000;
+
 const COMPARISON: &str = "benches-compare/run.sh";
 /// What the soak runs; a failure prints the line that replays its seed.
 const SOAKED: &[Target] = &[
     simulate::SIMULATION,
     simulate::CRASH,
+    simulate::HEAP_CRASH,
+    simulate::COLLECTIONS_CRASH,
     Target { package: "entresol-flash", test: "collisions" },
 ];
 const SOAK_MINUTES: u64 = 60;
@@ -43,10 +50,16 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
             for name in BENCHMARKS {
                 report.run(name, &benchmark(name))?;
             }
+            for name in HEAP_BENCHMARKS {
+                report.run(name, &heap_benchmark(name))?;
+            }
             report.run("comparison", &Invocation::new(COMPARISON))?;
         }
         [flag] if flag == "--smoke" => {
             report.perform("bench smoke", "cargo x bench --smoke", &mut || smoke())?;
+        }
+        [name] if HEAP_BENCHMARKS.contains(&name.as_str()) => {
+            report.run(name, &heap_benchmark(name))?;
         }
         [name] => {
             report.run(name, &benchmark(name))?;
@@ -62,7 +75,12 @@ pub(crate) fn smoke() -> Result<bool, String> {
                 --keys 20000 --value-size 1700 --seconds 1 --json";
     let text = Invocation::cargo(turn).read()?;
     println!("{}", text.trim_end());
-    Ok(text.contains("\"device_reads_per_get\""))
+    let heap = format!(
+        "bench --quiet --profile checked -p entresol-heap --bench collections -- {SMOKE_ENTRIES}"
+    );
+    let figures = Invocation::cargo(&heap).read()?;
+    println!("{}", figures.trim_end());
+    Ok(text.contains("\"device_reads_per_get\"") && figures.contains("get under one guard"))
 }
 
 /// `cargo x soak [--minutes N]`: kills at every level, then the seeded tests in turn, each with
@@ -79,6 +97,10 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     }
     outside::run_all(&mut report)?;
     Ok(report.close())
+}
+
+fn heap_benchmark(name: &str) -> Invocation {
+    Invocation::cargo(&format!("bench --quiet -p entresol-heap --bench {name}"))
 }
 
 fn benchmark(name: &str) -> Invocation {

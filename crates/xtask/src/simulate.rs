@@ -7,6 +7,11 @@ use crate::seeded::Target;
 
 /// Every prefix of device calls as a crash point.
 pub(crate) const CRASH: Target = Target { package: "entresol-flash", test: "crash" };
+/// The same of heaps: what commits, checkpoints and recovery write.
+pub(crate) const HEAP_CRASH: Target = Target { package: "entresol-heap", test: "crash" };
+/// The same of the collections in a heap.
+pub(crate) const COLLECTIONS_CRASH: Target =
+    Target { package: "entresol-heap", test: "collections_crash" };
 /// A store under seeded faults against a model.
 pub(crate) const SIMULATION: Target = Target { package: "entresol-flash", test: "simulation" };
 
@@ -19,7 +24,11 @@ pub(crate) fn perform_crash(arguments: &[String]) -> Result<Verdict, String> {
         [seed] => Some(parse_seed(seed)?),
         _ => return Err("it takes one seed or nothing".to_string()),
     };
-    Ok(verdict(crash(seed)?))
+    let mut passed = crash(seed)?;
+    for target in [HEAP_CRASH, COLLECTIONS_CRASH] {
+        passed &= target.build()?.run(seed)?;
+    }
+    Ok(verdict(passed))
 }
 
 /// `cargo x simulate [SEED | --seeds N]`.
@@ -34,7 +43,7 @@ pub(crate) fn perform_simulation(arguments: &[String]) -> Result<Verdict, String
     Ok(verdict(simulate(seeds)?))
 }
 
-/// Runs the crash test, with the seeds it holds or with `seed`.
+/// Runs the crash test of stores, with the seeds it holds or with `seed`.
 pub(crate) fn crash(seed: Option<u64>) -> Result<bool, String> {
     CRASH.build()?.run(seed)
 }
