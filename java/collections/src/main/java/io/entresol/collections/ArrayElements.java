@@ -1,0 +1,190 @@
+package io.entresol.collections;
+
+import java.util.AbstractList;
+import java.util.Collection;
+import java.util.ConcurrentModificationException;
+import java.util.Objects;
+import java.util.RandomAccess;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+
+/** The elements of an array list: a row of cells. */
+final class ArrayElements<E> extends AbstractList<E> implements RandomAccess {
+    private final PersistentArrayList<E> owner;
+    private final Chunks row;
+    private final Cells<E> cells;
+
+    ArrayElements(PersistentArrayList<E> owner, Chunks row, Cells<E> cells) {
+        this.owner = owner;
+        this.row = row;
+        this.cells = cells;
+    }
+
+    @Override
+    public int size() {
+        owner.handle();
+        return (int) row.size();
+    }
+
+    @Override
+    public E get(int index) {
+        return owner.looked(() -> {
+            Objects.checkIndex(index, size());
+            return read(index);
+        });
+    }
+
+    @Override
+    public E set(int index, E element) {
+        return changed(() -> {
+            Objects.checkIndex(index, size());
+            E before = read(index);
+            long word = cells.keep(element);
+            cells.release(row.get(index));
+            row.set(index, word);
+            return before;
+        });
+    }
+
+    @Override
+    public boolean add(E element) {
+        // Where the end is, is known once the row is held.
+        changed(() -> insert(size(), element));
+        return true;
+    }
+
+    @Override
+    public void add(int index, E element) {
+        changed(() -> {
+            Objects.checkIndex(index, size() + 1);
+            return insert(index, element);
+        });
+    }
+
+    @Override
+    public boolean addAll(Collection<? extends E> others) {
+        return changed(() -> addAll(size(), others));
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public boolean addAll(int index, Collection<? extends E> others) {
+        // What an array of the collection holds are its elements.
+        E[] added = (E[]) others.toArray();
+        return changed(() -> {
+            Objects.checkIndex(index, size() + 1);
+            requireRoom(added.length);
+            row.open(index, added.length);
+            for (int each = 0; each < added.length; each++) {
+                row.set(index + (long) each, cells.keep(added[each]));
+            }
+            modCount += added.length > 0 ? 1 : 0;
+            return added.length > 0;
+        });
+    }
+
+    @Override
+    public E remove(int index) {
+        return changed(() -> {
+            Objects.checkIndex(index, size());
+            E before = read(index);
+            removeRange(index, index + 1);
+            return before;
+        });
+    }
+
+    @Override
+    public boolean removeAll(Collection<?> others) {
+        Objects.requireNonNull(others, "others");
+        return removeIf(others::contains);
+    }
+
+    @Override
+    public boolean retainAll(Collection<?> others) {
+        Objects.requireNonNull(others, "others");
+        return removeIf(element -> !others.contains(element));
+    }
+
+    @Override
+    public boolean removeIf(Predicate<? super E> condition) {
+        Objects.requireNonNull(condition, "condition");
+        return changed(() -> {
+            int size = size();
+            int kept = 0;
+            for (int index = 0; index < size; index++) {
+                long word = row.get(index);
+                if (condition.test(cells.read(word))) {
+                    cells.release(word);
+                } else {
+                    if (kept < index) {
+                        row.set(kept, word);
+                    }
+                    kept++;
+                }
+            }
+            if (kept == size) {
+                return false;
+            }
+            modCount++;
+            row.close(kept, size - (long) kept);
+            return true;
+        });
+    }
+
+    @Override
+    public void clear() {
+        changed(() -> {
+            removeRange(0, size());
+            return null;
+        });
+    }
+
+    @Override
+    protected void removeRange(int from, int to) {
+        changed(() -> {
+            for (int index = from; index < to; index++) {
+                cells.release(row.get(index));
+            }
+            if (from < to) {
+                modCount++;
+                row.close(from, to - (long) from);
+            }
+            return null;
+        });
+    }
+
+    void trace(Tracer tracer) {
+        row.trace(tracer, word -> cells.trace(word, tracer));
+    }
+
+    private <T> T changed(Supplier<T> body) {
+        owner.handle();
+        return owner.objects().run((Supplier<T>) () -> {
+            row.hold();
+            return body.get();
+        });
+    }
+
+    private Void insert(int index, E element) {
+        requireRoom(1);
+        long word = cells.keep(element);
+        modCount++;
+        row.open(index, 1);
+        row.set(index, word);
+        return null;
+    }
+
+    private E read(long index) {
+        long word = row.get(index);
+        if (word == 0) {
+            throw new ConcurrentModificationException("the list was shortened meanwhile");
+        }
+        return cells.read(word);
+    }
+
+    private void requireRoom(int count) {
+        if (count > Integer.MAX_VALUE - size()) {
+            throw new IllegalStateException("a list has at most 2^31 - 1 elements");
+        }
+    }
+}

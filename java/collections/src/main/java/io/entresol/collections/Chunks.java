@@ -1,0 +1,117 @@
+package io.entresol.collections;
+
+import io.entresol.heap.MemoryAccessor;
+import io.entresol.heap.RadixTree;
+import io.entresol.heap.TransactionalHeap;
+import io.entresol.heap.TransactionalMemoryBlock;
+import java.nio.ByteBuffer;
+import java.util.function.LongConsumer;
+
+/**
+ * A row of words in chunks of {@value #SLOTS}, which a radix tree finds by their number (8 bytes,
+ * the highest first). A longer row gets more chunks, and what is there stays where it is. Changes
+ * are part of the thread's current transaction.
+ */
+final class Chunks {
+    /** With the header of a block, 512 bytes. */
+    static final int SLOTS = 63;
+
+    private final TransactionalHeap heap;
+    private final MemoryAccessor header;
+    private final RadixTree tree;
+
+    Chunks(TransactionalHeap heap, MemoryAccessor header) {
+        this.heap = heap;
+        this.header = header;
+        this.tree = RadixTree.open(heap, header.getLong(Header.ROOT_AT));
+    }
+
+    long size() {
+        return header.getLongAcquire(Header.COUNT_AT);
+    }
+
+    /** Keeps transactions of other threads from changes until the current one ends. */
+    void hold() {
+        tree.hold(key(0));
+    }
+
+    /** The word at {@code index}; 0 if the row was shortened meanwhile. */
+    long get(long index) {
+        long chunk = tree.get(key(index / SLOTS), 0);
+        return chunk == 0
+                ? 0 : heap.memoryBlockFromHandle(chunk).getLongAcquire(at(index % SLOTS));
+    }
+
+    void set(long index, long word) {
+        chunk(index / SLOTS).setLongRelease(at(index % SLOTS), word);
+    }
+
+    /** Makes room for {@code count} words at {@code index}; what is there means nothing. */
+    void open(long index, long count) {
+        long size = size();
+        long needed = chunks(size + count);
+        for (long number = chunks(size); number < needed; number++) {
+            tree.put(key(number), heap.allocateMemoryBlock(at(SLOTS)).handle(), 0);
+        }
+        long end = size;
+        while (end > index) {
+            // The last piece that lies in one chunk before and after.
+            long length = Math.min(end - index,
+                    Math.min((end - 1) % SLOTS + 1, (end + count - 1) % SLOTS + 1));
+            copy(end - length, end + count - length, length);
+            end -= length;
+        }
+        header.setLongRelease(Header.COUNT_AT, size + count);
+    }
+
+    /** Takes {@code count} words from {@code index} on out. */
+    void close(long index, long count) {
+        long size = size();
+        long from = index + count;
+        while (from < size) {
+            long length = Math.min(size - from,
+                    Math.min(SLOTS - from % SLOTS, SLOTS - (from - count) % SLOTS));
+            copy(from, from - count, length);
+            from += length;
+        }
+        header.setLongRelease(Header.COUNT_AT, size - count);
+        long had = chunks(size);
+        for (long number = chunks(size - count); number < had; number++) {
+            heap.memoryBlockFromHandle(tree.remove(key(number), 0)).free();
+        }
+    }
+
+    void trace(Tracer tracer, LongConsumer words) {
+        tracer.tree(tree.handle());
+        long size = size();
+        for (long number = 0; number < chunks(size); number++) {
+            TransactionalMemoryBlock chunk = chunk(number);
+            tracer.block(chunk.handle());
+            long last = Math.min(SLOTS, size - number * SLOTS);
+            for (long slot = 0; slot < last; slot++) {
+                words.accept(chunk.getLong(at(slot)));
+            }
+        }
+    }
+
+    private void copy(long from, long to, long length) {
+        chunk(to / SLOTS).copyFrom(chunk(from / SLOTS), at(from % SLOTS), at(to % SLOTS),
+                length * Long.BYTES);
+    }
+
+    private TransactionalMemoryBlock chunk(long number) {
+        return heap.memoryBlockFromHandle(tree.get(key(number), 0));
+    }
+
+    private static long chunks(long size) {
+        return (size + SLOTS - 1) / SLOTS;
+    }
+
+    private static long at(long slot) {
+        return slot * Long.BYTES;
+    }
+
+    private static byte[] key(long number) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(number).array();
+    }
+}

@@ -1,0 +1,86 @@
+package io.entresol.collections;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.function.LongConsumer;
+
+/**
+ * Entries whose keys stand behind eight bytes of their hash, so that they lie evenly whatever they
+ * are, and a search looks at few bytes. Their order means nothing.
+ */
+final class HashedEntries implements Entries {
+    private final Entries entries;
+    private final long seed;
+
+    HashedEntries(Entries entries, long seed) {
+        this.entries = entries;
+        this.seed = seed;
+    }
+
+    @Override
+    public long size() {
+        return entries.size();
+    }
+
+    @Override
+    public long get(byte[] key) {
+        return entries.get(hashed(key));
+    }
+
+    @Override
+    public long put(byte[] key, long word) {
+        return entries.put(hashed(key), word);
+    }
+
+    @Override
+    public long remove(byte[] key) {
+        return entries.remove(hashed(key));
+    }
+
+    @Override
+    public void clear(LongConsumer words) {
+        entries.clear(words);
+    }
+
+    @Override
+    public void hold(byte[] key) {
+        entries.hold(hashed(key));
+    }
+
+    @Override
+    public Walk walk(Bounds bounds, boolean backwards) {
+        if (bounds != Bounds.ALL) {
+            throw new IllegalArgumentException("hashed keys have no ranges");
+        }
+        return new HashedWalk(entries.walk(Bounds.ALL, backwards));
+    }
+
+    @Override
+    public void trace(Tracer tracer) {
+        entries.trace(tracer);
+    }
+
+    private byte[] hashed(byte[] key) {
+        return ByteBuffer.allocate(Long.BYTES + key.length)
+                .putLong(Hash.of(key, seed)).put(key).array();
+    }
+
+    private static final class HashedWalk implements Walk {
+        private final Walk walk;
+
+        HashedWalk(Walk walk) {
+            this.walk = walk;
+        }
+
+        @Override
+        public <T> T next(Reader<T> reader) {
+            return walk.next((key, word) ->
+                    reader.read(Arrays.copyOfRange(key, Long.BYTES, key.length), word));
+        }
+
+        @Override
+        public void close() {
+            walk.close();
+        }
+    }
+}

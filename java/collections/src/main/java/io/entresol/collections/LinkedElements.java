@@ -1,0 +1,279 @@
+package io.entresol.collections;
+
+import java.util.AbstractSequentialList;
+import java.util.Collection;
+import java.util.ConcurrentModificationException;
+import java.util.Iterator;
+import java.util.ListIterator;
+import java.util.NoSuchElementException;
+import java.util.Objects;
+import java.util.function.Supplier;
+
+/** The elements of a linked list or queue: nodes that lead to cells. */
+final class LinkedElements<E> extends AbstractSequentialList<E> {
+    private final CodedObject owner;
+    private final Links links;
+    private final Cells<E> cells;
+
+    LinkedElements(CodedObject owner, Links links, Cells<E> cells) {
+        this.owner = owner;
+        this.links = links;
+        this.cells = cells;
+    }
+
+    @Override
+    public int size() {
+        owner.handle();
+        return (int) Math.min(links.size(), Integer.MAX_VALUE);
+    }
+
+    @Override
+    public ListIterator<E> listIterator(int index) {
+        return owner.looked(() -> {
+            Objects.checkIndex(index, size() + 1);
+            return new Nodes(links.node(index), index);
+        });
+    }
+
+    /** From the last element to the first. */
+    Iterator<E> descendingIterator() {
+        ListIterator<E> elements = listIterator(size());
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return elements.hasPrevious();
+            }
+
+            @Override
+            public E next() {
+                return elements.previous();
+            }
+
+            @Override
+            public void remove() {
+                elements.remove();
+            }
+        };
+    }
+
+    @Override
+    public boolean add(E element) {
+        addLast(element);
+        return true;
+    }
+
+    void addFirst(E element) {
+        changed(() -> insert(links.first(), element));
+    }
+
+    void addLast(E element) {
+        changed(() -> insert(0, element));
+    }
+
+    @Override
+    public boolean addAll(Collection<? extends E> others) {
+        return changed(() -> super.addAll(size(), others));
+    }
+
+    /** The first element; null if there is none. */
+    E peekFirst() {
+        return owner.looked(() -> read(links.first()));
+    }
+
+    /** The last element; null if there is none. */
+    E peekLast() {
+        return owner.looked(() -> read(links.last()));
+    }
+
+    /** Removes the first element; null if there is none. */
+    E pollFirst() {
+        return changed(() -> remove(links.first()));
+    }
+
+    /** Removes the last element; null if there is none. */
+    E pollLast() {
+        return changed(() -> remove(links.last()));
+    }
+
+    @Override
+    public void clear() {
+        changed(() -> {
+            for (long node = links.first(); node != 0; node = links.first()) {
+                remove(node);
+            }
+            return null;
+        });
+    }
+
+    void trace(Tracer tracer) {
+        links.trace(tracer);
+        for (long node = links.first(); node != 0; node = links.next(node)) {
+            cells.trace(links.word(node), tracer);
+        }
+    }
+
+    private <T> T changed(Supplier<T> body) {
+        owner.handle();
+        return owner.objects().run((Supplier<T>) () -> {
+            links.hold();
+            return body.get();
+        });
+    }
+
+    private long insert(long next, E element) {
+        if (links.size() == Integer.MAX_VALUE) {
+            throw new IllegalStateException("it has at most 2^31 - 1 elements");
+        }
+        long node = links.insert(next, cells.keep(element));
+        modCount++;
+        return node;
+    }
+
+    private E remove(long node) {
+        if (node == 0) {
+            return null;
+        }
+        long word = links.remove(node);
+        modCount++;
+        E element = cells.read(word);
+        cells.release(word);
+        return element;
+    }
+
+    private E read(long node) {
+        return node == 0 ? null : cells.read(links.word(node));
+    }
+
+    /** Walks from node to node, and refuses to once others added or removed some. */
+    private final class Nodes implements ListIterator<E> {
+        /** The node that comes next, 0 at the end. */
+        private long next;
+        private long index;
+        /** The node that was returned last, 0 if none is to be set or removed. */
+        private long last;
+        private int expected;
+        private long expectedInHeap;
+
+        Nodes(long next, long index) {
+            this.next = next;
+            this.index = index;
+            expect();
+        }
+
+        @Override
+        public boolean hasNext() {
+            return index < size();
+        }
+
+        @Override
+        public E next() {
+            return looked(() -> {
+                if (next == 0) {
+                    throw new NoSuchElementException("no element comes next");
+                }
+                E element = read(next);
+                last = next;
+                next = links.next(last);
+                index++;
+                return element;
+            });
+        }
+
+        @Override
+        public boolean hasPrevious() {
+            return index > 0;
+        }
+
+        @Override
+        public E previous() {
+            return looked(() -> {
+                long previous = next == 0 ? links.last() : links.previous(next);
+                if (previous == 0) {
+                    throw new NoSuchElementException("no element comes before");
+                }
+                E element = read(previous);
+                last = previous;
+                next = previous;
+                index--;
+                return element;
+            });
+        }
+
+        @Override
+        public int nextIndex() {
+            return (int) index;
+        }
+
+        @Override
+        public int previousIndex() {
+            return (int) index - 1;
+        }
+
+        @Override
+        public void remove() {
+            requireLast();
+            changed(() -> {
+                requireUnchanged();
+                long after = links.next(last);
+                LinkedElements.this.remove(last);
+                if (next == last) {
+                    next = after;
+                } else {
+                    index--;
+                }
+                last = 0;
+                expect();
+                return null;
+            });
+        }
+
+        @Override
+        public void set(E element) {
+            requireLast();
+            changed(() -> {
+                requireUnchanged();
+                long word = cells.keep(element);
+                cells.release(links.word(last));
+                links.setWord(last, word);
+                return null;
+            });
+        }
+
+        @Override
+        public void add(E element) {
+            changed(() -> {
+                requireUnchanged();
+                insert(next, element);
+                index++;
+                last = 0;
+                expect();
+                return null;
+            });
+        }
+
+        private <T> T looked(Supplier<T> body) {
+            return owner.looked(() -> {
+                requireUnchanged();
+                return body.get();
+            });
+        }
+
+        private void expect() {
+            expected = modCount;
+            expectedInHeap = links.changes();
+        }
+
+        /** An abort takes changes in the heap back, and those counted in Java stay. */
+        private void requireUnchanged() {
+            if (expected != modCount || expectedInHeap != links.changes()) {
+                throw new ConcurrentModificationException("elements were added or removed");
+            }
+        }
+
+        private void requireLast() {
+            if (last == 0) {
+                throw new IllegalStateException("no element was returned, or it was removed");
+            }
+        }
+    }
+}

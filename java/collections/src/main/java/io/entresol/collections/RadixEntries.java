@@ -1,0 +1,82 @@
+package io.entresol.collections;
+
+import io.entresol.heap.RadixTree;
+import java.util.function.LongConsumer;
+
+/** Entries in an adaptive radix tree, in the order of their bytes. A walk shows one moment. */
+final class RadixEntries implements Entries {
+    private final RadixTree tree;
+
+    RadixEntries(RadixTree tree) {
+        this.tree = tree;
+    }
+
+    @Override
+    public long size() {
+        return tree.size();
+    }
+
+    @Override
+    public long get(byte[] key) {
+        // An absent key that a transaction holds may show with the word 0, which is no entry.
+        return tree.get(key, 0);
+    }
+
+    @Override
+    public long put(byte[] key, long word) {
+        return tree.put(key, word, 0);
+    }
+
+    @Override
+    public long remove(byte[] key) {
+        return tree.remove(key, 0);
+    }
+
+    @Override
+    public void clear(LongConsumer words) {
+        hold(ANY);
+        try (RadixTree.Cursor cursor = tree.entries()) {
+            while (cursor.next()) {
+                words.accept(cursor.value());
+            }
+        }
+        tree.clear();
+    }
+
+    @Override
+    public void hold(byte[] key) {
+        tree.hold(key);
+    }
+
+    @Override
+    public Walk walk(Bounds bounds, boolean backwards) {
+        if (bounds.isEmpty()) {
+            return Walk.EMPTY;
+        }
+        return new CursorWalk(tree.range(bounds.lower, bounds.lowerInclusive, bounds.upper,
+                bounds.upperInclusive, backwards));
+    }
+
+    @Override
+    public void trace(Tracer tracer) {
+        tracer.tree(tree.handle());
+    }
+
+    private static final class CursorWalk implements Walk {
+        private final RadixTree.Cursor cursor;
+
+        CursorWalk(RadixTree.Cursor cursor) {
+            this.cursor = cursor;
+        }
+
+        @Override
+        public <T> T next(Reader<T> reader) {
+            return cursor.next() ? reader.read(cursor.key(), cursor.value()) : null;
+        }
+
+        @Override
+        public void close() {
+            cursor.close();
+        }
+    }
+}
