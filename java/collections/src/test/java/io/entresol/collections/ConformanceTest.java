@@ -1,5 +1,8 @@
 package io.entresol.collections;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import com.google.common.collect.testing.ConcurrentMapTestSuiteBuilder;
 import com.google.common.collect.testing.ConcurrentNavigableMapTestSuiteBuilder;
 import com.google.common.collect.testing.FeatureSpecificTestSuiteBuilder;
@@ -22,9 +25,10 @@ import com.google.common.collect.testing.features.MapFeature;
 import com.google.common.collect.testing.features.SetFeature;
 import io.entresol.heap.Durability;
 import io.entresol.heap.HeapOptions;
-import java.io.File;
-import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Enumeration;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
@@ -33,38 +37,52 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.function.Supplier;
-import junit.framework.Test;
+import junit.framework.TestFailure;
+import junit.framework.TestResult;
 import junit.framework.TestSuite;
-import org.junit.runner.RunWith;
-import org.junit.runners.AllTests;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
 
-/** The collections of this package, judged by Guava's suites for {@code java.util}. */
-@RunWith(AllTests.class)
-public final class ConformanceTest {
+/**
+ * The collections of this package, judged by Guava's suites for {@code java.util}: thousands of
+ * tests for each, which count as one here.
+ */
+class ConformanceTest {
     private static final Codec<String> STRING = Codec.STRING;
 
-    private final TestSuite suite = new TestSuite("collections");
-    private final ObjectHeap heap;
-    private final Codec<String> any;
+    @TempDir
+    static Path folder;
 
+    private static ObjectHeap heap;
+    private static Codec<String> any;
+
+    private final List<DynamicTest> tests = new ArrayList<>();
+
+    @BeforeAll
     @SuppressWarnings("unchecked")
-    private ConformanceTest(ObjectHeap heap) {
-        this.heap = heap;
+    static void createHeap() {
+        heap = ObjectHeap.create(folder.resolve("heap").toString(), 1L << 30,
+                HeapOptions.DEFAULT.durability(Durability.NONE));
         // Strings and null are among what it takes.
-        this.any = (Codec<String>) (Codec<?>) heap.any();
+        any = (Codec<String>) (Codec<?>) heap.any();
     }
 
-    public static Test suite() throws IOException {
-        File file = File.createTempFile("entresol-conformance", ".heap");
-        file.delete();
-        file.deleteOnExit();
-        ConformanceTest tests = new ConformanceTest(ObjectHeap.create(file.toString(), 256L << 20,
-                HeapOptions.DEFAULT.durability(Durability.NONE)));
-        tests.lists();
-        tests.queues();
-        tests.sets();
-        tests.maps();
-        return tests.suite;
+    @AfterAll
+    static void closeHeap() {
+        assertEquals("", heap.heap().check());
+        heap.close();
+    }
+
+    @TestFactory
+    List<DynamicTest> collectionsBehaveAsTheirInterfacesSay() {
+        lists();
+        queues();
+        sets();
+        maps();
+        return tests;
     }
 
     private void lists() {
@@ -129,8 +147,10 @@ public final class ConformanceTest {
                 sortedMap(() -> PersistentTreeMap.create(heap, STRING, STRING))), features,
                 CollectionFeature.KNOWN_ORDER);
         add("PersistentSkipListMap", ConcurrentNavigableMapTestSuiteBuilder.using(
-                sortedMap(() -> PersistentSkipListMap.create(heap, STRING, STRING))), features,
-                CollectionFeature.KNOWN_ORDER);
+                sortedMap(() -> PersistentSkipListMap.create(heap, STRING, STRING))),
+                List.of(CollectionSize.ZERO, CollectionSize.SEVERAL, MapFeature.GENERAL_PURPOSE,
+                        CollectionFeature.SUPPORTS_ITERATOR_REMOVE,
+                        CollectionFeature.KNOWN_ORDER));
     }
 
     private void add(String name, FeatureSpecificTestSuiteBuilder<?, ?> builder,
@@ -138,7 +158,22 @@ public final class ConformanceTest {
         builder.named(name);
         builder.withFeatures(features);
         builder.withFeatures(more);
-        suite.addTest(builder.createTestSuite());
+        TestSuite suite = builder.createTestSuite();
+        tests.add(DynamicTest.dynamicTest(name, () -> {
+            TestResult result = new TestResult();
+            suite.run(result);
+            System.out.println(name + ": " + result.runCount() + " tests");
+            assertTrue(result.runCount() > 100, "the suite was not run");
+            assertEquals(List.of(), wrong(result));
+        }));
+    }
+
+    private static List<String> wrong(TestResult result) {
+        List<String> wrong = new ArrayList<>();
+        for (Enumeration<TestFailure> each : List.of(result.failures(), result.errors())) {
+            each.asIterator().forEachRemaining(failure -> wrong.add(failure.trace()));
+        }
+        return wrong;
     }
 
     private static TestStringListGenerator list(Supplier<List<String>> empty) {

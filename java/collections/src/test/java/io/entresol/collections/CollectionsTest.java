@@ -1,0 +1,284 @@
+package io.entresol.collections;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.entresol.heap.Durability;
+import io.entresol.heap.HeapOptions;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.ConcurrentModificationException;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.ListIterator;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class CollectionsTest {
+    @TempDir
+    Path folder;
+
+    private ObjectHeap heap;
+
+    @BeforeEach
+    void create() {
+        heap = ObjectHeap.create(folder.resolve("heap").toString(), 64L << 20,
+                HeapOptions.DEFAULT.durability(Durability.NONE));
+    }
+
+    @AfterEach
+    void close() {
+        assertEquals("", heap.heap().check());
+        heap.close();
+    }
+
+    @Test
+    void anotherCodecIsRefusedWithBothNames() {
+        long map = PersistentHashMap.create(heap, Codec.STRING, Codec.LONG).handle();
+        IllegalArgumentException refused = assertThrows(IllegalArgumentException.class, () ->
+                PersistentHashMap.open(heap, map, Codec.STRING, Codec.INTEGER));
+        assertTrue(refused.getMessage().contains("`long`"), refused.getMessage());
+        assertTrue(refused.getMessage().contains("`integer`"), refused.getMessage());
+        assertThrows(IllegalArgumentException.class, () ->
+                PersistentTreeMap.open(heap, map, Codec.STRING, Codec.LONG));
+        assertSame(PersistentHashMap.open(heap, map, Codec.STRING, Codec.LONG),
+                heap.object(map));
+    }
+
+    @Test
+    void aCodecOfTheProgramIsNeededToOpen() {
+        Codec<Character> own = Codec.of("own", Codec.CHARACTER::encode, Codec.CHARACTER::decode);
+        heap.directory().put("letters", PersistentArrayList.create(heap, own));
+        heap.directory().get("letters", PersistentArrayList.class).addAll(List.of('a', 'b'));
+        long handle = heap.directory().get("letters", PersistentArrayList.class).handle();
+        reopen();
+        IllegalStateException refused = assertThrows(IllegalStateException.class, () ->
+                heap.directory().get("letters", PersistentArrayList.class).size());
+        assertTrue(refused.getMessage().contains("`own`"), refused.getMessage());
+        assertEquals(List.of('a', 'b'), PersistentArrayList.open(heap, handle, own));
+    }
+
+    @Test
+    void collectionsOfCollectionsAreFoundAgain() {
+        PersistentTreeMap<String, Object> root =
+                PersistentTreeMap.create(heap, Codec.STRING, heap.any());
+        heap.directory().put("root", root);
+        for (Collection<Object> each : everyCollection()) {
+            each.add("element");
+            root.put(each.getClass().getSimpleName(), each);
+        }
+        root.put("itself", root);
+        root.put("nothing", null);
+        Object list = root.get("PersistentArrayList");
+        assertSame(list, root.get("PersistentArrayList"));
+        reopen();
+        Map<?, ?> found = heap.directory().get("root", PersistentTreeMap.class);
+        assertSame(found, found.get("itself"));
+        assertNull(found.get("nothing"));
+        assertTrue(found.containsKey("nothing"));
+        for (Collection<Object> each : everyCollection()) {
+            Collection<?> again = (Collection<?>) found.get(each.getClass().getSimpleName());
+            assertEquals(List.of("element"), new ArrayList<>(again));
+        }
+    }
+
+    @Test
+    void whatATransactionMadeIsRefusedOnceThatIsUndone() {
+        List<Collection<Object>> kept = new ArrayList<>();
+        List<Iterator<Object>> iterators = new ArrayList<>();
+        assertThrows(Undone.class, () -> heap.run(() -> {
+            for (Collection<Object> each : everyCollection()) {
+                each.add("element");
+                kept.add(each);
+                iterators.add(each.iterator());
+            }
+            throw new Undone();
+        }));
+        for (int index = 0; index < kept.size(); index++) {
+            Collection<Object> each = kept.get(index);
+            assertThrows(IllegalStateException.class, each::size);
+            assertThrows(IllegalStateException.class, () -> each.add("another"));
+            Iterator<Object> iterator = iterators.get(index);
+            assertThrows(IllegalStateException.class, () -> {
+                iterator.next();
+                iterator.remove();
+            });
+        }
+    }
+
+    @Test
+    void anIteratorOverWhatWasUndoneTouchesNothing() {
+        PersistentLinkedList<String> list = PersistentLinkedList.create(heap, Codec.STRING);
+        list.add("first");
+        List<ListIterator<String>> made = new ArrayList<>();
+        assertThrows(Undone.class, () -> heap.run(() -> {
+            list.add("second");
+            ListIterator<String> at = list.listIterator(1);
+            at.next();
+            made.add(at);
+            throw new Undone();
+        }));
+        list.add("third");
+        ListIterator<String> stale = made.get(0);
+        assertThrows(ConcurrentModificationException.class, stale::remove);
+        assertThrows(ConcurrentModificationException.class, () -> stale.set("wrong"));
+        assertThrows(ConcurrentModificationException.class, stale::previous);
+        assertEquals(List.of("first", "third"), list);
+    }
+
+    @Test
+    void functionsOfMapsRunWhileNoOtherThreadChangesTheMap() throws InterruptedException {
+        for (ConcurrentMap<String, Long> map : everyMap()) {
+            inThreads(4, thread -> {
+                for (int step = 0; step < 200; step++) {
+                    map.merge("sum", 1L, Long::sum);
+                    map.compute("key" + step % 7, (key, old) -> old == null ? 1 : old + 1);
+                    map.putIfAbsent(thread + "/" + step, (long) step);
+                }
+            });
+            assertEquals(800, map.get("sum"));
+            assertEquals(800, map.entrySet().stream().filter(entry ->
+                    entry.getKey().startsWith("key")).mapToLong(Map.Entry::getValue).sum());
+            assertEquals(808, map.size());
+        }
+    }
+
+    @Test
+    void readersBesideATransactionSeeWholeEntries() throws InterruptedException {
+        for (ConcurrentMap<String, Long> map : everyMap()) {
+            map.put("always", -1L);
+            inThreads(3, thread -> {
+                for (int count = 0; count < 300; count++) {
+                    int step = count;
+                    String key = "key" + step % 10;
+                    if (thread > 0) {
+                        assertEquals(-1L, map.get("always"));
+                        Long value = map.get(key);
+                        assertTrue(value == null || value % 10 == step % 10);
+                    } else if (step % 3 == 0) {
+                        undone(() -> map.put(key, step % 10 + 10L));
+                    } else if (map.put(key, (long) step) != null) {
+                        map.remove(key);
+                    }
+                }
+            });
+            assertEquals(-1L, map.get("always"));
+        }
+    }
+
+    @Test
+    void everyElementOfAQueueIsTakenByOneThread() throws InterruptedException {
+        PersistentLinkedQueue<Long> queue = PersistentLinkedQueue.create(heap, Codec.LONG);
+        for (long element = 0; element < 400; element++) {
+            queue.add(element);
+        }
+        List<List<Long>> taken = List.of(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
+        inThreads(3, thread -> {
+            for (Long next = queue.poll(); next != null; next = queue.poll()) {
+                taken.get(thread).add(next);
+                undone(queue::poll);
+            }
+        });
+        Set<Long> all = new HashSet<>();
+        taken.forEach(all::addAll);
+        assertEquals(400, all.size());
+        assertEquals(400, taken.stream().mapToInt(List::size).sum());
+    }
+
+    @Test
+    void aTreeMapsIteratorShowsTheMomentItWasMadeAt() {
+        PersistentTreeMap<Long, Long> map = PersistentTreeMap.create(heap, Codec.LONG, Codec.LONG);
+        for (long key = 0; key < 100; key++) {
+            map.put(key, key);
+        }
+        Iterator<Map.Entry<Long, Long>> then = map.entrySet().iterator();
+        map.replaceAll((key, value) -> value + 1000);
+        map.keySet().removeIf(key -> key % 2 == 0);
+        for (long key = 0; key < 100; key++) {
+            assertEquals(Map.entry(key, key), then.next());
+        }
+        assertFalse(then.hasNext());
+        assertEquals(50, map.size());
+    }
+
+    @Test
+    void nullIsRefusedUnlessTheCodecTakesIt() {
+        PersistentArrayList<String> list = PersistentArrayList.create(heap, Codec.STRING);
+        assertThrows(NullPointerException.class, () -> list.addAll(Arrays.asList("a", null)));
+        assertEquals(List.of(), list);
+        PersistentHashMap<Object, Object> any =
+                PersistentHashMap.create(heap, heap.any(), heap.any());
+        any.put(null, null);
+        assertTrue(any.containsKey(null));
+        assertNull(any.put(null, "value"));
+        assertEquals("value", any.remove(null));
+    }
+
+    private void reopen() {
+        String path = folder.resolve("heap").toString();
+        heap.close();
+        heap = ObjectHeap.open(path, HeapOptions.DEFAULT.durability(Durability.NONE));
+    }
+
+    private List<Collection<Object>> everyCollection() {
+        return List.of(PersistentArrayList.create(heap, heap.any()),
+                PersistentLinkedList.create(heap, heap.any()),
+                PersistentLinkedQueue.create(heap, heap.any()),
+                PersistentHashSet.create(heap, heap.any()),
+                PersistentTreeSet.create(heap, heap.any()));
+    }
+
+    private List<ConcurrentMap<String, Long>> everyMap() {
+        return List.of(PersistentHashMap.create(heap, Codec.STRING, Codec.LONG),
+                PersistentTreeMap.create(heap, Codec.STRING, Codec.LONG),
+                PersistentSkipListMap.create(heap, Codec.STRING, Codec.LONG));
+    }
+
+    private void undone(Supplier<?> body) {
+        assertThrows(Undone.class, () -> heap.run(() -> {
+            body.get();
+            throw new Undone();
+        }));
+    }
+
+    private interface Body {
+        void run(int thread);
+    }
+
+    private static void inThreads(int count, Body body) throws InterruptedException {
+        List<Throwable> failures = java.util.Collections.synchronizedList(new ArrayList<>());
+        List<Thread> threads = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            int thread = number;
+            threads.add(new Thread(() -> {
+                try {
+                    body.run(thread);
+                } catch (Throwable failure) {
+                    failures.add(failure);
+                }
+            }));
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertEquals(List.of(), failures);
+    }
+
+    private static final class Undone extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+}
