@@ -123,7 +123,8 @@ class ConformanceTest {
             protected Set<String> create(String[] elements) {
                 return filled(PersistentHashSet.create(heap, any), elements);
             }
-        }), List.of(CollectionSize.ANY), SetFeature.GENERAL_PURPOSE, CollectionFeature.ALLOWS_NULL_VALUES);
+        }), List.of(CollectionSize.ANY), SetFeature.GENERAL_PURPOSE,
+                CollectionFeature.ALLOWS_NULL_VALUES);
         add("PersistentTreeSet", NavigableSetTestSuiteBuilder.using(
                 new TestStringSortedSetGenerator() {
                     @Override
@@ -131,7 +132,8 @@ class ConformanceTest {
                         NavigableSet<String> set = PersistentTreeSet.create(heap, STRING);
                         return filled(set, elements);
                     }
-                }), List.of(CollectionSize.ANY), SetFeature.GENERAL_PURPOSE, CollectionFeature.KNOWN_ORDER);
+                }), List.of(CollectionSize.ANY), SetFeature.GENERAL_PURPOSE,
+                CollectionFeature.KNOWN_ORDER);
     }
 
     private void maps() {

@@ -1,0 +1,176 @@
+package io.entresol.collections;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * A JVM that changes a list, a queue and two maps in each transaction is killed again and again, at
+ * a place that a seed chooses ({@code entresol.seed}, printed); all of them are found as the same
+ * transaction left them, and that is none before the last acknowledged one.
+ */
+class CollectionsKillTest {
+    private static final int ROUNDS = Integer.getInteger("entresol.kill.rounds", 5);
+    private static final long SEED = Long.getLong("entresol.seed", 43);
+    private static final long LENGTH = 150;
+    private static final long KEYS = 40;
+    private static final long COUNT = -1;
+
+    @TempDir
+    Path folder;
+
+    @Test
+    void collectionsAreFoundAsOneTransactionLeftThem() throws Exception {
+        System.out.println("kills: " + ROUNDS + " rounds, -Dentresol.seed=" + SEED);
+        String path = folder.resolve("heap").toString();
+        try (ObjectHeap heap = ObjectHeap.create(path, 16L << 20)) {
+            new Contents(heap).create();
+        }
+        Random random = new Random(SEED);
+        long last = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            long acknowledged = runAndKill(path, 1 + random.nextInt(300));
+            assertTrue(acknowledged > last, "round " + round + " committed nothing");
+            try (ObjectHeap heap = ObjectHeap.open(path)) {
+                last = new Contents(heap).check();
+                assertEquals("", heap.heap().check());
+            }
+            assertTrue(last >= acknowledged, "round " + round + ": " + acknowledged
+                    + " transactions were acknowledged, " + last + " are there");
+        }
+    }
+
+    /** The last transaction that the child said was committed before it was killed. */
+    private static long runAndKill(String path, int after)
+            throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>();
+        command.add(System.getProperty("java.home") + File.separator + "bin/java");
+        for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
+            if (flag.startsWith("-Dentresol.heap.native=jni") || flag.contains("native-access")) {
+                command.add(flag);
+            }
+        }
+        // Surefire may hand the class path over in a jar of its own.
+        command.addAll(List.of("-cp", System.getProperty("surefire.test.class.path",
+                System.getProperty("java.class.path")), Child.class.getName(), path));
+        Process child = new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        long acknowledged = 0;
+        try (BufferedReader lines = new BufferedReader(
+                new InputStreamReader(child.getInputStream(), StandardCharsets.US_ASCII))) {
+            for (int line = 0; line < after; line++) {
+                acknowledged = Long.parseLong(lines.readLine());
+            }
+            child.destroyForcibly();
+        }
+        child.waitFor();
+        return acknowledged;
+    }
+
+    /** What the heap holds: all of it follows from the number of the last transaction. */
+    private static final class Contents {
+        private final ObjectHeap heap;
+
+        Contents(ObjectHeap heap) {
+            this.heap = heap;
+        }
+
+        void create() {
+            ObjectDirectory directory = heap.directory();
+            heap.run(() -> {
+                directory.put("list", PersistentArrayList.create(heap, Codec.LONG));
+                directory.put("queue", PersistentLinkedQueue.create(heap, Codec.LONG));
+                directory.put("hash", PersistentHashMap.create(heap, Codec.LONG, Codec.LONG));
+                directory.put("skip", PersistentSkipListMap.create(heap, Codec.LONG, Codec.LONG));
+            });
+        }
+
+        /** Transaction number {@code count}. */
+        void step(long count) {
+            heap.run(() -> {
+                list().add(count);
+                queue().add(count);
+                if (count > LENGTH) {
+                    list().remove(0);
+                    queue().poll();
+                }
+                hash().put(COUNT, count);
+                hash().put(count % KEYS, count);
+                skip().put(count, count);
+                skip().remove(count - KEYS);
+            });
+        }
+
+        long count() {
+            return hash().getOrDefault(COUNT, 0L);
+        }
+
+        long check() {
+            long count = count();
+            List<Long> row = new ArrayList<>();
+            for (long each = Math.max(1, count - LENGTH + 1); each <= count; each++) {
+                row.add(each);
+            }
+            assertEquals(row, list());
+            assertEquals(row, new ArrayList<>(queue()));
+            Map<Long, Long> hashed = new HashMap<>(Map.of(COUNT, count));
+            Map<Long, Long> sorted = new HashMap<>();
+            for (long each = Math.max(1, count - KEYS + 1); each <= count; each++) {
+                hashed.put(each % KEYS, each);
+                sorted.put(each, each);
+            }
+            assertEquals(hashed, hash());
+            assertEquals(sorted, skip());
+            return count;
+        }
+
+        @SuppressWarnings("unchecked")
+        private PersistentArrayList<Long> list() {
+            return heap.directory().get("list", PersistentArrayList.class);
+        }
+
+        @SuppressWarnings("unchecked")
+        private PersistentLinkedQueue<Long> queue() {
+            return heap.directory().get("queue", PersistentLinkedQueue.class);
+        }
+
+        @SuppressWarnings("unchecked")
+        private PersistentHashMap<Long, Long> hash() {
+            return heap.directory().get("hash", PersistentHashMap.class);
+        }
+
+        @SuppressWarnings("unchecked")
+        private PersistentSkipListMap<Long, Long> skip() {
+            return heap.directory().get("skip", PersistentSkipListMap.class);
+        }
+    }
+
+    /** Goes on where the last one was killed; says the number of each committed transaction. */
+    static final class Child {
+        private Child() {
+        }
+
+        public static void main(String[] arguments) {
+            Contents contents = new Contents(ObjectHeap.open(arguments[0]));
+            for (long count = contents.count() + 1; true; count++) {
+                contents.step(count);
+                System.out.println(count);
+                System.out.flush();
+            }
+        }
+    }
+}
