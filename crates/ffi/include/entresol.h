@@ -182,6 +182,18 @@ int64_t entresol_range_next(int64_t range, int64_t backwards, int64_t out, int64
 /* Releases a view. */
 int64_t entresol_range_close(int64_t range);
 
+/* Lists the live blocks of a heap; the list's address. */
+int64_t entresol_blocks_of_heap(int64_t heap);
+
+/* Lists the blocks of an ordered map, which must not change meanwhile; the list's address. */
+int64_t entresol_blocks_of_tree(int64_t heap, int64_t handle);
+
+/* Writes the next handles to `out`, `count` at most; how many, 0 at the end. */
+int64_t entresol_blocks_next(int64_t blocks, int64_t out, int64_t count);
+
+/* Releases a list of blocks. */
+int64_t entresol_blocks_close(int64_t blocks);
+
 /* Maps a file, which is made with `bytes` unless that is 0; the pool's address. */
 int64_t entresol_pool_open(int64_t path, int64_t path_length, int64_t bytes);
 

@@ -13,6 +13,7 @@
 
 #[macro_use]
 mod export;
+pub mod blocks;
 pub mod buffer;
 mod dirty;
 pub mod heap;

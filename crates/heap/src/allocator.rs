@@ -440,6 +440,31 @@ impl Allocator {
         }
     }
 
+    /// Handles of live blocks from `from` on, ascending, about `most` of them: the rest of a span
+    /// comes along.
+    pub(crate) fn list_from(&self, from: u64, most: usize) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut page = from.saturating_sub(self.data_offset) / PAGE_BYTES;
+        while found.len() < most
+            && let Some(owner) = self.owners.get(page as usize).copied()
+        {
+            if owner > 0 {
+                let span = self.span(owner - 1);
+                let live = (0..span.shape.slots as u32).filter(|slot| span.is_live(*slot));
+                found.extend(live.map(|slot| span.handle(slot)).filter(|handle| *handle >= from));
+                page = self.page_of(span.base) + span.shape.pages;
+                continue;
+            }
+            let handle = self.data_offset + page * PAGE_BYTES;
+            let run = self.runs.get(&page);
+            if run.is_some_and(|run| !run.is_freeing) && handle >= from {
+                found.push(handle);
+            }
+            page += run.map_or(1, |run| run.bytes.div_ceil(PAGE_BYTES));
+        }
+        found
+    }
+
     fn page_of(&self, offset: u64) -> u64 {
         (offset - self.data_offset) / PAGE_BYTES
     }

@@ -30,6 +30,6 @@ pub use array::{Array, Width};
 pub use deque::{Deque, DequeRange, DequeView};
 pub use hash_map::{HashEntries, HashMap, HashReader, HashView};
 pub use linked_list::LinkedList;
-pub use radix::Checked;
+pub use radix::{Checked, TreeBlocks};
 pub use radix_map::{MapRange, MapReader, MapView, RadixMap};
 pub use radix_tree::{RadixTree, TreeRange, TreeReader, TreeView};

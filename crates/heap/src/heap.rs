@@ -169,6 +169,12 @@ impl Heap {
         self.core().allocator.lock().visit(visit);
     }
 
+    /// Handles of live allocations from `from` on in ascending order; empty if there are none. At
+    /// least `most`, if there are so many: go on behind the last one.
+    pub fn live_from(&self, from: u64, most: usize) -> Vec<u64> {
+        self.core().allocator.lock().list_from(from, most)
+    }
+
     /// From now on allocations of exactly `bytes` are exactly so large, in this process and after
     /// every opening. Returns false if there is no room for another size, or if the size is of
     /// those that are exact anyway as runs of pages.

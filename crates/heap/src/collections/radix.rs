@@ -19,6 +19,7 @@
 //!    than its removal.
 //! 4. Blocks that a view sees are never changed: the way from the header to a change is copied.
 
+mod blocks;
 mod cursor;
 mod insert;
 mod node;
@@ -29,6 +30,7 @@ mod trunk;
 mod verify;
 mod write;
 
+pub use blocks::TreeBlocks;
 pub(super) use cursor::Span;
 pub(super) use insert::{Replaced, Value};
 pub(super) use trunk::{Form, Frozen, Reader, Trunk};

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::collections::radix::{
-    Checked, Form, Frozen, Reader, Replaced, Span, Trunk, Value, Writer,
+    Checked, Form, Frozen, Reader, Replaced, Span, TreeBlocks, Trunk, Value, Writer,
 };
 use crate::error::Result;
 use crate::{Heap, Transaction};
@@ -172,6 +172,11 @@ impl RadixTree {
     /// undone, the view may show parts of either state.
     pub fn view_in(&self, transaction: &Transaction) -> Result<TreeView> {
         Ok(TreeView { frozen: self.trunk.freeze(Some(transaction))? })
+    }
+
+    /// Every block that the tree consists of. Not beside changes.
+    pub fn blocks(&self) -> Result<TreeBlocks> {
+        self.trunk.blocks()
     }
 
     /// Looks at every block; an error says what is damaged. Not beside changes.

@@ -173,6 +173,47 @@ fn random_changes_equal_those_of_a_model() {
 }
 
 #[test]
+fn every_live_block_is_one_of_a_tree_or_of_the_program() {
+    for_seeds(20, |seed| {
+        let mut random = Random::new(seed);
+        let heap = Bed::new();
+        let trees = [created(&heap), created(&heap)];
+        let mut models = [Model::new(), Model::new()];
+        let mut own = Vec::new();
+        for _ in 0..40 {
+            committed(&heap, |transaction| {
+                let bytes = [8, 100, 3000, 40_000][random.below(4) as usize];
+                own.push(transaction.allocate(bytes).unwrap());
+                let chosen = random.below(2) as usize;
+                for _ in 0..random.below(20) {
+                    change(&trees[chosen], &mut models[chosen], transaction, &mut random);
+                }
+            });
+        }
+        for tree in &trees {
+            let mut blocks = tree.blocks().unwrap();
+            let mut count = 0;
+            while let Some(handle) = blocks.next_block().unwrap() {
+                own.push(handle);
+                count += 1;
+            }
+            assert_eq!(count, tree.verify().unwrap().blocks);
+        }
+        own.sort_unstable();
+        let most = 1 + random.below(100) as usize;
+        let mut listed = Vec::new();
+        let mut from = 0;
+        loop {
+            let piece = heap.live_from(from, most);
+            let Some(last) = piece.last() else { break };
+            from = last + 1;
+            listed.extend(piece);
+        }
+        assert_eq!(listed, own);
+    });
+}
+
+#[test]
 fn a_view_never_changes_and_nothing_it_sees_is_reused() {
     for_seeds(20, |seed| {
         let mut random = Random::new(seed);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::collections::radix::blocks::TreeBlocks;
 use crate::collections::radix::cursor::Span;
 use crate::collections::radix::node::{Header, Link};
 use crate::collections::radix::search::Tree;
@@ -130,6 +131,10 @@ impl Trunk {
             Ok((root, memory.load(self.handle + Header::ENTRIES)?))
         })?;
         Ok(Frozen { heap: self.heap.clone(), root, entries, _hold: hold })
+    }
+
+    pub(in crate::collections) fn blocks(&self) -> Result<TreeBlocks> {
+        TreeBlocks::of(&self.heap, self.handle)
     }
 
     pub(in crate::collections) fn verify(&self) -> Result<Checked> {

@@ -3,6 +3,7 @@ package io.entresol.heap;
 import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
+import io.entresol.heap.engine.NativeBlocks;
 import io.entresol.heap.engine.Text;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
@@ -11,9 +12,9 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
+import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
@@ -250,7 +251,7 @@ public abstract class AnyHeap implements AutoCloseable {
      * holds the write side is alone with what is committed, but for changes that a map or a block
      * makes outside any transaction.
      */
-    public final ReadWriteLock transactionLock() {
+    public final ReentrantReadWriteLock transactionLock() {
         requireOpen();
         synchronized (idle) {
             if (transactions == null) {
@@ -273,6 +274,15 @@ public abstract class AnyHeap implements AutoCloseable {
         } else {
             work.whenSettled(committed, undone);
         }
+    }
+
+    /**
+     * Gives the handles of all live blocks, those of maps included, as they are while this runs.
+     * {@code visit} may free the block it is given.
+     */
+    public final void forEachBlock(LongConsumer visit) {
+        requireOpen();
+        BlockList.forEach(this, checked(NativeBlocks.ofHeap(address)), visit);
     }
 
     /** Blocks that are freed while the guard is open keep their bytes until it is closed. */

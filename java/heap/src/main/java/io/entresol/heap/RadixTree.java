@@ -2,11 +2,13 @@ package io.entresol.heap;
 
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
+import io.entresol.heap.engine.NativeBlocks;
 import io.entresol.heap.engine.RadixSearch;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.NoSuchElementException;
+import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
 
 /**
@@ -173,6 +175,16 @@ public final class RadixTree {
                     Native.treeRange(address, transaction, bounds.address()));
             return new Cursor(this, range, backwards);
         }
+    }
+
+    /**
+     * Gives the handles of all blocks that the map at {@code handle} consists of, its header
+     * included. Nobody may change the map meanwhile.
+     */
+    public static void forEachBlock(AnyHeap heap, long handle, LongConsumer visit) {
+        heap.requireHandle(handle);
+        long list = heap.checked(NativeBlocks.ofTree(heap.address(), handle));
+        BlockList.forEach(heap, list, visit);
     }
 
     @Override

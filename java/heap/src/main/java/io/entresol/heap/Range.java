@@ -43,6 +43,11 @@ public final class Range {
         Memory.putByte(at(offset, 1), value);
     }
 
+    /** Stores a byte: 1 or 0. */
+    public void setBoolean(long offset, boolean value) {
+        setByte(offset, (byte) (value ? 1 : 0));
+    }
+
     /** Stores a short. */
     public void setShort(long offset, short value) {
         Memory.putShort(at(offset, 2), value);

@@ -120,6 +120,14 @@ final class Jni {
 
     static native long rangeClose(long range);
 
+    static native long blocksOfHeap(long heap);
+
+    static native long blocksOfTree(long heap, long handle);
+
+    static native long blocksNext(long blocks, long out, long count);
+
+    static native long blocksClose(long blocks);
+
     static native long poolOpen(long path, long pathLength, long bytes);
 
     static native long poolBase(long pool);
