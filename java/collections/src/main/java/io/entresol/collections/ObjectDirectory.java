@@ -59,8 +59,13 @@ public final class ObjectDirectory {
         return names;
     }
 
-    RadixTree tree() {
-        return tree;
+    void trace(Tracer tracer) {
+        tracer.tree(tree.handle());
+        try (RadixTree.Cursor all = tree.entries()) {
+            while (all.next()) {
+                tracer.object(all.value());
+            }
+        }
     }
 
     private static byte[] key(String name) {

@@ -6,11 +6,12 @@ import io.entresol.heap.Range;
 import io.entresol.heap.Transaction;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
+import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
+import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.WeakHashMap;
-import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
@@ -20,8 +21,8 @@ import java.util.function.Supplier;
  *
  * <p>Threads may share it. Transactions do not isolate, as those of the heap below do not. Who
  * changes radix trees or allocates blocks does so in a transaction, and who turns a handle that
- * lies in the heap into an object does both in {@link #read} or in a transaction: garbage collection
- * waits for those and for nothing else.
+ * lies in the heap into an object does both in {@link #read} or in a transaction: garbage
+ * collection waits for those and for nothing else.
  */
 public final class ObjectHeap implements AutoCloseable {
     /** {@code objects}, 1: the first bytes of the root block, with the version of the layout. */
@@ -36,7 +37,7 @@ public final class ObjectHeap implements AutoCloseable {
             new WeakHashMap<>();
 
     private final TransactionalHeap heap;
-    private final ReadWriteLock lock;
+    private final ReentrantReadWriteLock lock;
     private final Proxies proxies = new Proxies();
     private final TypeTable types;
     private final ObjectDirectory directory;
@@ -146,6 +147,30 @@ public final class ObjectHeap implements AutoCloseable {
         return (T) read(() -> proxies.get(handle, this::make));
     }
 
+    /**
+     * Frees what neither the directory nor a Java object that is alive leads to, circles included.
+     * Transactions and reads of other threads wait meanwhile. A crash in between does no harm.
+     */
+    public Collected collect() {
+        if (lock.getReadHoldCount() > 0) {
+            throw new IllegalStateException("garbage cannot be collected inside a transaction");
+        }
+        lock.writeLock().lock();
+        try {
+            GarbageCollection collection = new GarbageCollection(heap, this::existing);
+            List<PersistentObject> alive = proxies.alive();
+            alive.forEach(object -> collection.object(object.handle()));
+            collection.block(heap.getRoot());
+            types.trace(collection);
+            directory.trace(collection);
+            collection.mark();
+            Reference.reachabilityFence(alive);
+            return collection.sweep();
+        } finally {
+            lock.writeLock().unlock();
+        }
+    }
+
     /** Closes the heap. Objects of it must not be used any more. */
     @Override
     public void close() {
@@ -182,6 +207,12 @@ public final class ObjectHeap implements AutoCloseable {
             heap.whenSettled(() -> { }, () -> proxies.forget(handle));
             return type.type().cast(proxies.get(handle, made -> type.make(this, made)));
         });
+    }
+
+    /** The Java object of a handle, or one for the moment. */
+    private PersistentObject existing(long handle) {
+        PersistentObject alive = proxies.find(handle);
+        return alive == null ? make(handle) : alive;
     }
 
     private PersistentObject make(long handle) {

@@ -60,7 +60,8 @@ public abstract class PersistentObject {
         undone = true;
     }
 
-    private void requireMade() {
+    /** Refuses an object whose making was undone. */
+    protected final void requireMade() {
         if (undone) {
             throw new IllegalStateException("the object was made in a transaction that was undone");
         }

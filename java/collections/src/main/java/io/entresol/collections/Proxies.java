@@ -14,8 +14,7 @@ final class Proxies {
 
     /** The Java object of a handle, made if there is none. */
     PersistentObject get(long handle, LongFunction<PersistentObject> make) {
-        Entry entry = entries.get(handle);
-        PersistentObject found = entry == null ? null : entry.get();
+        PersistentObject found = find(handle);
         if (found != null) {
             return found;
         }
@@ -30,6 +29,12 @@ final class Proxies {
             }
             entries.remove(handle, other);
         }
+    }
+
+    /** The Java object of a handle; null if there is none. */
+    PersistentObject find(long handle) {
+        Entry entry = entries.get(handle);
+        return entry == null ? null : entry.get();
     }
 
     /** The object of that handle is no more. */

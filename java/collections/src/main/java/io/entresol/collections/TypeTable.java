@@ -41,8 +41,13 @@ final class TypeTable {
         }
     }
 
-    RadixTree tree() {
-        return tree;
+    void trace(Tracer tracer) {
+        tracer.tree(tree.handle());
+        try (RadixTree.Cursor all = tree.entries()) {
+            while (all.next()) {
+                tracer.block(all.value());
+            }
+        }
     }
 
     /** The number of a type, which is entered if it is not there; in a transaction. */
