@@ -131,6 +131,8 @@ class CollectionsTest {
             made.add(at);
             throw new Undone();
         }));
+        // What was counted in Java is what the iterator saw; what lies in the heap is not.
+        assertThrows(ConcurrentModificationException.class, made.get(0)::remove);
         list.add("third");
         ListIterator<String> stale = made.get(0);
         assertThrows(ConcurrentModificationException.class, stale::remove);
