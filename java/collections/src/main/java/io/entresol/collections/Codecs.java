@@ -1,23 +1,43 @@
 package io.entresol.collections;
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
-/** The codecs that headers of collections name. */
+/**
+ * The codecs that headers of collections name: those that are always there, and those of the
+ * program that it made or opened a collection with since the heap was opened.
+ */
 final class Codecs {
     private static final List<Codec<?>> PLAIN = List.of(Codec.STRING, Codec.BYTES, Codec.BOOLEAN,
             Codec.BYTE, Codec.CHARACTER, Codec.SHORT, Codec.INTEGER, Codec.LONG, Codec.FLOAT,
             Codec.DOUBLE, Codec.UUID);
     private static final String REFERENCE = "reference";
 
-    private Codecs() {
+    private final ObjectHeap objects;
+    private final Map<String, Codec<?>> given = new ConcurrentHashMap<>();
+
+    Codecs(ObjectHeap objects) {
+        this.objects = objects;
     }
 
-    /** The codec of that name; one of a program is known to those that it opens only. */
-    static Codec<?> named(ObjectHeap objects, String name) {
+    /** Keeps a codec that the program uses. */
+    void keep(Codec<?> codec) {
+        if (!PLAIN.contains(codec)) {
+            given.put(codec.name(), codec);
+        }
+    }
+
+    /** The codec of that name. */
+    Codec<?> named(String name) {
         for (Codec<?> codec : PLAIN) {
             if (codec.name().equals(name)) {
                 return codec;
             }
+        }
+        Codec<?> known = given.get(name);
+        if (known != null) {
+            return known;
         }
         if (name.equals(objects.any().name())) {
             return objects.any();

@@ -26,7 +26,7 @@ abstract class CodedObject extends PersistentObject {
             words.accept(range);
             Header.write(range, names);
         });
-        ((CodedObject) made).codecs = codecs;
+        ((CodedObject) made).use(codecs);
         return made;
     }
 
@@ -51,7 +51,7 @@ abstract class CodedObject extends PersistentObject {
             String[] names = Header.names(block(), count);
             known = new Codec<?>[count];
             for (int each = 0; each < count; each++) {
-                known[each] = Codecs.named(objects(), names[each]);
+                known[each] = objects().codecs().named(names[each]);
             }
             codecs = known;
         }
@@ -84,7 +84,14 @@ abstract class CodedObject extends PersistentObject {
                         + names[index] + "`");
             }
         }
+        use(given);
+    }
+
+    private void use(Codec<?>[] given) {
         codecs = given;
+        for (Codec<?> codec : given) {
+            objects().codecs().keep(codec);
+        }
     }
 
     private static String[] names(Codec<?>[] codecs) {

@@ -42,6 +42,7 @@ public final class ObjectHeap implements AutoCloseable {
     private final TypeTable types;
     private final ObjectDirectory directory;
     private final Codec<Object> any;
+    private final Codecs codecs = new Codecs(this);
 
     private ObjectHeap(TransactionalHeap heap) {
         this.heap = heap;
@@ -180,6 +181,11 @@ public final class ObjectHeap implements AutoCloseable {
     @Override
     public String toString() {
         return "ObjectHeap on " + heap;
+    }
+
+    /** The codecs that collections of this heap were made with. */
+    Codecs codecs() {
+        return codecs;
     }
 
     /** The handle of an object of this heap; others are refused. */

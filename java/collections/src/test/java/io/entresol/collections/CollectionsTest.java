@@ -68,7 +68,12 @@ class CollectionsTest {
         IllegalStateException refused = assertThrows(IllegalStateException.class, () ->
                 heap.directory().get("letters", PersistentArrayList.class).size());
         assertTrue(refused.getMessage().contains("`own`"), refused.getMessage());
+        // What it leads to nobody can tell, so that nothing may be freed.
+        assertThrows(IllegalStateException.class, heap::collect);
         assertEquals(List.of('a', 'b'), PersistentArrayList.open(heap, handle, own));
+        System.gc();
+        assertEquals(List.of('a', 'b'), heap.directory().get("letters", Object.class));
+        heap.collect();
     }
 
     @Test
@@ -227,6 +232,79 @@ class CollectionsTest {
         assertTrue(any.containsKey(null));
         assertNull(any.put(null, "value"));
         assertEquals("value", any.remove(null));
+    }
+
+    @Test
+    void collectingGarbageKeepsAllOfACollectionAndNothingElse() {
+        for (Collection<Object> each : everyCollection()) {
+            // The types stay.
+            assertTrue(each.isEmpty());
+        }
+        everyMap();
+        reopen();
+        heap.collect();
+        long live = heap.heap().statistics().live();
+        List<Object> inside = new ArrayList<>();
+        for (long element = 0; element < 200; element++) {
+            inside.add(element);
+        }
+        for (Collection<Object> each : everyCollection()) {
+            each.addAll(inside);
+            PersistentArrayList<String> other = PersistentArrayList.create(heap, Codec.STRING);
+            other.add("inside");
+            each.add(other);
+            heap.directory().put(each.getClass().getSimpleName(), each);
+        }
+        for (ConcurrentMap<String, Long> map : everyMap()) {
+            inside.forEach(element -> map.put("key" + element, (Long) element));
+            heap.directory().put(map.getClass().getSimpleName(), map);
+        }
+        List<String> names = heap.directory().names();
+        reopen();
+        long whole = heap.heap().statistics().live();
+        assertEquals(0, heap.collect().freedBlocks());
+        assertEquals(whole, heap.heap().statistics().live());
+        for (String name : names) {
+            Object found = heap.directory().get(name, Object.class);
+            if (found instanceof Collection) {
+                List<Object> elements = new ArrayList<>((Collection<?>) found);
+                assertTrue(elements.containsAll(inside));
+                assertTrue(elements.remove(List.of("inside")));
+                assertEquals(200, elements.size());
+            } else {
+                assertEquals(200, ((Map<?, ?>) found).size());
+            }
+            heap.directory().remove(name);
+        }
+        reopen();
+        heap.collect();
+        assertEquals(live, heap.heap().statistics().live());
+    }
+
+    @Test
+    void anIteratorSkipsObjectsThatWereCollectedMeanwhile() {
+        for (ConcurrentMap<Object, Object> map : List.of(
+                PersistentHashMap.create(heap, heap.any(), heap.any()),
+                PersistentTreeMap.create(heap, heap.any(), heap.any()),
+                PersistentSkipListMap.create(heap, heap.any(), heap.any()))) {
+            heap.run(() -> {
+                for (long key = 0; key < 300; key++) {
+                    map.put(key, PersistentArrayList.create(heap, Codec.STRING));
+                }
+            });
+            Iterator<Map.Entry<Object, Object>> entries = map.entrySet().iterator();
+            entries.next();
+            map.clear();
+            System.gc();
+            heap.collect();
+            map.put("other", "text");
+            int left = 0;
+            while (entries.hasNext()) {
+                entries.next().getValue();
+                left++;
+            }
+            assertTrue(left <= 2, left + " entries are shown of a map that was cleared");
+        }
     }
 
     private void reopen() {
