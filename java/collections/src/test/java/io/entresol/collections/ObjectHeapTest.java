@@ -83,6 +83,12 @@ final class ObjectHeapTest {
             Pair pair = Pair.create(objects);
             assertSame(Other.class, objects.object(other.handle()).getClass());
             assertSame(pair, objects.object(pair.handle()));
+            objects.directory().put("pair", pair);
+            objects.directory().put("other", other);
+        }
+        try (ObjectHeap objects = ObjectHeap.open(path())) {
+            assertNull(objects.directory().get("pair", Pair.class).first());
+            assertSame(Other.class, objects.directory().get("other", Other.class).getClass());
         }
     }
 

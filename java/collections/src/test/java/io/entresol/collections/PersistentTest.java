@@ -42,7 +42,7 @@ final class PersistentTest {
             objects.directory().put("point", PersistentPoint.create(objects, (byte) 7, 3, 4));
         }
         try (ObjectHeap objects = Heaps.open(folder)) {
-            objects.collect();
+            assertEquals(0, objects.collect().freedBlocks(), "all is led to");
             Staff bob = objects.directory().get("bob", Staff.class);
             assertEquals("Bob", bob.name());
             assertEquals(2, bob.number());
@@ -112,7 +112,7 @@ final class PersistentTest {
         }
         try (ObjectHeap objects = Heaps.open(folder)) {
             in(compiled("p.B", second, "three"), () -> {
-                objects.collect();
+                assertEquals(0, objects.collect().freedBlocks(), "all is led to");
                 Object it = objects.directory().get("it", Object.class);
                 assertEquals("p.PersistentB", it.getClass().getName());
                 assertEquals(5, call(it, "a"));
