@@ -10,6 +10,7 @@
 //! Every call names the [`Site`] it is made from, so that tests leave one of them out and see that
 //! it was needed.
 
+mod direct;
 mod file;
 mod stream;
 
@@ -43,6 +44,13 @@ pub trait Backing: Send + Sync {
     /// On return everything written before the call survives power loss, as far as the medium
     /// keeps anything. `fdatasync`, or a fence.
     fn sync(&self, site: Site) -> Result<()>;
+
+    /// As [`Backing::write`], durable on return, which says nothing of earlier writes. For backings
+    /// that do it in fewer steps than a write and a sync.
+    fn write_durably(&self, site: Site, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write(site, offset, bytes)?;
+        self.sync(site)
+    }
 
     /// Makes it `bytes` long; new bytes are zeros. Durable on return.
     fn resize(&self, bytes: u64) -> Result<()>;

@@ -263,7 +263,9 @@ impl Log {
             }
             let segments = self.close_group(&mut state);
             let upto = state.tail;
-            let outcome = MutexGuard::unlocked(&mut state, || self.write(&segments, goal));
+            let is_first = state.written == state.durable;
+            let outcome =
+                MutexGuard::unlocked(&mut state, || self.write(&segments, goal, is_first));
             state.is_writing = false;
             match outcome {
                 Ok(()) => {
@@ -405,7 +407,13 @@ impl Log {
         std::mem::take(&mut state.staged)
     }
 
-    fn write(&self, segments: &[Segment], goal: Goal) -> Result<()> {
+    /// Writes a group; `is_first` if everything before is durable, so that a durable write of its
+    /// own will do instead of a sync of all.
+    fn write(&self, segments: &[Segment], goal: Goal, is_first: bool) -> Result<()> {
+        if let (Goal::Durable, true, [Segment { position, bytes }]) = (goal, is_first, segments) {
+            let offset = LOG_OFFSET + position % self.bytes;
+            return self.backing.write_durably(Site::Log, offset, bytes);
+        }
         for Segment { position, bytes } in segments {
             self.backing.write(Site::Log, LOG_OFFSET + position % self.bytes, bytes)?;
         }

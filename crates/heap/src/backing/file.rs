@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::direct::Direct;
 use super::{Backing, Counters, Site, Survival, Unit, stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Memory, Share};
@@ -27,6 +28,7 @@ pub(crate) struct FileBacking {
     access: Access,
     survival: Survival,
     mapped: Option<Mapped>,
+    direct: Option<Direct>,
     counters: Counters,
 }
 
@@ -73,13 +75,21 @@ impl FileBacking {
         lock(path, &file, access)?;
         let survival = survival_of(&file);
         let counters = Counters::default();
-        Ok(FileBacking { path: path.to_owned(), file, access, survival, mapped: None, counters })
+        let path = path.to_owned();
+        Ok(FileBacking { path, file, access, survival, mapped: None, direct: None, counters })
     }
 
     /// Chooses how the file is written, now that it has its length; `limit` is the most it may
     /// become. `Auto` takes stores where they are durable once fenced.
     pub(crate) fn with_medium(mut self, medium: Medium, limit: u64) -> Result<FileBacking> {
-        if self.access == Access::ReadOnly || medium == Medium::Pages {
+        if self.access == Access::ReadOnly {
+            return Ok(self);
+        }
+        // Memory of the system has no device to go to.
+        if self.survival != Survival::Process {
+            self.direct = Direct::of(&self.file);
+        }
+        if medium == Medium::Pages {
             return Ok(self);
         }
         let bytes = self.bytes()?;
@@ -197,6 +207,22 @@ impl Backing for FileBacking {
         Ok(())
     }
 
+    fn write_durably(&self, site: Site, offset: u64, bytes: &[u8]) -> Result<()> {
+        if let (Some(direct), None) = (&self.direct, &self.mapped) {
+            let written = direct.write(offset, bytes).map_err(|error| {
+                let what = format!("write {} bytes at offset {offset}", bytes.len());
+                self.failed(&what, error)
+            })?;
+            if written {
+                self.counters.count_write(offset, bytes.len() as u64);
+                self.counters.count_sync();
+                return Ok(());
+            }
+        }
+        self.write(site, offset, bytes)?;
+        self.sync(site)
+    }
+
     fn resize(&self, bytes: u64) -> Result<()> {
         let before = self.bytes()?;
         if self.mapped.as_ref().is_some_and(|mapped| bytes > mapped.reserved) {
@@ -269,8 +295,11 @@ impl Backing for FileBacking {
         // may still be about, and must not keep the file.
         let mut nowhere = OpenOptions::new();
         if let Ok(nowhere) = nowhere.read(true).custom_flags(libc::O_PATH).open("/") {
-            // SAFETY: a plain call on two open descriptors; the second stays this file's own.
-            let _replaced = unsafe { libc::dup2(nowhere.as_raw_fd(), self.file.as_raw_fd()) };
+            let direct = self.direct.as_ref().map(Direct::descriptor);
+            for own in direct.into_iter().chain([self.file.as_raw_fd()]) {
+                // SAFETY: a plain call on two open descriptors; the second stays its owner's.
+                let _replaced = unsafe { libc::dup2(nowhere.as_raw_fd(), own) };
+            }
         }
     }
 
