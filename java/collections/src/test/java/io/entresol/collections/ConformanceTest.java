@@ -145,14 +145,14 @@ class ConformanceTest {
                 map(() -> PersistentHashMap.create(heap, any, any))), features,
                 MapFeature.ALLOWS_NULL_KEYS, MapFeature.ALLOWS_NULL_VALUES,
                 MapFeature.ALLOWS_ANY_NULL_QUERIES);
-        add("PersistentTreeMap", ConcurrentNavigableMapTestSuiteBuilder.using(
-                sortedMap(() -> PersistentTreeMap.create(heap, STRING, STRING))), features,
+        // Their parts are judged as well, at each of these sizes.
+        List<Feature<?>> sorted = List.of(CollectionSize.ZERO, CollectionSize.SEVERAL,
+                MapFeature.GENERAL_PURPOSE, CollectionFeature.SUPPORTS_ITERATOR_REMOVE,
                 CollectionFeature.KNOWN_ORDER);
+        add("PersistentTreeMap", ConcurrentNavigableMapTestSuiteBuilder.using(
+                sortedMap(() -> PersistentTreeMap.create(heap, STRING, STRING))), sorted);
         add("PersistentSkipListMap", ConcurrentNavigableMapTestSuiteBuilder.using(
-                sortedMap(() -> PersistentSkipListMap.create(heap, STRING, STRING))),
-                List.of(CollectionSize.ZERO, CollectionSize.SEVERAL, MapFeature.GENERAL_PURPOSE,
-                        CollectionFeature.SUPPORTS_ITERATOR_REMOVE,
-                        CollectionFeature.KNOWN_ORDER));
+                sortedMap(() -> PersistentSkipListMap.create(heap, STRING, STRING))), sorted);
     }
 
     private void add(String name, FeatureSpecificTestSuiteBuilder<?, ?> builder,
