@@ -145,10 +145,8 @@ class ConformanceTest {
                 map(() -> PersistentHashMap.create(heap, any, any))), features,
                 MapFeature.ALLOWS_NULL_KEYS, MapFeature.ALLOWS_NULL_VALUES,
                 MapFeature.ALLOWS_ANY_NULL_QUERIES);
-        // Their parts are judged as well, at each of these sizes.
-        List<Feature<?>> sorted = List.of(CollectionSize.ZERO, CollectionSize.SEVERAL,
-                MapFeature.GENERAL_PURPOSE, CollectionFeature.SUPPORTS_ITERATOR_REMOVE,
-                CollectionFeature.KNOWN_ORDER);
+        List<Feature<?>> sorted = List.of(CollectionSize.ANY, MapFeature.GENERAL_PURPOSE,
+                CollectionFeature.SUPPORTS_ITERATOR_REMOVE, CollectionFeature.KNOWN_ORDER);
         add("PersistentTreeMap", ConcurrentNavigableMapTestSuiteBuilder.using(
                 sortedMap(() -> PersistentTreeMap.create(heap, STRING, STRING))), sorted);
         add("PersistentSkipListMap", ConcurrentNavigableMapTestSuiteBuilder.using(
