@@ -304,6 +304,12 @@ impl Log {
         self.tombstone_bytes -= u64::from(moved);
     }
 
+    /// The sequence of the open segment of `stream`, if there is one.
+    pub(crate) fn open_sequence(&self, stream: Stream) -> Option<u64> {
+        let open = self.streams[stream as usize].as_ref();
+        open.map(|open| self.segments[open.segment as usize].sequence)
+    }
+
     /// Stamp of the last append: durable once `durable()` reaches it.
     pub(crate) fn appended(&self) -> u64 {
         self.appended
@@ -404,41 +410,6 @@ impl Log {
         self.segments[segment as usize] =
             Segment { state: SegmentState::Checkpoint, ..Segment::UNUSED };
         Some(segment)
-    }
-
-    /// Erases the headers of released segments whose successors are durable. What recovery does not
-    /// find need not be reclaimed again; a lost erasure only brings back what is known to be dead.
-    fn free_released(&mut self) -> Result<()> {
-        let durable = self.durable;
-        self.ghosts.retain(|(_, stamp)| *stamp > durable);
-        let in_order = self.shape.erases_in_order;
-        if in_order {
-            let sequence = |(segment, _): &(u32, u64)| self.segments[*segment as usize].sequence;
-            self.releasing.make_contiguous().sort_by_key(sequence);
-        }
-        while let Some(&(segment, stamp)) = self.releasing.front() {
-            if stamp > self.durable || self.queue.in_flight() + 2 >= self.queue.depth() {
-                break;
-            }
-            if in_order && (!self.erasing.is_empty() || !self.is_oldest(segment)) {
-                break;
-            }
-            self.releasing.pop_front();
-            self.erase(segment, if in_order { WriteMode::Durable } else { WriteMode::Flushed })?;
-        }
-        Ok(())
-    }
-
-    /// Whether no older segment of the shard stands: nothing older can come back once it is erased.
-    fn is_oldest(&self, segment: u32) -> bool {
-        let sequence = self.segments[segment as usize].sequence;
-        let stands = |s: &&Segment| {
-            !matches!(
-                s.state,
-                SegmentState::Free | SegmentState::Checkpoint | SegmentState::Damaged
-            )
-        };
-        self.segments.iter().filter(stands).all(|s| s.sequence >= sequence)
     }
 
     fn erase(&mut self, segment: u32, mode: WriteMode) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
 use crate::log::{Goal, Patience, Progress};
-use crate::segment::{Segment, SegmentState, Stream, choose_oldest, choose_victim};
+use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
 use crate::types::{Key, Timestamp};
@@ -146,11 +146,7 @@ impl Inner {
             }
             shard.log.begin_release()?;
         }
-        if self.evicts() {
-            // Nothing younger can be erased before it, and nothing may fill it for a long time.
-            shard.log.seal_oldest()?;
-        }
-        let Some(victim) = self.begin_reclaim(&mut shard) else {
+        let Some(victim) = self.begin_reclaim(&mut shard)? else {
             if shard.log.releasing_count() > 0 {
                 return shard.log.release_more(patience);
             }
@@ -201,9 +197,12 @@ impl Inner {
         }
     }
 
-    fn begin_reclaim(&self, shard: &mut Shard) -> Option<u32> {
+    fn begin_reclaim(&self, shard: &mut Shard) -> Result<Option<u32>> {
         let victim = if self.evicts() {
-            choose_oldest(&shard.log.segments)
+            match choose_pinned(&shard.log.segments) {
+                Some(pinned) => Some(pinned),
+                None => shard.log.oldest_sealed()?,
+            }
         } else {
             let start = shard.victim_cursor;
             let window = (start, VICTIM_WINDOW);
@@ -220,10 +219,12 @@ impl Inner {
             } else {
                 cheap
             }
-        }?;
-        shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
-        shard.reclaiming += 1;
-        Some(victim)
+        };
+        if let Some(victim) = victim {
+            shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
+            shard.reclaiming += 1;
+        }
+        Ok(victim)
     }
 
     /// Decides every record of the victim; false if some could neither be copied nor dropped.

@@ -13,6 +13,8 @@
 //!    use.
 //! 3. `live_bytes` counts records that the index points to, tombstones and pieces included.
 
+use entresol_planted::planted;
+
 /// What a segment is being used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentState {
@@ -25,6 +27,12 @@ pub(crate) enum SegmentState {
     /// Holds live records that do not verify: kept as it is.
     Damaged,
 }
+
+/// Pinned records go before their turn where at most one part in so many of a segment is live.
+const PINNED_LIVE_PARTS: u32 = 8;
+
+/// Sequence and number of no segment.
+const NONE: (u64, u32) = (u64::MAX, u32::MAX);
 
 /// No buffer holds the segment.
 pub(crate) const NO_BUFFER: u16 = u16::MAX;
@@ -47,6 +55,9 @@ pub(crate) struct Segment {
     pub next_end: u32,
     /// Pending notes on records of this segment.
     pub notes: u32,
+    /// About how many of the live bytes are of partitions that were dropped. Not more than a hint:
+    /// what was removed before counts as well.
+    pub dropped_bytes: u32,
     pub buffer: u16,
     pub stream: u8,
     pub state: SegmentState,
@@ -62,6 +73,7 @@ impl Segment {
         tombstone_bytes: 0,
         next_end: u32::MAX,
         notes: 0,
+        dropped_bytes: 0,
         buffer: NO_BUFFER,
         stream: 0,
         state: SegmentState::Free,
@@ -79,9 +91,9 @@ impl Segment {
 /// Which log a record is appended to: records of like lifetime share segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// Puts that replaced a young record.
+    /// Puts that replaced a young record. In a cache: what is pinned.
     Hot = 0,
-    /// Other puts.
+    /// Other puts. In a cache: everything that is not pinned.
     Cold = 1,
     /// Survivors that were young.
     ReclaimedYoung = 2,
@@ -137,13 +149,39 @@ pub(crate) fn choose_victim(
     best.map(|(_, number)| number)
 }
 
-/// Chooses the oldest sealed segment: a cache evicts in the order of the log, so that no older
-/// record of a key outlives a younger one.
-pub(crate) fn choose_oldest(segments: &[Segment]) -> Option<u32> {
-    segments
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.state == SegmentState::Sealed)
-        .min_by_key(|(_, s)| s.sequence)
+/// The segment in one of `states` that a cache lets go of first, so that no older record of a key
+/// outlives one that was evicted. New records go to a segment of [`Stream::Cold`] until the next
+/// one of that stream is opened, so it may hold younger ones than what was opened before the next;
+/// copies and pinned records are as old as the opening of their segment.
+pub(crate) fn first_to_go(segments: &[Segment], states: &[SegmentState]) -> Option<u32> {
+    let (mut cold, mut next_cold, mut other) = (NONE, NONE, NONE);
+    for (number, segment) in segments.iter().enumerate() {
+        let this = (segment.sequence, number as u32);
+        if !states.contains(&segment.state) {
+            continue;
+        }
+        if segment.stream != Stream::Cold as u8 {
+            other = other.min(this);
+        } else if this < cold {
+            (cold, next_cold) = (this, cold);
+        } else {
+            next_cold = next_cold.min(this);
+        }
+    }
+    let until = if planted!("evicted-out-of-turn") { cold } else { next_cold };
+    let first = if cold == NONE || other < until { other } else { cold };
+    (first != NONE).then_some(first.1)
+}
+
+/// Chooses a segment of pinned records of a cache few of which are live: nothing in it is evicted,
+/// so it may go before its turn. `None` if there is none.
+pub(crate) fn choose_pinned(segments: &[Segment]) -> Option<u32> {
+    let sealed = segments.iter().enumerate().filter(|(_, segment)| {
+        segment.state == SegmentState::Sealed && segment.stream == Stream::Hot as u8
+    });
+    let live = |segment: &Segment| segment.live_bytes.saturating_sub(segment.dropped_bytes);
+    sealed
+        .filter(|(_, segment)| live(segment) <= segment.used_bytes / PINNED_LIVE_PARTS)
+        .min_by_key(|(_, segment)| (live(segment), segment.sequence))
         .map(|(number, _)| number as u32)
 }

@@ -13,6 +13,7 @@
 //! reads it without the lock.
 
 mod ahead;
+mod pinned;
 mod write;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 pub use ahead::SegmentUse;
 use ahead::Trail;
+use pinned::PinnedBytes;
 
 use crate::error::Result;
 use crate::format::Floor;
@@ -69,6 +71,7 @@ pub(crate) struct Shard {
     none_ended_at: u32,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
+    pinned: PinnedBytes,
     trail: Trail,
     found: Candidates,
     scratch: Vec<u8>,
@@ -159,6 +162,7 @@ impl Shard {
             maintained_at: 0,
             none_ended_at: 0,
             victim_cursor: 0,
+            pinned: PinnedBytes::default(),
             trail: Trail::default(),
             found: Candidates::default(),
             scratch: Vec::new(),
@@ -406,6 +410,7 @@ impl Shard {
             *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
         });
         self.notes.disown(floor.space, floor.partition);
+        self.pinned.dropped(floor.space, floor.partition, &mut self.log.segments);
     }
 
     /// Memory of tables other than index and buffers, bytes.

@@ -268,9 +268,7 @@ impl Inner {
     fn drop_below(&self, space: SpaceId, partition: Option<u16>) -> Result<()> {
         self.check_open()?;
         let mut shards: Vec<_> = self.shards.iter().map(Mutex::lock).collect();
-        for shard in &mut shards {
-            shard.log.seal_all()?;
-        }
+        // Segments that are open are below it: what comes for the partition next opens others.
         let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
         let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();
         let floor = Floor { space, partition, below };

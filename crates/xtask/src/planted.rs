@@ -33,6 +33,8 @@ const BUGS: &[Bug] = &[
     Bug { name: "tombstone-dropped-early", caught_by: CRASH },
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
+    Bug { name: "evicted-out-of-turn", caught_by: STORE },
+    Bug { name: "dropped-while-open", caught_by: STORE },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
     Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },
     Bug { name: "regions-not-opened", caught_by: VOLUMES },
@@ -49,6 +51,9 @@ const BUGS: &[Bug] = &[
     Bug { name: "view-changed-in-place", caught_by: COLLECTIONS },
     Bug { name: "absent-key-removed", caught_by: COLLECTIONS },
 ];
+
+/// Stores on a device in memory.
+const STORE: Target = Target { package: "entresol-flash", test: "store" };
 
 /// The tests that hold volumes against a model of every write.
 const VOLUMES: Target = Target { package: "entresol-volume", test: "consistency" };

@@ -13,8 +13,12 @@ use entresol_planted::planted;
 use super::{Log, SYNC_TOKEN};
 use crate::error::Result;
 use crate::format::{Flags, RecordHeader, RecordKind};
-use crate::segment::{SegmentState, Stream};
+use crate::segment::{SegmentState, Stream, first_to_go};
 use crate::types::SpaceId;
+
+/// States of segments whose records a recovery may find.
+const STANDING: [SegmentState; 4] =
+    [SegmentState::Open, SegmentState::Sealed, SegmentState::Reclaiming, SegmentState::Releasing];
 
 /// What a round is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,6 +156,40 @@ impl Log {
         Ok(())
     }
 
+    /// Erases the headers of released segments whose successors are durable. What recovery does not
+    /// find need not be reclaimed again; a lost erasure only brings back what is known to be dead.
+    pub(super) fn free_released(&mut self) -> Result<()> {
+        let durable = self.durable;
+        self.ghosts.retain(|(_, stamp)| *stamp > durable);
+        while let Some(at) = self.next_to_erase() {
+            if self.queue.in_flight() + 2 >= self.queue.depth() {
+                break;
+            }
+            let Some((segment, _)) = self.releasing.remove(at) else { break };
+            let in_turn = self.shape.erases_in_order;
+            self.erase(segment, if in_turn { WriteMode::Durable } else { WriteMode::Flushed })?;
+        }
+        Ok(())
+    }
+
+    /// Which of the released segments may be erased now.
+    fn next_to_erase(&self) -> Option<usize> {
+        let ready = |(_, stamp): &(u32, u64)| *stamp <= self.durable;
+        if !self.shape.erases_in_order {
+            return self.releasing.front().filter(|released| ready(released)).map(|_| 0);
+        }
+        if !self.erasing.is_empty() || self.releasing.is_empty() {
+            return None;
+        }
+        let first = first_to_go(&self.segments, &STANDING);
+        self.releasing.iter().position(|released| {
+            let (segment, _) = *released;
+            // What was pinned was not evicted: something younger that is durable outranks it.
+            let pinned = self.segments[segment as usize].stream == Stream::Hot as u8;
+            ready(released) && (pinned || Some(segment) == first)
+        })
+    }
+
     /// Writes what the stream's open segment holds, up to a sync unit.
     fn flush_stream(&mut self, stream: Stream, mode: WriteMode) -> Result<()> {
         let unit = self.shape.sync_unit;
@@ -262,17 +300,22 @@ impl Log {
         Ok(self.device.sync()?)
     }
 
-    /// Seals the open segments that are older than all others in use.
-    pub(crate) fn seal_oldest(&mut self) -> Result<()> {
-        let sealed = self.segments.iter().filter(|s| s.state == SegmentState::Sealed);
-        let Some(oldest) = sealed.map(|s| s.sequence).min() else { return Ok(()) };
-        for stream in Stream::ALL {
-            let open = self.streams[stream as usize].as_ref();
-            if open.is_some_and(|open| self.segments[open.segment as usize].sequence < oldest) {
-                self.seal(stream)?;
-            }
+    /// The segment whose turn it is to be evicted from; sealed now if it was open. `None` if only
+    /// the one that new records go to is left.
+    pub(crate) fn oldest_sealed(&mut self) -> Result<Option<u32>> {
+        let states = [SegmentState::Open, SegmentState::Sealed];
+        let Some(first) = first_to_go(&self.segments, &states) else { return Ok(None) };
+        let segment = self.segments[first as usize];
+        if segment.state == SegmentState::Sealed {
+            return Ok(Some(first));
         }
-        Ok(())
+        let others = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Cold);
+        let Some(stream) = others.into_iter().find(|stream| *stream as u8 == segment.stream) else {
+            return Ok(None);
+        };
+        // Nothing younger can be erased before it, and nothing may fill it for a long time.
+        self.seal(stream)?;
+        Ok(Some(first))
     }
 
     /// Seals every open segment.

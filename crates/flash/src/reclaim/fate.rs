@@ -106,7 +106,8 @@ impl Shard {
             return if older { Fate::Entomb } else { Fate::Dead };
         }
         let evicts = self.limits.reclaim == crate::options::Reclaim::Evict;
-        if live && evicts && !entry.flags.pinned && !self.spares(entry, place) {
+        let pinned = entry.flags.pinned || victim.segment.stream == Stream::Hot as u8;
+        if live && evicts && !pinned && !self.spares(entry, place) {
             self.evict(entry.hash, place, (entry.space, entry.partition));
         } else if live {
             return Fate::Copy;
@@ -158,6 +159,7 @@ impl Shard {
             (_, true) => Stream::ReclaimedYoung,
             (_, false) => Stream::ReclaimedOld,
         };
+        self.open_above_floor(stream, (entry.space, entry.partition))?;
         let payload = (&record[header.header_bytes()..], &[][..]);
         let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
         let address = self.log.append(append)?;

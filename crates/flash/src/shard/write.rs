@@ -12,7 +12,7 @@ use crate::notes::{Note, index_hash};
 use crate::options::Reclaim;
 use crate::record::{PIECE_SPACE, piece_hash, piece_key};
 use crate::segment::Stream;
-use crate::types::{Key, Pinning, PutOptions, Timestamp, Version};
+use crate::types::{Key, Pinning, PutOptions, SpaceId, Timestamp, Version};
 
 /// A put, ready to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -86,11 +86,11 @@ impl Shard {
             Slot::New => (Stream::Cold, !self.floors.is_empty()),
             Slot::Own(place) | Slot::Presumed(place) => (self.stream_over(*place), true),
         };
-        let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
         let hash = index_hash(request.hash);
         if planted!("index-before-append")
             && let Slot::Own(old) | Slot::Presumed(old) = slot
         {
+            let stream = self.stream_of(stream, request.options.pinning == Pinning::Pinned);
             let place = Place { address: self.log.next_address(stream), size: old.size };
             self.index.replace(hash, old.address, place);
         }
@@ -176,7 +176,8 @@ impl Shard {
         hash: u128,
         (stream, age): (Stream, u64),
     ) -> Result<Place> {
-        let stream = if self.limits.reclaim == Reclaim::Evict { Stream::Cold } else { stream };
+        let stream = self.stream_of(stream, header.flags.pinned);
+        self.open_above_floor(stream, (header.space, header.partition))?;
         header.key_bytes = key.len() as u32;
         let mut scratch = std::mem::take(&mut self.scratch);
         let payload = if self.payloads.encrypts() {
@@ -194,7 +195,39 @@ impl Shard {
         let size = SizeCode::covering(header.record_bytes() as u64);
         let address = self.log.append(Append { stream, header, payload, hash, age });
         self.scratch = scratch;
-        Ok(Place { address: address?, size })
+        let place = Place { address: address?, size };
+        if stream == Stream::Hot && self.limits.reclaim == Reclaim::Evict {
+            let (segment, _) = self.log.shape.split(place.address);
+            let sequence = self.log.segments[segment as usize].sequence;
+            self.pinned.add(segment, sequence, (header.space, header.partition), size);
+        }
+        Ok(place)
+    }
+
+    /// The stream that a record really goes to: what a cache may evict goes in its turn, whatever
+    /// it replaced.
+    fn stream_of(&self, stream: Stream, pinned: bool) -> Stream {
+        match self.limits.reclaim {
+            Reclaim::Compact => stream,
+            Reclaim::Evict if pinned => Stream::Hot,
+            Reclaim::Evict => Stream::Cold,
+        }
+    }
+
+    /// Seals the open segment of `stream` if it is below the floor of the record's partition, which
+    /// was dropped meanwhile: the record would count as dropped with it.
+    pub(crate) fn open_above_floor(
+        &mut self,
+        stream: Stream,
+        (space, partition): (SpaceId, u16),
+    ) -> Result<()> {
+        if let Some(sequence) = self.log.open_sequence(stream)
+            && self.floor_of(space, partition) > sequence
+            && !planted!("dropped-while-open")
+        {
+            self.log.seal(stream)?;
+        }
+        Ok(())
     }
 
     /// The checksum of a payload. While it is computed, what the record will be copied over is

@@ -1,0 +1,69 @@
+//! Which partitions the segments of a cache's pinned records are of: what is dropped with a
+//! partition stays in the index until its segment is reclaimed, and so looks live.
+
+use std::collections::HashMap;
+
+use crate::index::SizeCode;
+use crate::segment::{Segment, SegmentState, Stream};
+use crate::types::SpaceId;
+
+/// Bytes of pinned records by segment and partition, since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct PinnedBytes {
+    segments: HashMap<u32, Segmented>,
+}
+
+/// One use of a segment.
+#[derive(Debug, Default)]
+struct Segmented {
+    sequence: u64,
+    bytes: Vec<((SpaceId, u16), u32)>,
+}
+
+impl PinnedBytes {
+    /// A record was appended to segment `number`.
+    pub(crate) fn add(
+        &mut self,
+        number: u32,
+        sequence: u64,
+        owner: (SpaceId, u16),
+        size: SizeCode,
+    ) {
+        let segment = self.segments.entry(number).or_default();
+        if segment.sequence != sequence {
+            *segment = Segmented { sequence, bytes: Vec::new() };
+        }
+        let size = size.bytes() as u32;
+        match segment.bytes.iter_mut().rev().find(|(of, _)| *of == owner) {
+            Some((_, bytes)) => *bytes += size,
+            None => segment.bytes.push((owner, size)),
+        }
+    }
+
+    /// A partition, or all of a space, is dropped: says so of each segment that has some of it.
+    pub(crate) fn dropped(
+        &mut self,
+        space: SpaceId,
+        partition: Option<u16>,
+        segments: &mut [Segment],
+    ) {
+        self.segments.retain(|number, segmented| {
+            let segment = &mut segments[*number as usize];
+            let stands = matches!(segment.state, SegmentState::Open | SegmentState::Sealed);
+            if !stands
+                || segment.sequence != segmented.sequence
+                || segment.stream != Stream::Hot as u8
+            {
+                return false;
+            }
+            segmented.bytes.retain(|((of, part), bytes)| {
+                let goes = *of == space && partition.is_none_or(|partition| partition == *part);
+                if goes {
+                    segment.dropped_bytes = segment.dropped_bytes.saturating_add(*bytes);
+                }
+                !goes
+            });
+            segment.state == SegmentState::Open || !segmented.bytes.is_empty()
+        });
+    }
+}
