@@ -5,10 +5,11 @@
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 
-use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use rustls::{ServerConfig, ServerConnection};
+
+use entresol_volume::polled::PolledSocket;
 
 use crate::client::Addresses;
 
@@ -20,8 +21,8 @@ pub(crate) struct Stream {
 }
 
 enum Transport {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    Tcp(PolledSocket<TcpStream>),
+    Unix(PolledSocket<UnixStream>),
 }
 
 impl Stream {
@@ -41,14 +42,14 @@ impl Stream {
                 Some(Box::new(connection))
             }
         };
-        Ok(Stream { transport: Transport::Tcp(stream), tls, addresses })
+        Ok(Stream { transport: Transport::Tcp(PolledSocket::new(stream)), tls, addresses })
     }
 
     /// A stream of the Unix socket at `path`.
     pub(crate) fn unix(stream: UnixStream, path: &str) -> Stream {
         let address = format!("{path}:0");
         let addresses = Addresses { remote: address.clone(), local: address };
-        Stream { transport: Transport::Unix(stream), tls: None, addresses }
+        Stream { transport: Transport::Unix(PolledSocket::new(stream)), tls: None, addresses }
     }
 
     /// From now on the stream speaks TLS; `early` are bytes of it that came already.
@@ -155,22 +156,18 @@ impl Stream {
     }
 
     /// Enters the stream into an event loop under `token`.
-    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.transport.source().register(registry, token, interest)
+    pub(crate) fn register(&mut self, registry: &Arc<Registry>, token: Token) -> io::Result<()> {
+        match &mut self.transport {
+            Transport::Tcp(socket) => socket.register(registry, token),
+            Transport::Unix(socket) => socket.register(registry, token),
+        }
     }
 
-    /// Takes the stream out of an event loop.
-    pub(crate) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.transport.source().deregister(registry)
-    }
-}
-
-impl Transport {
-    fn source(&mut self) -> &mut dyn Source {
-        match self {
-            Transport::Tcp(stream) => stream,
-            Transport::Unix(stream) => stream,
+    /// Takes the stream out of its event loop.
+    pub(crate) fn deregister(&mut self) -> io::Result<()> {
+        match &mut self.transport {
+            Transport::Tcp(socket) => socket.deregister(),
+            Transport::Unix(socket) => socket.deregister(),
         }
     }
 }

@@ -49,6 +49,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(crate) struct Worker {
     core: Rc<Core>,
     poll: Poll,
+    registry: Arc<mio::Registry>,
     listeners: Vec<Listener>,
     next_worker: usize,
     connections: Vec<Option<Box<Connection>>>,
@@ -111,6 +112,7 @@ impl Worker {
         }
         let mut worker = Worker {
             core: Rc::new(Core::new(shared, session, number)),
+            registry: Arc::new(poll.registry().try_clone()?),
             poll,
             listeners,
             next_worker: 0,
@@ -299,7 +301,7 @@ impl Worker {
     /// Serves one more client.
     fn add(&mut self, mut stream: Stream) {
         let place = self.free_places.pop().unwrap_or(self.connections.len());
-        if place >= PLACES_MAX || stream.register(self.poll.registry(), Token(place)).is_err() {
+        if place >= PLACES_MAX || stream.register(&self.registry, Token(place)).is_err() {
             self.core.shared.clients.refused.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -334,7 +336,7 @@ impl Worker {
         let shared = &self.core.shared;
         connection.stream.close();
         // The descriptor is closed next, which takes it out of the event queue in any case.
-        let _ = connection.stream.deregister(self.poll.registry());
+        let _ = connection.stream.deregister();
         shared.clients.leave(connection.client.facts.id);
         shared.monitors.leave(&connection.client);
         shared.buffered_bytes.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);

@@ -12,6 +12,7 @@ mod dirty;
 mod error;
 mod meta;
 pub mod policy;
+pub mod polled;
 mod ranges;
 mod regions;
 mod request;

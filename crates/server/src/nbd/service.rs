@@ -139,6 +139,7 @@ impl Stopper {
 struct Service<'a> {
     doors: Doors,
     poll: Poll,
+    registry: Arc<mio::Registry>,
     stop: Arc<Stop>,
     volumes: &'a mut dyn Volumes,
     clock: &'a dyn Fn() -> Moment,
@@ -169,6 +170,7 @@ impl<'a> Service<'a> {
     ) -> std::io::Result<Service<'a>> {
         let mut service = Service {
             doors,
+            registry: Arc::new(poll.registry().try_clone()?),
             poll,
             stop,
             volumes,
@@ -390,7 +392,7 @@ impl<'a> Service<'a> {
     fn add(&mut self, mut stream: Stream) {
         let free = self.connections.iter().position(Option::is_none);
         let place = free.unwrap_or(self.connections.len());
-        if stream.register(self.poll.registry(), Token(place)).is_err() {
+        if stream.register(&self.registry, Token(place)).is_err() {
             self.figures.refused += 1;
             return;
         }
@@ -411,7 +413,7 @@ impl<'a> Service<'a> {
             connection.stream.close();
             connection.leave(&mut self.held_bytes);
             // The descriptor is closed next, which takes it out of the event queue in any case.
-            let _ = connection.stream.deregister(self.poll.registry());
+            let _ = connection.stream.deregister();
             self.figures.connections -= 1;
         }
     }
@@ -421,8 +423,7 @@ impl<'a> Service<'a> {
             let free = self.administrators.iter().position(Option::is_none);
             let place = free.unwrap_or(self.administrators.len());
             let token = Token(FIRST_ADMINISTRATOR + place);
-            if place >= ADMINISTRATORS_MAX || stream.register(self.poll.registry(), token).is_err()
-            {
+            if place >= ADMINISTRATORS_MAX || stream.register(&self.registry, token).is_err() {
                 continue;
             }
             self.next_generation = self.next_generation.wrapping_add(1);
@@ -465,7 +466,7 @@ impl<'a> Service<'a> {
             }
         }
         if administrator.is_over() {
-            let _ = administrator.stream.deregister(self.poll.registry());
+            let _ = administrator.stream.deregister();
             self.administrators[place] = None;
         }
         // A line may have made a volume, whose backing has a descriptor.

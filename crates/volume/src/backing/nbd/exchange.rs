@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -90,7 +91,7 @@ pub(super) struct Answered {
 }
 
 impl Exchange {
-    pub(super) fn new(connected: Connected, registry: &Registry) -> io::Result<Exchange> {
+    pub(super) fn new(connected: Connected, registry: &Arc<Registry>) -> io::Result<Exchange> {
         let Connected { mut stream, agreement, input } = connected;
         stream.register(registry, Token(0))?;
         Ok(Exchange {
@@ -190,9 +191,9 @@ impl Exchange {
     }
 
     /// Gives the connection up; what was not answered, in the order in which it was sent.
-    pub(super) fn into_unanswered(mut self, registry: &Registry) -> Vec<Wire> {
+    pub(super) fn into_unanswered(mut self) -> Vec<Wire> {
         // The loop forgets a closed socket by itself too.
-        let _either_way = self.stream.deregister(registry);
+        let _either_way = self.stream.deregister();
         self.sent.into_values().map(|sent| sent.wire).collect()
     }
 

@@ -49,6 +49,7 @@ pub(super) struct Link {
     options: NbdOptions,
     shared: Arc<Shared>,
     poll: mio::Poll,
+    registry: Arc<mio::Registry>,
     /// What the export was when it was opened.
     flags: ExportFlags,
     bytes: u64,
@@ -96,13 +97,15 @@ impl Link {
         connected: Connected,
     ) -> std::io::Result<Link> {
         let Agreement { flags, bytes, sizes, .. } = connected.agreement;
-        let exchange = Exchange::new(connected, poll.registry())?;
+        let registry = Arc::new(poll.registry().try_clone()?);
+        let exchange = Exchange::new(connected, &registry)?;
         let now = Instant::now();
         Ok(Link {
             target,
             options,
             shared,
             poll,
+            registry,
             flags,
             bytes,
             sizes,
@@ -332,7 +335,7 @@ impl Link {
     /// The connection is given up.
     fn lose(&mut self, why: String) {
         if let Some(exchange) = self.exchange.take() {
-            let unanswered = exchange.into_unanswered(self.poll.registry());
+            let unanswered = exchange.into_unanswered();
             self.take_back(unanswered);
         }
         self.flushing = false;
@@ -356,7 +359,7 @@ impl Link {
     fn reconnect(&mut self) {
         let connected = self.target.connect().and_then(|connected| self.check(connected));
         let exchange = connected.and_then(|connected| {
-            Exchange::new(connected, self.poll.registry())
+            Exchange::new(connected, &self.registry)
                 .map_err(|source| Error::new(ErrorKind::Unavailable, source.to_string()))
         });
         match exchange {

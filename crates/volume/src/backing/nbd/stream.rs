@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::event::Source;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+
+use crate::polled::PolledSocket;
 
 /// A connected socket.
 pub(super) trait Socket: Read + Write + Send {
@@ -109,7 +111,7 @@ impl WaitingStream {
     /// From now on no call waits.
     pub(super) fn into_ready(mut self) -> io::Result<ReadyStream> {
         self.socket.set_timeout(None)?;
-        Ok(ReadyStream { socket: self.socket.into_source(), tls: self.tls })
+        Ok(ReadyStream { socket: PolledSocket::new(self.socket.into_source()), tls: self.tls })
     }
 }
 
@@ -126,17 +128,17 @@ pub(super) fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
 
 /// A connection in an event loop: no call waits, `WouldBlock` says that the loop will tell.
 pub(super) struct ReadyStream {
-    socket: Box<dyn Polled>,
+    socket: PolledSocket<Box<dyn Polled>>,
     tls: Option<Box<ClientConnection>>,
 }
 
 impl ReadyStream {
-    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        self.socket.register(registry, token, Interest::READABLE | Interest::WRITABLE)
+    pub(super) fn register(&mut self, registry: &Arc<Registry>, token: Token) -> io::Result<()> {
+        self.socket.register(registry, token)
     }
 
-    pub(super) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.socket.deregister(registry)
+    pub(super) fn deregister(&mut self) -> io::Result<()> {
+        self.socket.deregister()
     }
 
     /// Reads into `buffer`; 0 means that the server hung up.
