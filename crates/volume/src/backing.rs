@@ -42,7 +42,8 @@ pub trait Backing: Send {
     /// Requests begun and not yet reaped.
     fn in_flight(&self) -> usize;
 
-    /// A descriptor that polls readable when completions wait; the same while it is open.
+    /// A descriptor that polls readable when reaping may have something to do, and surely when
+    /// completions wait; the same while it is open.
     fn poll_fd(&self) -> Option<RawFd>;
 
     /// [`Description::version`] as it is now, all writes of our own included.

@@ -1,7 +1,8 @@
 //! A backing that is an export of an NBD server.
 //!
-//! A thread keeps the connection, many requests under way at a time. When the connection is lost it
-//! connects again and sends what was not answered once more. A server that died may have forgotten
+//! Many requests are under way at a time, sent and answered on the owner's thread; another one waits
+//! for what takes its time. When the connection is lost it connects again, and what was not answered
+//! is sent once more. A server that died may have forgotten
 //! what it had answered and no flush had covered: those changes are kept (at most 64 MiB of them;
 //! flushes of our own see to that) and performed again, in order, before anything else is asked. A
 //! flush that fails is reported, and what it should have covered is performed again too. So a
@@ -16,34 +17,29 @@
 
 mod connect;
 mod exchange;
+mod keeper;
 mod ledger;
 mod link;
 mod stream;
 mod task;
 
 use std::os::fd::RawFd;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use entresol_wire::nbd::{ALLOCATION_CONTEXT, Agreement, ExportFlags, PAYLOAD_BYTES_MAX};
-use parking_lot::Mutex;
 
-use crate::backing::outbox::Outbox;
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent, ExtentKind};
 use crate::error::{Error, ErrorKind, Result};
 use connect::Target;
-use link::{Inbox, Link, Shared};
+use link::Link;
 
 /// An export of an NBD server.
 pub struct NbdBacking {
     description: Description,
-    shared: Arc<Shared>,
-    gathered: Vec<Job>,
+    link: Link,
     in_flight: usize,
     tells_allocation: bool,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// How long an NBD backing waits.
@@ -67,7 +63,7 @@ impl Default for NbdOptions {
     }
 }
 
-/// What the thread is asked for.
+/// What the link is asked for.
 enum Job {
     Request { token: u64, request: BackingRequest, begun: Instant },
     Status { offset: u64, length: u64, back: Sender<Result<Vec<Extent>>>, begun: Instant },
@@ -93,26 +89,8 @@ impl NbdBacking {
             let detail = format!("{}: cannot set up its thread: {source}", description.identity);
             Error::new(ErrorKind::Unavailable, detail)
         };
-        let poll = mio::Poll::new().map_err(failed)?;
-        let waker = mio::Waker::new(poll.registry(), mio::Token(1)).map_err(failed)?;
-        let outbox = Outbox::new().map_err(failed)?;
-        let shared = Arc::new(Shared { inbox: Mutex::new(Inbox::default()), waker, outbox });
-        let made = Link::new((target, options.clone()), Arc::clone(&shared), poll, connected);
-        let link = made.map_err(failed)?;
-        let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || link.run());
-        let thread = Some(thread.map_err(failed)?);
-        let gathered = Vec::new();
-        Ok(NbdBacking { description, shared, gathered, in_flight: 0, tells_allocation, thread })
-    }
-
-    fn ask(&self, jobs: &mut Vec<Job>) {
-        let mut inbox = self.shared.inbox.lock();
-        let was_empty = inbox.jobs.is_empty();
-        inbox.jobs.append(jobs);
-        drop(inbox);
-        if was_empty {
-            self.shared.waker.wake().expect("an event descriptor takes another event");
-        }
+        let link = Link::new((target, options.clone()), connected).map_err(failed)?;
+        Ok(NbdBacking { description, link, in_flight: 0, tells_allocation })
     }
 }
 
@@ -124,28 +102,35 @@ impl Backing for NbdBacking {
     fn begin(&mut self, token: u64, request: BackingRequest) {
         self.in_flight += 1;
         match self.description.check(&request) {
-            Ok(()) => self.gathered.push(Job::Request { token, request, begun: Instant::now() }),
-            Err(error) => self.shared.outbox.put(token, Err(error)),
+            Ok(()) => {
+                let begun = Instant::now();
+                self.link.take(Job::Request { token, request, begun });
+            }
+            Err(error) => self.link.complete(token, Err(error)),
         }
     }
 
     fn submit(&mut self) {
-        if !self.gathered.is_empty() {
-            let mut jobs = std::mem::take(&mut self.gathered);
-            self.ask(&mut jobs);
-            self.gathered = jobs;
-        }
+        self.link.submit();
+        self.link.signal();
     }
 
     fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
-        self.in_flight -= self.shared.outbox.take(completions);
+        if self.in_flight == 0 {
+            // Whether the connection still stands, the next request will tell.
+            return;
+        }
+        self.link.turn();
+        self.in_flight -= self.link.completions().len();
+        completions.append(self.link.completions());
     }
 
     fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
-        self.submit();
-        if self.in_flight > 0 {
-            self.in_flight -= self.shared.outbox.wait(completions);
+        self.link.submit();
+        while self.in_flight > 0 && self.link.completions().is_empty() {
+            self.link.wait();
         }
+        self.reap(completions);
     }
 
     fn in_flight(&self) -> usize {
@@ -153,7 +138,7 @@ impl Backing for NbdBacking {
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
-        Some(self.shared.outbox.poll_fd())
+        Some(self.link.poll_fd())
     }
 
     fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
@@ -165,11 +150,20 @@ impl Backing for NbdBacking {
             if self.tells_allocation && extents.len() < EXTENTS_MAX {
                 let (back, answer) = std::sync::mpsc::channel();
                 let begun = Instant::now();
-                self.ask(&mut vec![Job::Status { offset: at, length: end - at, back, begun }]);
-                found = answer.recv().map_err(|_| {
-                    let detail = format!("{}: is being closed", self.description.identity);
-                    Error::new(ErrorKind::Closing, detail)
-                })??;
+                self.link.take(Job::Status { offset: at, length: end - at, back, begun });
+                self.link.submit();
+                found = loop {
+                    match answer.try_recv() {
+                        Ok(answer) => break answer?,
+                        Err(TryRecvError::Empty) => self.link.wait(),
+                        Err(TryRecvError::Disconnected) => {
+                            let name = &self.description.identity;
+                            let detail = format!("{name}: its extents were not told");
+                            return Err(Error::new(ErrorKind::Io, detail));
+                        }
+                    }
+                };
+                self.link.signal();
             }
             if found.is_empty() {
                 found.push(Extent { length: end - at, kind: ExtentKind::Data });
@@ -185,17 +179,6 @@ impl Backing for NbdBacking {
             }
         }
         Ok(extents)
-    }
-}
-
-impl Drop for NbdBacking {
-    fn drop(&mut self) {
-        self.shared.inbox.lock().is_over = true;
-        self.shared.waker.wake().expect("an event descriptor takes another event");
-        if let Some(thread) = self.thread.take() {
-            // It can only have panicked, which was told where it did.
-            let _panicked = thread.join();
-        }
     }
 }
 

@@ -14,10 +14,11 @@ use entresol_wire::nbd::{
     ALLOCATION_CONTEXT, Agreement, Chunk, Command, CommandFlags, ErrorCode, ReadAssembly,
     ReplyHeader, ReplyStyle, Request, STATE_HOLE, STATE_ZERO,
 };
-use mio::{Registry, Token};
+use mio::Registry;
 
 use super::connect::Connected;
 use super::ledger::Change;
+use super::link::SOCKET;
 use super::stream::ReadyStream;
 use crate::backing::{Extent, ExtentKind};
 
@@ -93,7 +94,7 @@ pub(super) struct Answered {
 impl Exchange {
     pub(super) fn new(connected: Connected, registry: &Arc<Registry>) -> io::Result<Exchange> {
         let Connected { mut stream, agreement, input } = connected;
-        stream.register(registry, Token(0))?;
+        stream.register(registry, SOCKET)?;
         Ok(Exchange {
             stream,
             agreement,

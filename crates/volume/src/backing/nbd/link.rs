@@ -1,4 +1,4 @@
-//! The thread that keeps a connection to the server: sends, receives, reconnects.
+//! A connection to the server that is kept: sends, receives, and has itself connected again.
 //!
 //! ```text
 //!            connect                      all performed again
@@ -15,46 +15,37 @@
 //!    performed on the connection that it was answered on, or on one that was never lost.
 
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use entresol_wire::nbd::{Agreement, BlockSizes, Command, CommandFlags, ErrorCode, ExportFlags};
-use parking_lot::Mutex;
 
 use super::connect::{Connected, Target};
 use super::exchange::{Answered, Exchange, Found, Purpose, Return, Wire};
+use super::keeper::Keeper;
 use super::ledger::{Change, Ledger};
 use super::task::Task;
 use super::{Job, NbdOptions};
-use crate::backing::outbox::Outbox;
+use crate::backing::BackingCompletion;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the thread and the backing share.
-pub(super) struct Shared {
-    pub(super) inbox: Mutex<Inbox>,
-    pub(super) waker: mio::Waker,
-    pub(super) outbox: Outbox,
-}
-
-/// What the backing asks for.
-#[derive(Default)]
-pub(super) struct Inbox {
-    pub(super) jobs: Vec<Job>,
-    pub(super) is_over: bool,
-}
-
-/// The thread's state.
+/// The connection and what is under way on it. Its owner gives it turns, whenever its descriptor
+/// polls readable and after every job.
 pub(super) struct Link {
-    target: Target,
+    name: String,
     options: NbdOptions,
-    shared: Arc<Shared>,
     poll: mio::Poll,
+    events: mio::Events,
     registry: Arc<mio::Registry>,
+    keeper: Keeper,
     /// What the export was when it was opened.
     flags: ExportFlags,
     bytes: u64,
     sizes: BlockSizes,
     exchange: Option<Exchange>,
+    /// Whether the socket may hold bytes that were not read: it tells of new ones only.
+    readable: bool,
     phase: Phase,
     down: Down,
     tasks: HashMap<u64, Task>,
@@ -68,6 +59,9 @@ pub(super) struct Link {
     flush_at: Instant,
     /// When tasks are looked through for those that waited too long.
     expire_at: Instant,
+    completions: Vec<BackingCompletion>,
+    /// Jobs were taken that no turn has seen.
+    has_news: bool,
 }
 
 enum Phase {
@@ -79,11 +73,13 @@ enum Phase {
 
 /// What is known of a server that cannot be reached.
 struct Down {
-    retry_at: Instant,
     pause: Duration,
     why: String,
 }
 
+/// Tokens in the event loop.
+pub(super) const SOCKET: mio::Token = mio::Token(0);
+const WAKER: mio::Token = mio::Token(1);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Between two looks for tasks that waited too long.
@@ -92,26 +88,29 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(100);
 impl Link {
     pub(super) fn new(
         (target, options): (Target, NbdOptions),
-        shared: Arc<Shared>,
-        poll: mio::Poll,
         connected: Connected,
     ) -> std::io::Result<Link> {
+        let poll = mio::Poll::new()?;
         let Agreement { flags, bytes, sizes, .. } = connected.agreement;
         let registry = Arc::new(poll.registry().try_clone()?);
         let exchange = Exchange::new(connected, &registry)?;
         let now = Instant::now();
+        let name = target.name();
+        let keeper = Keeper::start(target, mio::Waker::new(&registry, WAKER)?)?;
         Ok(Link {
-            target,
+            name,
             options,
-            shared,
             poll,
+            events: mio::Events::with_capacity(8),
             registry,
+            keeper,
             flags,
             bytes,
             sizes,
             exchange: Some(exchange),
+            readable: true,
             phase: Phase::Serving,
-            down: Down { retry_at: now, pause: PAUSE_MIN, why: String::new() },
+            down: Down { pause: PAUSE_MIN, why: String::new() },
             tasks: HashMap::new(),
             next_task: 0,
             queue: VecDeque::new(),
@@ -119,30 +118,97 @@ impl Link {
             flushing: false,
             flush_at: now,
             expire_at: now,
+            completions: Vec::new(),
+            has_news: false,
         })
     }
 
-    /// Serves until the backing is dropped.
-    pub(super) fn run(mut self) {
-        let mut events = mio::Events::with_capacity(8);
-        while self.take_jobs() {
-            let now = Instant::now();
-            if self.exchange.is_none() && now >= self.down.retry_at {
-                self.reconnect();
+    /// Takes a job over; it is sent at the next turn.
+    pub(super) fn take(&mut self, job: Job) {
+        self.has_news = true;
+        let task = match job {
+            Job::Request { token, request, begun } => {
+                let task = Task::new(token, request, self.flags, begun);
+                if task.is_none() {
+                    self.complete(token, Ok(bytes::Bytes::new()));
+                }
+                task
             }
-            if let Err(why) = self.exchange(now) {
-                self.lose(why);
+            Job::Status { offset, length, back, begun } => {
+                Some(Task::status(Return::Extents(back), offset, length, begun))
             }
-            self.expire(Instant::now());
-            // A wait that fails or ends early costs a turn.
-            let _early = self.poll.poll(&mut events, self.timeout());
+        };
+        if let Some(mut task) = task {
+            self.queue.extend(task.first_parts(self.next_task));
+            self.tasks.insert(self.next_task, task);
+            self.next_task += 1;
         }
-        self.leave(&mut events);
+    }
+
+    /// Tells its owner how a request ended, at the next reaping.
+    pub(super) fn complete(&mut self, token: u64, result: Result<bytes::Bytes>) {
+        self.completions.push(BackingCompletion { token, result });
+    }
+
+    /// Does all that can be done without waiting.
+    pub(super) fn turn(&mut self) {
+        self.take_events(Some(Duration::ZERO));
+        self.advance();
+    }
+
+    /// Sends what was taken since the last turn.
+    pub(super) fn submit(&mut self) {
+        if self.has_news {
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        self.has_news = false;
+        if let Some(connected) = self.keeper.connected() {
+            self.resume(connected);
+        }
+        if let Err(why) = self.exchange(Instant::now()) {
+            self.lose(why);
+        }
+        self.expire(Instant::now());
+        if let Some(at) = self.due_at() {
+            self.keeper.wake_at(at);
+        }
+    }
+
+    /// Waits until there may be something to do, then does it.
+    pub(super) fn wait(&mut self) {
+        self.take_events(None);
+        self.advance();
+    }
+
+    /// What has completed.
+    pub(super) fn completions(&mut self) -> &mut Vec<BackingCompletion> {
+        &mut self.completions
+    }
+
+    /// Sees to it that the descriptor polls readable while there is something to reap.
+    pub(super) fn signal(&self) {
+        if !self.completions.is_empty() {
+            self.keeper.wake_now();
+        }
+    }
+
+    /// Polls readable when a turn has something to do.
+    pub(super) fn poll_fd(&self) -> RawFd {
+        self.poll.as_raw_fd()
+    }
+
+    /// Takes what the loop tells. A wait that fails or ends early costs a turn.
+    fn take_events(&mut self, wait: Option<Duration>) {
+        let _early = self.poll.poll(&mut self.events, wait);
+        self.readable |= self.events.iter().any(|event| event.token() == SOCKET);
     }
 
     /// Takes the answers to what was sent, for a while, and says goodbye: servers are surprised by
     /// clients that go before.
-    fn leave(mut self, events: &mut mio::Events) {
+    fn leave(&mut self) {
         let Some(mut exchange) = self.exchange.take() else { return };
         let until = Instant::now() + self.options.connect_timeout;
         while !exchange.is_quiet() {
@@ -153,38 +219,10 @@ impl Link {
                 return;
             }
             if !exchange.is_quiet() {
-                // A wait that fails or ends early costs a turn.
-                let _early = self.poll.poll(events, Some(left));
+                self.take_events(Some(left));
             }
         }
         exchange.leave();
-    }
-
-    /// Whether there is to be another turn.
-    fn take_jobs(&mut self) -> bool {
-        let mut inbox = self.shared.inbox.lock();
-        let (jobs, is_over) = (std::mem::take(&mut inbox.jobs), inbox.is_over);
-        drop(inbox);
-        for job in jobs {
-            let task = match job {
-                Job::Request { token, request, begun } => {
-                    let task = Task::new(token, request, self.flags, begun);
-                    if task.is_none() {
-                        self.shared.outbox.put(token, Ok(bytes::Bytes::new()));
-                    }
-                    task
-                }
-                Job::Status { offset, length, back, begun } => {
-                    Some(Task::status(Return::Extents(back), offset, length, begun))
-                }
-            };
-            if let Some(mut task) = task {
-                self.queue.extend(task.first_parts(self.next_task));
-                self.tasks.insert(self.next_task, task);
-                self.next_task += 1;
-            }
-        }
-        !is_over
     }
 
     /// Sends and receives all that can be at once.
@@ -194,7 +232,10 @@ impl Link {
             let sent = self.fill(now);
             let Some(exchange) = &mut self.exchange else { return Ok(()) };
             exchange.write_out().map_err(|error| error.to_string())?;
-            let read = exchange.read_in(&mut answered);
+            let read = match std::mem::take(&mut self.readable) {
+                true => exchange.read_in(&mut answered),
+                false => Ok(()),
+            };
             if answered.is_empty() && !sent {
                 let waits = exchange.waits_since().map(|at| now.saturating_duration_since(at));
                 if waits.is_some_and(|waits| waits > self.options.request_timeout) {
@@ -292,7 +333,7 @@ impl Link {
         if !failed && is_change(wire.change.command) && self.flags.contains(ExportFlags::FLUSH) {
             self.ledger.add(wire.change.clone());
         }
-        let name = self.target.name();
+        let name = &self.name;
         let Some(task) = self.tasks.get_mut(&number) else { return Ok(()) };
         task.parts -= 1;
         match answer {
@@ -326,7 +367,7 @@ impl Link {
         let Some(mut task) = self.tasks.remove(&number) else { return };
         let result = task.result();
         match task.back {
-            Return::Token(token) => self.shared.outbox.put(token, result),
+            Return::Token(token) => self.complete(token, result),
             // Whoever waited may have gone.
             Return::Extents(back) => drop(back.send(result.map(|_| task.extents))),
         }
@@ -343,7 +384,7 @@ impl Link {
     }
 
     fn retry_later(&mut self, why: String) {
-        self.down.retry_at = Instant::now() + self.down.pause;
+        self.keeper.connect_at(Instant::now() + self.down.pause);
         self.down.pause = (2 * self.down.pause).min(PAUSE_MAX);
         self.down.why = why;
     }
@@ -356,15 +397,17 @@ impl Link {
         }
     }
 
-    fn reconnect(&mut self) {
-        let connected = self.target.connect().and_then(|connected| self.check(connected));
-        let exchange = connected.and_then(|connected| {
-            Exchange::new(connected, &self.registry)
-                .map_err(|source| Error::new(ErrorKind::Unavailable, source.to_string()))
-        });
+    /// The keeper has connected, or could not.
+    fn resume(&mut self, connected: Result<Connected>) {
+        let exchange =
+            connected.and_then(|connected| self.check(connected)).and_then(|connected| {
+                Exchange::new(connected, &self.registry)
+                    .map_err(|source| Error::new(ErrorKind::Unavailable, source.to_string()))
+            });
         match exchange {
             Ok(exchange) => {
                 self.exchange = Some(exchange);
+                self.readable = true;
                 self.phase = Phase::Replaying(self.ledger.changes());
             }
             Err(error) => self.retry_later(error.to_string()),
@@ -380,11 +423,7 @@ impl Link {
         let detail = format!(
             "{}: another export than before: expected {} bytes, flags {:#06x}, {:?}, found {bytes} \
              bytes, flags {:#06x}, {sizes:?}",
-            self.target.name(),
-            self.bytes,
-            self.flags.0,
-            self.sizes,
-            flags.0
+            self.name, self.bytes, self.flags.0, self.sizes, flags.0
         );
         Err(Error::new(ErrorKind::Incompatible, detail))
     }
@@ -412,7 +451,7 @@ impl Link {
             if let Some(task) = self.tasks.get_mut(&number) {
                 let detail = format!(
                     "{}: gave up a {} after {} s: {}",
-                    self.target.name(),
+                    self.name,
                     task.name,
                     limit.as_secs_f64(),
                     self.down.why
@@ -423,13 +462,18 @@ impl Link {
         }
     }
 
-    fn timeout(&self) -> Option<Duration> {
-        let now = Instant::now();
-        let retry = self.exchange.is_none().then_some(self.down.retry_at);
+    /// When there is something to do though nothing comes; not at once.
+    fn due_at(&self) -> Option<Instant> {
         let expire = (!self.tasks.is_empty()).then_some(self.expire_at);
-        let flush = self.ledger.is_flush_due().then_some(self.flush_at.max(now + PAUSE_MIN));
-        let next = [retry, expire, flush].into_iter().flatten().min();
-        next.map(|at| at.saturating_duration_since(now))
+        let soon = || self.flush_at.max(Instant::now() + PAUSE_MIN);
+        let flush = self.ledger.is_flush_due().then(soon);
+        expire.into_iter().chain(flush).min()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
