@@ -1,12 +1,12 @@
 //! A backing that is an export of an NBD server.
 //!
-//! Many requests are under way at a time, sent and answered on the owner's thread; another one waits
-//! for what takes its time. When the connection is lost it connects again, and what was not answered
-//! is sent once more. A server that died may have forgotten
-//! what it had answered and no flush had covered: those changes are kept (at most 64 MiB of them;
-//! flushes of our own see to that) and performed again, in order, before anything else is asked. A
-//! flush that fails is reported, and what it should have covered is performed again too. So a
-//! flush that succeeds is always true, whatever happened before it.
+//! Many requests are under way at a time, sent and answered on the owner's thread; another thread
+//! waits for what takes its time. When the connection is lost it connects again, and what was not
+//! answered is sent once more. A server that died may have forgotten what it had answered and no
+//! flush had covered: those changes are kept (at most 64 MiB of them; flushes of our own see to
+//! that) and performed again, in order, before anything else is asked. A flush that fails is
+//! reported, and what it should have covered is performed again too. So a flush that succeeds is
+//! always true, whatever happened before it.
 //!
 //! Limits: a request ends with an error after [`NbdOptions::give_up_after`] and the time of one
 //! attempt to connect. A server that neither answers nor dies within
