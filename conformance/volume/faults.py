@@ -15,8 +15,8 @@ import time
 
 import nbd
 
-from support import (BLOCK, MIB, Bench, Failed, Ledger, Service, Tally, check, connect, demand_connection,
-                     parser, read_all, run, table)
+from support import (BLOCK, MIB, PATIENCE, Bench, Failed, Ledger, Service, Tally, check, connect,
+                     demand_connection, parser, read_all, run, table)
 
 BLOCKS = 4096
 LAZY = ["wb", "wo"]
@@ -240,6 +240,11 @@ def cache_is_cut(arguments, mode):
             again = traffic.read_everything()
             check(again.wrong == 0, f"cache cut, {mode}: {again.counts}")
             service.kill()
+        except nbd.Error as failure:
+            # It listens before it opens its cache.
+            service.process.popen.wait(PATIENCE)
+            said = service.process.output()
+            check("was made for" in said, f"{failure}; the server ended:\n{said}")
         except Failed as failure:
             check("does not listen" not in str(failure), f"the server hung: {failure}")
             check("Failed" not in str(failure) or mode in LAZY, str(failure))
