@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::types::Durability;
 
 /// Limits of the bytes of a segment.
@@ -32,6 +33,31 @@ pub enum Compression {
 /// A 256-bit key for encryption at rest (AES-256-GCM per record).
 #[derive(Clone)]
 pub struct EncryptionKey(pub [u8; 32]);
+
+impl EncryptionKey {
+    /// The key in the contents of a file: 32 bytes, or 64 hexadecimal digits.
+    pub fn parse(bytes: &[u8]) -> Result<EncryptionKey> {
+        if let Ok(key) = <[u8; 32]>::try_from(bytes) {
+            return Ok(EncryptionKey(key));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim();
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let detail = format!(
+                "expected 32 bytes or 64 hexadecimal digits, found {} bytes of something else; \
+                 `head -c 32 /dev/urandom > FILE` makes a key",
+                bytes.len()
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let mut key = [0; 32];
+        for (place, byte) in key.iter_mut().enumerate() {
+            let digits = text.get(2 * place..2 * place + 2).unwrap_or("00");
+            *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+        }
+        Ok(EncryptionKey(key))
+    }
+}
 
 impl std::fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -226,26 +226,10 @@ fn read_key(path: &PathBuf) -> Result<EncryptionKey, ConfigError> {
     let shown = path.display();
     let bytes = fs::read(path)
         .map_err(|error| wrong("encryption-key", &format!("{shown} cannot be read: {error}")))?;
-    if let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice()) {
-        return Ok(EncryptionKey(key));
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.trim();
-    let digits = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !digits {
-        let found = bytes.len();
-        let detail = format!(
-            "expected 32 bytes or 64 hexadecimal digits in {shown}, found {found} bytes of \
-             something else; `head -c 32 /dev/urandom > FILE` makes a key"
-        );
-        return Err(wrong("encryption-key", &detail));
-    }
-    let mut key = [0u8; 32];
-    for (place, byte) in key.iter_mut().enumerate() {
-        let digits = text.get(2 * place..2 * place + 2).unwrap_or("00");
-        *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
-    }
-    Ok(EncryptionKey(key))
+    EncryptionKey::parse(&bytes).map_err(|error| {
+        let detail = format!("{shown}: {error}");
+        wrong("encryption-key", &detail)
+    })
 }
 
 fn wrong(key: &str, detail: &str) -> ConfigError {
