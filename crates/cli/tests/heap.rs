@@ -70,6 +70,40 @@ fn damage_ends_with_1_and_a_repair_opens_the_heap() {
 }
 
 #[test]
+fn an_encrypted_heap_opens_with_its_key_file_and_no_other() {
+    let directory = Directory::new("heap-encrypted");
+    let key = directory.file("key", &"5e".repeat(32)).display().to_string();
+    let other = directory.file("other", &"e5".repeat(32)).display().to_string();
+    let (path, target) = (directory.path("heap"), directory.path("backup"));
+    let key = key.as_str();
+    let made = ["heap", "create", &path, "--size", "8MiB", "--key-file", key, "--json"];
+    assert_eq!(json(&entresol(&made))["cipher"], "aes-256-gcm");
+    for command in ["info", "check"] {
+        let found = json(&entresol(&["heap", command, &path, "--key-file", key, "--json"]));
+        assert_eq!(found["path"], path.as_str());
+        refused_with(&["heap", command, &path], &[&path, "encrypted", "--key-file"]);
+        let wrong = ["heap", command, &path, "--key-file", &other];
+        refused_with(&wrong, &[&path, "another key"]);
+    }
+    json(&entresol(&["heap", "backup", &path, &target, "--key-file", key, "--json"]));
+    refused_with(&["heap", "dump", &target], &["encrypted"]);
+    assert!(entresol(&["heap", "dump", &target, "--key-file", key]).status.success());
+    assert!(entresol(&["heap", "check", &target, "--key-file", key, "--repair"]).status.success());
+    let short = directory.file("short", "too short").display().to_string();
+    let refused = ["heap", "info", &path, "--key-file", &short];
+    refused_with(&refused, &["short", "64 hexadecimal digits", "9 bytes"]);
+    refused_with(&["heap", "info", &path, "--key-file", "/nowhere/key"], &["/nowhere/key"]);
+    let plain = made_in_the_clear(&directory);
+    refused_with(&["heap", "info", &plain, "--key-file", key], &["not encrypted"]);
+}
+
+fn made_in_the_clear(directory: &Directory) -> String {
+    let path = directory.path("plain");
+    json(&entresol(&["heap", "create", &path, "--size", "8MiB", "--json"]));
+    path
+}
+
+#[test]
 fn what_cannot_run_says_what_to_do() {
     let directory = Directory::new("heap-refused");
     let path = directory.path("none");

@@ -48,6 +48,7 @@ export! {
             access,
             durability: durability(level, argument).unwrap_or_default(),
             medium: medium_of(medium),
+            cipher: None,
         };
         Ok(give(Heap::open(path, &options)?))
     }

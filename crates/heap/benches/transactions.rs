@@ -1,13 +1,15 @@
 //! Cost of transactions: nanoseconds of processor time an operation, and commits a second.
 //!
 //! `cargo bench -p entresol-heap --bench transactions [-- FOLDER]`: stores and fences on a file in
-//! `/dev/shm`, pages and syncs on one in FOLDER (the current folder unless told otherwise).
+//! `/dev/shm`, pages and syncs on one in FOLDER (the current folder unless told otherwise), in the
+//! clear and encrypted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use entresol_heap::{CreateOptions, Heap, Medium};
+use entresol_heap::{Aes256Gcm, Cipher, CreateOptions, Durability, Heap, Medium};
 
 /// Operations of a measurement of processor time.
 const OPERATIONS: u64 = 200_000;
@@ -22,9 +24,10 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new(folder: &Path, medium: Medium) -> Scratch {
+    fn new(folder: &Path, medium: Medium, cipher: Option<Arc<dyn Cipher>>) -> Scratch {
         let path = folder.join(format!("entresol-heap-bench-{}", std::process::id()));
-        let options = CreateOptions { bytes: 256 << 20, medium, ..CreateOptions::default() };
+        let bytes = 256 << 20;
+        let options = CreateOptions { bytes, medium, cipher, ..CreateOptions::default() };
         let heap = Heap::create(&path, &options).expect("a heap of 256 MiB can be made");
         Scratch { heap, path }
     }
@@ -39,7 +42,7 @@ impl Drop for Scratch {
 fn main() {
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let folder = PathBuf::from(folder.unwrap_or_else(|| ".".to_owned()));
-    let scratch = Scratch::new(Path::new("/dev/shm"), Medium::Bytes);
+    let scratch = Scratch::new(Path::new("/dev/shm"), Medium::Bytes, None);
     let heap = &scratch.heap;
     println!("stores and fences, /dev/shm: processor time an operation");
     let blocks = allocate(heap, 10);
@@ -60,10 +63,19 @@ fn main() {
         transaction.commit().expect("it commits");
     });
     drop(scratch);
-    let scratch = Scratch::new(&folder, Medium::Pages);
-    println!("pages and syncs, {}: transactions of 64 B a second", folder.display());
-    for threads in [1, 4, 16, 64] {
-        rate(&scratch.heap, threads);
+    let aes: Arc<dyn Cipher> = Arc::new(Aes256Gcm::new([7; 32]));
+    for (kind, cipher) in [("in the clear", None), ("encrypted", Some(aes))] {
+        let scratch = Scratch::new(&folder, Medium::Pages, cipher);
+        let place = folder.display();
+        println!("pages and syncs, {place}, {kind}: transactions of 64 B a second");
+        for threads in [1, 4, 16, 64] {
+            rate(&scratch.heap, threads);
+        }
+        let heap = &scratch.heap;
+        let blocks = allocate(heap, 10);
+        println!("pages, {kind}, commits that wait for nothing: processor time an operation");
+        report("transaction of 64 B", |_| write_with(heap, &blocks[..1], Durability::None));
+        report("transaction of 10 x 64 B", |_| write_with(heap, &blocks, Durability::None));
     }
 }
 
@@ -75,11 +87,15 @@ fn allocate(heap: &Heap, count: u64) -> Vec<u64> {
 }
 
 fn write(heap: &Heap, blocks: &[u64]) {
+    write_with(heap, blocks, Durability::Sync);
+}
+
+fn write_with(heap: &Heap, blocks: &[u64], durability: Durability) {
     let mut transaction = heap.begin();
     for block in blocks {
         transaction.write(*block, &[7; 64]).expect("it is a block");
     }
-    transaction.commit().expect("it commits");
+    transaction.commit_with(durability).expect("it commits");
 }
 
 fn report(what: &str, mut operation: impl FnMut(u64)) {

@@ -8,16 +8,21 @@ use std::sync::Arc;
 
 use crate::backing::{Backing, FileBacking, Site};
 use crate::core::{Core, room_for_table};
+use crate::encryption::Encryption;
+use crate::encryption::format::{STAMPS, Stamp, Subject};
 use crate::error::Result;
-use crate::format::{HEAD_OFFSET, LOG_OFFSET, SUPERBLOCKS, Superblock};
+use crate::format::{HEAD_OFFSET, LOG_OFFSET, PAGE_BYTES, SUPERBLOCKS, Superblock};
 use crate::heap::{Heap, sync_directory};
+use crate::heap_file::refuse_words;
+use crate::opening::room_in_front;
 
 /// Bytes copied at a time; pieces of zeros stay holes.
 const PIECE_BYTES: u64 = 256 << 10;
 
 impl Heap {
     /// Copies the heap as the commits so far left it into a new file, which opens as a heap like
-    /// any other. Durable on return.
+    /// any other. Durable on return. The copy of an encrypted heap is encrypted with the same
+    /// cipher, under fresh keys.
     ///
     /// Errors: `Exists`; `Full`; `Poisoned` if this heap is.
     pub fn backup(&self, path: &Path) -> Result<()> {
@@ -45,18 +50,31 @@ impl Heap {
         let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
         let table_end = data_offset.min(table_offset + (size_bytes - data_offset) / 512 + 4096);
         target.resize(size_bytes)?;
-        target.make_room(0, table_offset)?;
+        target.make_room(0, room_in_front(&superblock))?;
         room_for_table(target, (table_offset, data_offset), size_bytes)?;
         target.make_room(data_offset, size_bytes - data_offset)?;
-        let parts =
-            [(HEAD_OFFSET, LOG_OFFSET), (table_offset, table_end), (data_offset, size_bytes)];
-        for (start, end) in parts {
-            copy(core, target, start, end)?;
+        // An empty log of a generation that never was: no byte of a log is taken for a record.
+        let mut first =
+            Superblock { sequence: 1, generation: superblock.generation + 1, ..superblock.clone() };
+        match &core.file.encryption {
+            Some(own) => {
+                refuse_words(target)?;
+                let fresh = Encryption::new(own.cipher(), superblock.heap_id)?;
+                encrypt(core, target, &fresh, size_bytes)?;
+                fresh.sign(&mut first)?;
+            }
+            None => {
+                let parts = [
+                    (HEAD_OFFSET, LOG_OFFSET),
+                    (table_offset, table_end),
+                    (data_offset, size_bytes),
+                ];
+                for (start, end) in parts {
+                    copy(core, target, start, end)?;
+                }
+            }
         }
         target.sync(Site::InPlace)?;
-        // An empty log of a generation that never was: no byte of a log is taken for a record.
-        let first =
-            Superblock { sequence: 1, generation: superblock.generation + 1, ..superblock.clone() };
         target.write(Site::Head, SUPERBLOCKS[1], &first.encode())?;
         target.sync(Site::Head)
     }
@@ -70,12 +88,37 @@ fn copy(core: &Core, target: &dyn Backing, start: u64, end: u64) -> Result<()> {
         if core.is_read_only {
             core.memory.read(at, &mut piece);
         } else {
-            core.backing.read(at, &mut piece)?;
+            core.file.backing.read(at, &mut piece)?;
         }
         if piece.iter().any(|byte| *byte != 0) {
             target.write(Site::InPlace, at, &piece)?;
         }
         at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// As `copy`, for all pages of an encrypted heap, which get other keys.
+fn encrypt(core: &Core, target: &dyn Backing, fresh: &Encryption, size: u64) -> Result<()> {
+    let places = core.file.places;
+    let mut page = vec![0; PAGE_BYTES as usize];
+    for table in 0..places.tables(size) {
+        let numbers = table * STAMPS..((table + 1) * STAMPS).min(places.pages(size));
+        let mut stamps = vec![Stamp::BLANK; STAMPS as usize];
+        for (stamp, number) in stamps.iter_mut().zip(numbers) {
+            let at = places.offset_of(number);
+            if core.is_read_only {
+                core.memory.read(at, &mut page);
+            } else {
+                core.file.read_page(at, &mut page)?;
+            }
+            if page.iter().any(|byte| *byte != 0) {
+                *stamp = fresh.encrypt(Subject::Page, at, &mut page);
+                target.write(Site::InPlace, at, &page)?;
+            }
+        }
+        let offset = places.table_offset(table);
+        target.write(Site::InPlace, offset, &fresh.table_image(offset, &stamps))?;
     }
     Ok(())
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use crate::allocator::{Allocator, Fix, Flaw};
 use crate::backing::{Backing, FileBacking, Site};
-use crate::core::{map_all, write_superblock};
-use crate::error::Result;
+use crate::cipher::Cipher;
+use crate::core::map_all;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Operation, PAGE_BYTES, ROOT_OFFSET, SUPERBLOCKS, Superblock};
 use crate::heap::Heap;
+use crate::heap_file::HeapFile;
 use crate::memory::Memory;
 use crate::opening::{read_superblock, registered_sizes};
 use crate::options::Access;
@@ -45,24 +47,30 @@ pub struct Report {
 
 /// Checks the heap in a file that nobody writes.
 ///
-/// Errors: `NotFound`; `InUse`; `Incompatible` if it is no heap at all.
-pub fn check(path: &Path, repair: Repair) -> Result<Report> {
+/// Errors: `NotFound`; `InUse`; `Incompatible` if it is no heap at all; `WrongKey` if it is
+/// encrypted and `cipher` is not what it was made with; `Corrupt` for what no repair mends.
+pub fn check(path: &Path, repair: Repair, cipher: Option<&Arc<dyn Cipher>>) -> Result<Report> {
     let access = match repair {
         Repair::No => Access::ReadOnly,
         Repair::Yes => Access::ReadWrite,
     };
     let backing = Arc::new(FileBacking::open(path, access)?);
-    let checked = check_on(backing.clone(), repair);
+    let checked = check_on(backing.clone(), repair, cipher);
     backing.release();
     checked
 }
 
 /// As [`check`], for the heap on a backing.
-pub fn check_on(backing: Arc<dyn Backing>, repair: Repair) -> Result<Report> {
+pub fn check_on(
+    backing: Arc<dyn Backing>,
+    repair: Repair,
+    cipher: Option<&Arc<dyn Cipher>>,
+) -> Result<Report> {
     let mut superblock = read_superblock(&*backing)?;
+    let mut file = HeapFile::open(Arc::clone(&backing), &superblock, cipher)?;
     let mut report = Report::default();
     note_superblocks(&*backing, &mut report)?;
-    let replay = Replay::read(&*backing, &superblock, None)?;
+    let replay = Replay::read(&file, &superblock, None)?;
     report.log_records = replay.records() as u64;
     if let Some(damage) = replay.damage {
         report.problems.push(format!(
@@ -72,24 +80,29 @@ pub fn check_on(backing: Arc<dyn Backing>, repair: Repair) -> Result<Report> {
     }
     if repair == Repair::Yes {
         replay::restore(&*backing, &superblock)?;
-        replay.apply(&*backing, &superblock)?;
+        replay.apply(&file, &superblock)?;
         superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
         superblock.generation += 1;
-        write_superblock(&*backing, &mut superblock, Site::Head)?;
+        file.write_superblock(&mut superblock, Site::Head)?;
         if let Some(damage) = replay.damage {
             let sentence = format!("dropped {} records of the log", damage.records_behind);
             report.repaired.push(sentence);
         }
     }
     let memory = Memory::reserve(superblock.limit_bytes)?;
-    map_all(&*backing, &memory, &superblock)?;
     if repair == Repair::No {
-        replay::restore_to(&memory, &*backing, &superblock)?;
+        file.show(replay::images(&*backing, &superblock)?);
+    }
+    let damaged = map_all(&file, &memory, &superblock)?;
+    if !damaged.is_empty() {
+        return tell_of(damaged, repair, report);
+    }
+    if repair == Repair::No {
         replay.apply_to(&memory, &*backing, &superblock)?;
     }
     let flaws = look_over(&memory, &superblock, &mut report);
     if repair == Repair::Yes && !flaws.is_empty() {
-        mend(&*backing, &mut superblock, &flaws, &mut report)?;
+        mend(&file, &mut superblock, &flaws, &mut report)?;
     }
     Ok(report)
 }
@@ -104,15 +117,29 @@ impl Heap {
         }
         let mut report = Report::default();
         let memory = Memory::reserve(superblock.limit_bytes)?;
-        map_all(&*core.backing, &memory, &superblock)?;
+        let damaged = map_all(&core.file, &memory, &superblock)?;
+        if !damaged.is_empty() {
+            return tell_of(damaged, Repair::No, report);
+        }
         if core.is_read_only {
-            let replay = Replay::read(&*core.backing, &superblock, None)?;
-            replay::restore_to(&memory, &*core.backing, &superblock)?;
-            replay.apply_to(&memory, &*core.backing, &superblock)?;
+            let replay = Replay::read(&core.file, &superblock, None)?;
+            replay.apply_to(&memory, &*core.file.backing, &superblock)?;
         }
         // Pages of the file that are not copied yet change with it: the lock is held to the end.
         look_over(&memory, &superblock, &mut report);
         Ok(report)
+    }
+}
+
+/// Bytes that are lost are not invented by a repair.
+fn tell_of(damaged: Vec<Error>, repair: Repair, mut report: Report) -> Result<Report> {
+    report.problems.extend(damaged.iter().map(Error::to_string));
+    match (repair, damaged.into_iter().next()) {
+        (Repair::Yes, Some(first)) => {
+            let detail = format!("{} pages cannot be repaired: {first}", report.problems.len());
+            Err(Error::new(ErrorKind::Corrupt, detail))
+        }
+        _ => Ok(report),
     }
 }
 
@@ -149,7 +176,7 @@ fn look_over(memory: &Memory, superblock: &Superblock, report: &mut Report) -> V
 
 /// Writes what makes the flaws go away, with the same care as a checkpoint.
 fn mend(
-    backing: &dyn Backing,
+    file: &HeapFile,
     superblock: &mut Superblock,
     flaws: &[Flaw],
     report: &mut Report,
@@ -171,6 +198,6 @@ fn mend(
             }
         }
     }
-    Replay::of_body(body, superblock).apply(backing, superblock)?;
-    write_superblock(backing, superblock, Site::Head)
+    Replay::of_body(body, superblock).apply(file, superblock)?;
+    file.write_superblock(superblock, Site::Head)
 }

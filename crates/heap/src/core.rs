@@ -14,18 +14,19 @@ use crate::allocator::{self, Allocator, Block, SMALL_BYTES_MAX};
 use crate::backing::{Backing, Site, Unit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    HEAD_OFFSET, PAGE_BYTES, RECORD_HEADER_BYTES, ROOT_OFFSET, RecordKind, SUPERBLOCKS, Superblock,
+    HEAD_OFFSET, PAGE_BYTES, RECORD_HEADER_BYTES, ROOT_OFFSET, RecordKind, Superblock,
 };
 use crate::guard::Guards;
+use crate::heap_file::HeapFile;
 use crate::keeper::Signal;
 use crate::log::{Appended, Goal, Log, past_margin};
 use crate::memory::Memory;
 use crate::options::Durability;
-use crate::replay::Replay;
+use crate::replay::{Replay, write_images};
 
 /// An open heap, shared by its handles and its thread.
 pub(crate) struct Core {
-    pub(crate) backing: Arc<dyn Backing>,
+    pub(crate) file: Arc<HeapFile>,
     pub(crate) memory: Memory,
     pub(crate) log: Log,
     pub(crate) superblock: Mutex<Superblock>,
@@ -55,7 +56,7 @@ const GROWTH_SHARE: u64 = 8;
 impl Core {
     /// A name for messages.
     pub(crate) fn name(&self) -> String {
-        self.backing.name()
+        self.file.backing.name()
     }
 
     /// Whether a program may touch `length` bytes at `offset`: data of the heap.
@@ -138,7 +139,7 @@ impl Core {
     }
 
     fn apply(&self, superblock: &mut Superblock, end: u64) -> Result<()> {
-        let replay = Replay::read(&*self.backing, superblock, Some(end))?;
+        let replay = Replay::read(&self.file, superblock, Some(end))?;
         if past_margin(replay.end) < end {
             let detail = format!(
                 "{}: the log reads back damaged at position {} of {end}",
@@ -147,9 +148,9 @@ impl Core {
             );
             return Err(Error::new(ErrorKind::Corrupt, detail));
         }
-        replay.apply(&*self.backing, superblock)?;
+        replay.apply(&self.file, superblock)?;
         superblock.head = end;
-        write_superblock(&*self.backing, superblock, Site::Head)
+        self.file.write_superblock(superblock, Site::Head)
     }
 
     /// A live block of at least `bytes`, zeroed. The heap grows if it must and may.
@@ -288,12 +289,17 @@ impl Core {
             if bytes <= before {
                 return Ok(());
             }
+            let mut is_harmless = true;
             let grown = self.log.resize(|| {
                 self.make_room(before, bytes)?;
-                self.backing.map(&self.memory, before, bytes - before)?;
+                let images = self.file.images_of_growth(before, bytes)?;
+                is_harmless = images.is_empty();
+                write_images(&self.file, &superblock, &images)?;
+                self.file.map(&self.memory, (before, bytes - before), bytes)?;
+                is_harmless = false;
                 superblock.size_bytes = bytes;
-                let written = write_superblock(&*self.backing, &mut superblock, Site::Size);
-                written.map(|()| bytes)
+                self.file.write_superblock(&mut superblock, Site::Size)?;
+                Ok(bytes)
             });
             match grown {
                 Ok(Some(_)) => {
@@ -303,7 +309,7 @@ impl Core {
                 }
                 // Extents lie behind the end: applied, they are gone.
                 Ok(None) => self.checkpoint_locked(&mut superblock)?,
-                Err(error) if superblock.size_bytes == before => return Err(error),
+                Err(error) if is_harmless => return Err(error),
                 Err(error) => return Err(self.log.poison(&error)),
             }
         }
@@ -311,10 +317,12 @@ impl Core {
 
     /// Room in the file for data from `before` to `after`, and for its part of the page table.
     fn make_room(&self, before: u64, after: u64) -> Result<()> {
-        self.backing.resize(after)?;
-        let made = room_for_table(&*self.backing, (self.table_offset, self.data_offset), after)
-            .and_then(|()| self.backing.make_room(before, after - before));
-        made.or_else(|error| self.backing.resize(before).and(Err(error)))
+        let backing = &*self.file.backing;
+        backing.resize(after)?;
+        let made = room_for_table(backing, (self.table_offset, self.data_offset), after)
+            .and_then(|()| backing.make_room(before, after - before))
+            .and_then(|()| self.file.make_table_room(after));
+        made.or_else(|error| backing.resize(before).and(Err(error)))
     }
 
     /// Cuts free pages off the end, down to `least` bytes; returns the size afterwards.
@@ -333,8 +341,8 @@ impl Core {
         }
         let cut = self.log.resize(|| {
             superblock.size_bytes = after;
-            write_superblock(&*self.backing, &mut superblock, Site::Size)?;
-            self.backing.resize(after)?;
+            self.file.write_superblock(&mut superblock, Site::Size)?;
+            self.file.backing.resize(after)?;
             // Whoever still looks there finds zeros instead of nothing.
             self.memory.provide(after, before - after)?;
             Ok(after)
@@ -356,12 +364,12 @@ impl Core {
     /// nothing.
     pub(crate) fn close(&self) -> Result<()> {
         if self.is_read_only {
-            self.backing.release();
+            self.file.backing.release();
             return Ok(());
         }
         self.log.close();
         let closed = self.checkpoint();
-        self.backing.release();
+        self.file.backing.release();
         closed
     }
 
@@ -381,18 +389,6 @@ pub(crate) fn empty_record() -> Vec<u8> {
     record
 }
 
-/// Writes the next superblock, beside the one that counts so far; durable on return.
-pub(crate) fn write_superblock(
-    backing: &dyn Backing,
-    superblock: &mut Superblock,
-    site: Site,
-) -> Result<()> {
-    superblock.sequence += 1;
-    let place = SUPERBLOCKS[(superblock.sequence % 2) as usize];
-    backing.write(site, place, &superblock.encode())?;
-    backing.sync(site)
-}
-
 /// Room for the page table's words of a heap of `size` bytes.
 pub(crate) fn room_for_table(
     backing: &dyn Backing,
@@ -403,13 +399,16 @@ pub(crate) fn room_for_table(
     backing.make_room(table_offset, bytes)
 }
 
-/// Brings everything a program may see into `memory`.
+/// Brings everything a program may see into `memory`; returns an error for each damaged page, which
+/// stays zeros.
 pub(crate) fn map_all(
-    backing: &dyn Backing,
+    file: &HeapFile,
     memory: &Memory,
     superblock: &Superblock,
-) -> Result<()> {
-    backing.map(memory, HEAD_OFFSET, PAGE_BYTES)?;
-    let table = superblock.table_offset;
-    backing.map(memory, table, superblock.size_bytes - table)
+) -> Result<Vec<Error>> {
+    let Superblock { table_offset, size_bytes, .. } = *superblock;
+    let mut damaged = file.map_whole(memory, (HEAD_OFFSET, PAGE_BYTES), size_bytes)?;
+    let rest = (table_offset, size_bytes - table_offset);
+    damaged.extend(file.map_whole(memory, rest, size_bytes)?);
+    Ok(damaged)
 }

@@ -41,6 +41,9 @@ pub enum ErrorKind {
     /// The file holds something else, a heap of another kind, or a format this version does not
     /// read.
     Incompatible,
+    /// The key is missing, is not the one that the heap was made with, or was given for a heap that
+    /// is not encrypted. Nothing is known to be damaged.
+    WrongKey,
     /// The file is in use.
     InUse,
     /// There is no such file.

@@ -10,6 +10,7 @@
 
 use entresol_planted::planted;
 
+use crate::encryption::format::{CipherMark, Places};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The unit of space, of the log's writes and of the double-write area.
@@ -18,6 +19,8 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const LINE_BYTES: u64 = 64;
 /// The version of this format.
 pub(crate) const VERSION: u32 = 1;
+/// The version of heaps that are encrypted.
+pub(crate) const VERSION_ENCRYPTED: u32 = 2;
 pub(crate) const MAGIC: [u8; 8] = *b"ENTRHEAP";
 /// Where the two superblocks are.
 pub(crate) const SUPERBLOCKS: [u64; 2] = [0, PAGE_BYTES];
@@ -51,6 +54,8 @@ pub(crate) struct Superblock {
     pub(crate) limit_bytes: u64,
     /// The log's position from which recovery applies records.
     pub(crate) head: u64,
+    /// Of a heap that is encrypted.
+    pub(crate) cipher: Option<CipherMark>,
 }
 
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 4;
@@ -59,7 +64,8 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES as usize];
         page[0..8].copy_from_slice(&MAGIC);
-        put_u32(&mut page, 8, VERSION);
+        let version = if self.cipher.is_some() { VERSION_ENCRYPTED } else { VERSION };
+        put_u32(&mut page, 8, version);
         put_u32(&mut page, 12, PAGE_BYTES as u32);
         page[16..32].copy_from_slice(&self.heap_id);
         page[32..48].copy_from_slice(&self.label);
@@ -79,8 +85,22 @@ impl Superblock {
         for (index, word) in words.into_iter().enumerate() {
             put_u64(&mut page, 64 + index * 8, word);
         }
+        if let Some(mark) = &self.cipher {
+            mark.encode(&mut page);
+        }
         let checksum = crc32c::crc32c(&page[..CHECKSUM_AT]);
         put_u32(&mut page, CHECKSUM_AT, checksum);
+        page
+    }
+
+    /// What a cipher's tag is made of: the page without tag and checksum.
+    pub(crate) fn authenticated(&self) -> Vec<u8> {
+        let mut unsigned = self.clone();
+        if let Some(mark) = &mut unsigned.cipher {
+            mark.tag.fill(0);
+        }
+        let mut page = unsigned.encode();
+        page.truncate(CHECKSUM_AT);
         page
     }
 
@@ -93,8 +113,10 @@ impl Superblock {
             return Ok(None);
         }
         let version = get_u32(page, 8);
-        if version != VERSION {
-            let detail = format!("a heap of format version {version}; expected {VERSION}");
+        if version != VERSION && version != VERSION_ENCRYPTED {
+            let detail = format!(
+                "a heap of format version {version}; expected {VERSION} or {VERSION_ENCRYPTED}"
+            );
             return Err(Error::new(ErrorKind::Incompatible, detail));
         }
         let word = |index: usize| get_u64(page, 64 + index * 8);
@@ -111,6 +133,7 @@ impl Superblock {
             size_bytes: word(6),
             limit_bytes: word(7),
             head: word(8),
+            cipher: (version == VERSION_ENCRYPTED).then(|| CipherMark::decode(page)),
         };
         found.heap_id.copy_from_slice(&page[16..32]);
         found.label.copy_from_slice(&page[32..48]);
@@ -135,17 +158,35 @@ impl Superblock {
         let aligned = places.iter().all(|place| place.is_multiple_of(PAGE_BYTES));
         ordered
             && aligned
+            && self.limit_bytes <= LIMIT_BYTES_MAX
             && self.log_bytes >= 4 * PAGE_BYTES
             && self.log_bytes.is_multiple_of(PAGE_BYTES)
             && LOG_OFFSET.checked_add(self.log_bytes) == Some(self.double_offset)
             && (1..=DOUBLE_PAGES_MAX).contains(&self.double_pages)
-            && self.table_offset >= self.double_offset + (self.double_pages + 1) * PAGE_BYTES
-            && self.limit_bytes <= LIMIT_BYTES_MAX
+            && self.table_offset - self.double_offset
+                >= (self.double_pages + 1) * PAGE_BYTES + self.cipher_table_bytes()
+            // A page and the page that holds its stamp are written together.
+            && (self.cipher.is_none() || self.double_pages >= 2)
             && self.data_offset - self.table_offset >= self.table_bytes_at_limit()
     }
 
     fn table_bytes_at_limit(&self) -> u64 {
         (self.limit_bytes - self.data_offset) / PAGE_BYTES * 8
+    }
+
+    fn cipher_table_bytes(&self) -> u64 {
+        match self.cipher {
+            Some(_) => Places::table_bytes_at_limit(self.limit_bytes),
+            None => 0,
+        }
+    }
+
+    /// Whether a checkpoint may write a page at `offset`: one of the heap's, whole, or, where the
+    /// heap is encrypted, one of the cipher table.
+    pub(crate) fn holds_image(&self, offset: u64) -> bool {
+        let in_table = self.cipher.is_some() && Places::of(self).holds_table(offset);
+        let in_heap = self.holds(offset, PAGE_BYTES) && offset + PAGE_BYTES <= self.size_bytes;
+        offset.is_multiple_of(PAGE_BYTES) && (in_table || in_heap)
     }
 
     /// Whether an operation may name this range: the head page, the page table or data.

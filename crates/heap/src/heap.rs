@@ -15,10 +15,11 @@ use crate::core::{Core, empty_record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{PAGE_BYTES, SIZES_MAX, SIZES_OFFSET};
 use crate::guard::ReadGuard;
+use crate::heap_file::no_words;
 use crate::keeper;
 use crate::log::Goal;
 use crate::opening;
-use crate::options::{Access, CreateOptions, OpenOptions};
+use crate::options::{Access, CreateOptions, Medium, OpenOptions};
 use crate::transaction::{self, Transaction};
 
 /// An open heap. Cheap to clone; all clones are the same heap, and any thread may use any of them.
@@ -46,10 +47,12 @@ impl Heap {
     /// no page for data.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Heap> {
         let plan = opening::plan(options)?;
+        let is_encrypted = options.cipher.is_some();
+        let medium = medium_of(path, options.medium, is_encrypted)?;
         let backing = FileBacking::create(path)?;
-        let made = opening::format(&backing, &plan)
+        let made = opening::format(&backing, &plan, options.cipher.as_ref())
             .and_then(|()| sync_directory(path))
-            .and_then(|()| backing.with_medium(options.medium, plan.limit_bytes));
+            .and_then(|()| backing.with_medium(medium, plan.limit_bytes));
         match made.and_then(|backing| Heap::start(Arc::new(backing), &opened_as(options), true)) {
             Ok(heap) => Ok(heap),
             Err(error) => {
@@ -63,18 +66,20 @@ impl Heap {
     /// Opens the heap in a file, and recovers it if it was not closed.
     ///
     /// Errors: `NotFound`; `InUse`, with the process that has it; `Incompatible` for another kind
-    /// of heap or something else; `Corrupt`, with what would be lost by a repair.
+    /// of heap or something else; `Corrupt`, with what would be lost by a repair; `WrongKey` unless
+    /// an encrypted heap is opened with the cipher that it was made with, and any other with none.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Heap> {
         let backing = FileBacking::open(path, options.access)?;
-        let limit = opening::read_superblock(&backing)?.limit_bytes;
-        let backing = backing.with_medium(options.medium, limit)?;
+        let superblock = opening::read_superblock(&backing)?;
+        let medium = medium_of(path, options.medium, superblock.cipher.is_some())?;
+        let backing = backing.with_medium(medium, superblock.limit_bytes)?;
         Heap::start(Arc::new(backing), options, options.access == Access::ReadWrite)
     }
 
     /// Makes a heap on a backing of zeros. It starts no thread: commits do what a thread would.
     pub fn create_on(backing: Arc<dyn Backing>, options: &CreateOptions) -> Result<Heap> {
         let plan = opening::plan(options)?;
-        opening::format(&*backing, &plan)?;
+        opening::format(&*backing, &plan, options.cipher.as_ref())?;
         Heap::start(backing, &opened_as(options), false)
     }
 
@@ -139,6 +144,12 @@ impl Heap {
     /// What tells it from all others.
     pub fn heap_id(&self) -> [u8; 16] {
         self.core().superblock.lock().heap_id
+    }
+
+    /// The name of the cipher that encrypts it; `None` if nothing does.
+    pub fn cipher(&self) -> Option<String> {
+        let encryption = self.core().file.encryption.as_ref()?;
+        Some(encryption.cipher().name().to_owned())
     }
 
     /// The handle that everything begins with; 0 until a transaction sets it.
@@ -292,6 +303,16 @@ fn opened_as(options: &CreateOptions) -> OpenOptions {
         access: Access::ReadWrite,
         durability: options.durability,
         medium: options.medium,
+        cipher: options.cipher.clone(),
+    }
+}
+
+/// How the file is written. Persistent memory is written by pages, too, if the heap is encrypted.
+fn medium_of(path: &Path, asked: Medium, is_encrypted: bool) -> Result<Medium> {
+    match (asked, is_encrypted) {
+        (Medium::Bytes, true) => Err(no_words(&path.display().to_string())),
+        (_, true) => Ok(Medium::Pages),
+        (asked, false) => Ok(asked),
     }
 }
 

@@ -17,6 +17,8 @@
 //! # }
 //! ```
 //!
+//! A heap on a plain file may be encrypted: [`CreateOptions::cipher`].
+//!
 //! How it works: stores go to a private mapping of the file and never reach it by themselves. A
 //! commit appends one checksummed record with the new bytes to a log and makes that durable; a
 //! checkpoint applies records to the file's pages, and recovery is the same function.
@@ -26,12 +28,15 @@ mod attendance;
 pub mod backing;
 mod backup;
 mod check;
+mod cipher;
 pub mod collections;
 mod core;
+mod encryption;
 mod error;
 mod format;
 mod guard;
 mod heap;
+mod heap_file;
 mod keeper;
 mod log;
 mod memory;
@@ -43,6 +48,7 @@ mod statistics;
 mod transaction;
 
 pub use check::{Repair, Report, check, check_on};
+pub use cipher::{Aes256Gcm, Cipher, CipherKey, NONCE_BYTES, TAG_BYTES};
 pub use error::{Error, ErrorKind, Result};
 pub use guard::ReadGuard;
 pub use heap::Heap;

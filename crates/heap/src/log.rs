@@ -18,13 +18,17 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::backing::{Backing, Site, Unit};
+use crate::encryption::PIECE_BYTES_MAX;
+use crate::encryption::format::{EncryptedExtent, Subject};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Extent, LOG_OFFSET, PAGE_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordKind, Superblock,
 };
+use crate::heap_file::HeapFile;
 
 /// The log of an open heap. Thread-safe.
 pub(crate) struct Log {
+    file: Arc<HeapFile>,
     backing: Arc<dyn Backing>,
     unit: Unit,
     bytes: u64,
@@ -96,7 +100,8 @@ const STAGED_BYTES_MAX: u64 = 1 << 20;
 
 impl Log {
     /// A log that continues, empty, at the head of `superblock`.
-    pub(crate) fn new(backing: Arc<dyn Backing>, superblock: &Superblock) -> Log {
+    pub(crate) fn new(file: Arc<HeapFile>, superblock: &Superblock) -> Log {
+        let backing = Arc::clone(&file.backing);
         let head = superblock.head;
         let state = State {
             head,
@@ -113,6 +118,7 @@ impl Log {
         Log {
             unit: backing.unit(),
             backing,
+            file,
             bytes: superblock.log_bytes,
             generation: superblock.generation,
             seed: superblock.seed(),
@@ -134,12 +140,16 @@ impl Log {
         self.unit
     }
 
-    /// Checksum of a record's body, to hand to [`Log::append`].
+    /// Checksum of a record's body, to hand to [`Log::append`]. Encrypted records have none.
     pub(crate) fn checksum(&self, body: &[u8]) -> u32 {
-        crc32c::crc32c_append(self.seed, body)
+        match self.file.encryption {
+            Some(_) => 0,
+            None => crc32c::crc32c_append(self.seed, body),
+        }
     }
 
     /// Appends a record: room for its header, then the body with this checksum; a multiple of 8.
+    /// Once it is in the log, `record` holds what stands there.
     pub(crate) fn append(
         &self,
         kind: RecordKind,
@@ -178,7 +188,7 @@ impl Log {
             generation: self.generation,
             kind,
         };
-        header.encode(checksum, record);
+        self.encode(&header, checksum, record);
         self.put(state, position, record)?;
         state.tail = end;
         if end - state.head > self.bytes / 2 {
@@ -198,8 +208,16 @@ impl Log {
     /// Appends a record whose body is too large for the ring: the body goes behind the heap's end
     /// first. `Full` if the file cannot grow so far.
     pub(crate) fn append_outside(&self, body: &[u8]) -> Result<Appended> {
-        let checksum = self.checksum(body);
-        let room = (body.len() as u64).next_multiple_of(PAGE_BYTES);
+        let length = body.len() as u64;
+        if self.file.encryption.is_some() && length > PIECE_BYTES_MAX {
+            let detail = format!(
+                "{}: a transaction that writes {length} bytes; expected at most \
+                 {PIECE_BYTES_MAX} in an encrypted heap",
+                self.backing.name()
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        let room = length.next_multiple_of(PAGE_BYTES);
         let (offset, index) = {
             let mut state = self.state.lock();
             state.check(&*self.backing)?;
@@ -215,12 +233,11 @@ impl Log {
         };
         let written = self.write_extent(offset, body);
         let mut state = self.state.lock();
-        if let Err(error) = written {
-            return Err(self.poison_locked(&mut state, &error));
-        }
-        let extent = Extent { offset, length: body.len() as u64, checksum };
         let mut record = vec![0; RECORD_HEADER_BYTES as usize];
-        extent.encode(&mut record);
+        match written {
+            Ok(place) => record.extend_from_slice(&place),
+            Err(error) => return Err(self.poison_locked(&mut state, &error)),
+        }
         let checksum = self.checksum(&record[RECORD_HEADER_BYTES as usize..]);
         let kind = RecordKind::Outside;
         let appended = self.append_locked(&mut state, kind, &mut record, checksum)?;
@@ -233,11 +250,24 @@ impl Log {
         Ok(appended)
     }
 
-    fn write_extent(&self, offset: u64, body: &[u8]) -> Result<()> {
-        let mut padded = body.to_vec();
-        padded.resize(body.len().next_multiple_of(PAGE_BYTES as usize), 0);
-        self.backing.write(Site::Extent, offset, &padded)?;
-        self.backing.sync(Site::Extent)
+    /// Writes operations behind the heap's end; returns the body of the record that says where.
+    fn write_extent(&self, offset: u64, body: &[u8]) -> Result<Vec<u8>> {
+        let (mut bytes, mut place) = (body.to_vec(), Vec::new());
+        let length = bytes.len() as u64;
+        match &self.file.encryption {
+            Some(encryption) => {
+                let stamp = encryption.encrypt(Subject::Extent, offset, &mut bytes);
+                EncryptedExtent { offset, length, stamp }.encode(&mut place);
+            }
+            None => {
+                let checksum = self.checksum(body);
+                Extent { offset, length, checksum }.encode(&mut place);
+            }
+        }
+        bytes.resize(bytes.len().next_multiple_of(PAGE_BYTES as usize), 0);
+        self.backing.write(Site::Extent, offset, &bytes)?;
+        self.backing.sync(Site::Extent)?;
+        Ok(place)
     }
 
     /// Waits until everything before `end` has come as far as `goal`. Whoever finds nobody writing
@@ -455,7 +485,16 @@ impl Log {
         let length = length as u32;
         let (generation, kind) = (self.generation, RecordKind::Padding);
         let header = RecordHeader { length, position, durable, generation, kind };
-        header.encode(self.seed, record);
+        self.encode(&header, self.seed, record);
+    }
+
+    /// The bytes of a record, in place; `checksum` is that of the body. Under the lock, because the
+    /// position is the nonce of encrypted ones.
+    fn encode(&self, header: &RecordHeader, checksum: u32, record: &mut [u8]) {
+        match &self.file.encryption {
+            Some(encryption) => encryption.encrypt_record(header, record),
+            None => header.encode(checksum, record),
+        }
     }
 }
 

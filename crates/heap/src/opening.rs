@@ -13,13 +13,17 @@ use parking_lot::Mutex;
 
 use crate::allocator::Allocator;
 use crate::backing::{Backing, Site};
-use crate::core::{Core, map_all, room_for_table, write_superblock};
+use crate::cipher::Cipher;
+use crate::core::{Core, map_all, room_for_table};
+use crate::encryption::Encryption;
+use crate::encryption::format::Places;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     DOUBLE_PAGES_MAX, LIMIT_BYTES_MAX, LOG_OFFSET, PAGE_BYTES, SIZES_MAX, SIZES_OFFSET,
     SUPERBLOCKS, Superblock,
 };
 use crate::guard::Guards;
+use crate::heap_file::{self, HeapFile};
 use crate::keeper::Signal;
 use crate::log::Log;
 use crate::memory::Memory;
@@ -51,7 +55,11 @@ pub(crate) fn plan(options: &CreateOptions) -> Result<Superblock> {
     let double_pages =
         (asked / PAGE_BYTES / DOUBLE_SHARE).clamp(DOUBLE_PAGES_MIN, DOUBLE_PAGES_MAX);
     let double_offset = LOG_OFFSET + log_bytes;
-    let table_offset = double_offset + (double_pages + 1) * PAGE_BYTES;
+    let cipher_bytes = match options.cipher {
+        Some(_) => Places::table_bytes_at_limit(limit),
+        None => 0,
+    };
+    let table_offset = double_offset + (double_pages + 1) * PAGE_BYTES + cipher_bytes;
     let data_offset = table_offset + pages(limit.saturating_sub(table_offset) / PAGE_BYTES * 8);
     let least = data_offset + PAGE_BYTES;
     let size_bytes = if limit > asked { asked.max(least) } else { asked };
@@ -78,26 +86,55 @@ pub(crate) fn plan(options: &CreateOptions) -> Result<Superblock> {
         size_bytes,
         limit_bytes: limit,
         head: 0,
+        cipher: None,
     })
 }
 
 /// Lays the heap of `superblock` out on a backing of zeros. Opening it makes it durable.
-pub(crate) fn format(backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
+pub(crate) fn format(
+    backing: &dyn Backing,
+    superblock: &Superblock,
+    cipher: Option<&Arc<dyn Cipher>>,
+) -> Result<()> {
     let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
     backing.resize(size_bytes)?;
-    backing.make_room(0, table_offset)?;
+    let places = Places::of(superblock);
+    let mut first = Superblock { sequence: 1, ..superblock.clone() };
+    let encryption = match cipher {
+        Some(cipher) => {
+            heap_file::refuse_words(backing)?;
+            let encryption = Encryption::new(cipher, superblock.heap_id)?;
+            encryption.sign(&mut first)?;
+            Some(encryption)
+        }
+        None => None,
+    };
+    backing.make_room(0, room_in_front(&first))?;
     room_for_table(backing, (table_offset, data_offset), size_bytes)?;
     backing.make_room(data_offset, size_bytes - data_offset)?;
     // Blocks that were written once are written again without a change of the file's own records.
     let zeros = vec![0; (256 << 10).min(superblock.log_bytes) as usize];
     let mut at = LOG_OFFSET;
-    while at < table_offset {
-        let length = (table_offset - at).min(zeros.len() as u64) as usize;
+    while at < places.cipher_table {
+        let length = (places.cipher_table - at).min(zeros.len() as u64) as usize;
         backing.write(Site::Create, at, &zeros[..length])?;
         at += length as u64;
     }
-    let first = Superblock { sequence: 1, ..superblock.clone() };
+    if let Some(encryption) = encryption {
+        for (at, page) in encryption.blank_tables(places, 0, size_bytes) {
+            backing.write(Site::Create, at, &page)?;
+        }
+    }
     backing.write(Site::Create, SUPERBLOCKS[1], &first.encode())
+}
+
+/// Bytes in front of the page table that are written sooner or later at this size.
+pub(crate) fn room_in_front(superblock: &Superblock) -> u64 {
+    let places = Places::of(superblock);
+    match superblock.cipher {
+        Some(_) => places.table_offset(places.tables(superblock.size_bytes)),
+        None => places.cipher_table,
+    }
 }
 
 /// The superblock that counts.
@@ -150,22 +187,26 @@ pub(crate) fn open(
     let mut superblock = read_superblock(&*backing)?;
     check_label(&*backing, &superblock, options)?;
     let memory = Memory::reserve(superblock.limit_bytes)?;
-    let log = match options.access {
+    let mut file = HeapFile::open(Arc::clone(&backing), &superblock, options.cipher.as_ref())?;
+    let replay = match options.access {
         Access::ReadWrite => {
-            recover(&*backing, &mut superblock)?;
-            map_all(&*backing, &memory, &superblock)?;
-            Log::new(Arc::clone(&backing), &superblock)
+            recover(&file, &mut superblock)?;
+            None
         }
         Access::ReadOnly => {
-            map_all(&*backing, &memory, &superblock)?;
-            replay::restore_to(&memory, &*backing, &superblock)?;
-            let replay = read_log(&*backing, &superblock)?;
-            replay.apply_to(&memory, &*backing, &superblock)?;
-            let log = Log::new(Arc::clone(&backing), &superblock);
-            log.close_for_reading();
-            log
+            file.show(replay::images(&*backing, &superblock)?);
+            Some(read_log(&file, &superblock)?)
         }
     };
+    if let Some(damaged) = map_all(&file, &memory, &superblock)?.into_iter().next() {
+        return Err(damaged);
+    }
+    let file = Arc::new(file);
+    let log = Log::new(Arc::clone(&file), &superblock);
+    if let Some(replay) = replay {
+        replay.apply_to(&memory, &*backing, &superblock)?;
+        log.close_for_reading();
+    }
     let Superblock { table_offset, data_offset, size_bytes, limit_bytes, .. } = superblock;
     let sizes = registered_sizes(&memory);
     let places = (table_offset, data_offset, size_bytes);
@@ -181,7 +222,7 @@ pub(crate) fn open(
         return Err(Error::new(ErrorKind::Corrupt, detail));
     }
     Ok(Core {
-        backing,
+        file,
         memory,
         log,
         superblock: Mutex::new(superblock),
@@ -202,28 +243,29 @@ pub(crate) fn open(
 }
 
 /// Brings the file to the end of its log and begins the next generation.
-fn recover(backing: &dyn Backing, superblock: &mut Superblock) -> Result<()> {
+fn recover(file: &HeapFile, superblock: &mut Superblock) -> Result<()> {
+    let backing = &*file.backing;
     replay::restore(backing, superblock)?;
-    let replay = read_log(backing, superblock)?;
-    replay.apply(backing, superblock)?;
+    let replay = read_log(file, superblock)?;
+    replay.apply(file, superblock)?;
     // Damaged or torn records behind the end must never be taken for records of what comes.
     superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
     superblock.generation += 1;
-    write_superblock(backing, superblock, Site::Head)?;
+    file.write_superblock(superblock, Site::Head)?;
     if backing.bytes()? > superblock.size_bytes {
         backing.resize(superblock.size_bytes)?;
     }
     Ok(())
 }
 
-fn read_log(backing: &dyn Backing, superblock: &Superblock) -> Result<Replay> {
-    let replay = Replay::read(backing, superblock, None)?;
+fn read_log(file: &HeapFile, superblock: &Superblock) -> Result<Replay> {
+    let replay = Replay::read(file, superblock, None)?;
     if let Some(damage) = replay.damage {
         let detail = format!(
             "{}: the log is damaged at position {}: what stood there was durable, and {} whole \
              records stand behind it; `entresol heap check --repair` opens the heap without them, \
              or restore a backup",
-            backing.name(),
+            file.backing.name(),
             damage.at,
             damage.records_behind
         );
@@ -258,7 +300,7 @@ pub(crate) fn registered_sizes(memory: &Memory) -> Vec<u64> {
     words.take_while(|bytes| *bytes > 0).collect()
 }
 
-fn draw_id() -> Result<[u8; 16]> {
+pub(crate) fn draw_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     let drawn = std::fs::File::open("/dev/urandom")
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut id));

@@ -1,5 +1,9 @@
 //! How heaps are made and opened, and what a commit promises.
 
+use std::sync::Arc;
+
+use crate::cipher::Cipher;
+
 /// How a new heap is set up.
 #[derive(Debug, Clone)]
 pub struct CreateOptions {
@@ -18,6 +22,9 @@ pub struct CreateOptions {
     pub log_bytes: Option<u64>,
     /// What tells this heap from all others; `None` draws it.
     pub heap_id: Option<[u8; 16]>,
+    /// What encrypts the heap, for ever; `None` for nothing. Then it is written by pages, and all
+    /// of its pages are in memory while it is open.
+    pub cipher: Option<Arc<dyn Cipher>>,
 }
 
 /// How a heap is opened.
@@ -31,6 +38,8 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// How the file is written.
     pub medium: Medium,
+    /// What the heap was encrypted with when it was made; `None` for nothing.
+    pub cipher: Option<Arc<dyn Cipher>>,
 }
 
 /// Whether a heap is written.
@@ -84,6 +93,7 @@ impl Default for CreateOptions {
             medium: Medium::Auto,
             log_bytes: None,
             heap_id: None,
+            cipher: None,
         }
     }
 }
@@ -95,6 +105,7 @@ impl Default for OpenOptions {
             access: Access::ReadWrite,
             durability: Durability::Sync,
             medium: Medium::Auto,
+            cipher: None,
         }
     }
 }

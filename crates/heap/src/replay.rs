@@ -9,15 +9,20 @@
 //! 3. The log's head moves only after everything applied is durable in place (the caller's step).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use entresol_planted::planted;
 
 use crate::backing::{Backing, Site, Unit};
+use crate::cipher::CipherKey;
+use crate::encryption::format::{EncryptedExtent, Subject};
+use crate::encryption::{PIECE_BYTES_MAX, decrypt_record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     DoubleWrite, Extent, LINE_BYTES, LOG_OFFSET, Operation, PAGE_BYTES, RECORD_HEADER_BYTES,
     RecordHeader, RecordKind, Superblock,
 };
+use crate::heap_file::{Batch, HeapFile, Image};
 use crate::log::past_margin;
 use crate::memory::Memory;
 
@@ -29,6 +34,8 @@ pub(crate) struct Replay {
     pub(crate) end: u64,
     /// What stands whole behind a damaged record although it was durable.
     pub(crate) damage: Option<Damage>,
+    /// Of an encrypted heap: what its records are decrypted with.
+    key: Option<Arc<dyn CipherKey>>,
 }
 
 enum Body {
@@ -48,15 +55,16 @@ pub(crate) struct Damage {
 impl Replay {
     /// Reads the records from the head of `superblock` to `end`, or as far as they are whole.
     pub(crate) fn read(
-        backing: &dyn Backing,
+        file: &HeapFile,
         superblock: &Superblock,
         end: Option<u64>,
     ) -> Result<Replay> {
         let from = superblock.head;
         let length = end.map_or(superblock.log_bytes, |end| end - from);
-        let bytes = read_ring(backing, superblock, length)?;
-        let mut replay = Replay { bytes, bodies: Vec::new(), end: from, damage: None };
-        replay.scan(backing, superblock)?;
+        let bytes = read_ring(&*file.backing, superblock, length)?;
+        let key = file.encryption.as_ref().map(|keys| keys.record_key(superblock)).transpose()?;
+        let mut replay = Replay { bytes, bodies: Vec::new(), end: from, damage: None, key };
+        replay.scan(file, superblock)?;
         if end.is_none() && !planted!("heap-damage-passed-over") {
             replay.damage = replay.find_damage(superblock);
         }
@@ -66,7 +74,7 @@ impl Replay {
     /// One record that is in no log.
     pub(crate) fn of_body(body: Vec<u8>, superblock: &Superblock) -> Replay {
         let bodies = vec![Body::Here(0..body.len())];
-        Replay { bytes: body, bodies, end: superblock.head, damage: None }
+        Replay { bytes: body, bodies, end: superblock.head, damage: None, key: None }
     }
 
     /// Records that hold operations.
@@ -74,18 +82,21 @@ impl Replay {
         self.bodies.len()
     }
 
-    fn scan(&mut self, backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
+    fn scan(&mut self, file: &HeapFile, superblock: &Superblock) -> Result<()> {
         let from = superblock.head;
         loop {
             let position = past_margin(self.end);
-            let Some(header) = self.header_at(superblock, position) else { return Ok(()) };
+            let Some((header, clear)) = self.record_at(superblock, position) else { return Ok(()) };
             let start = (position - from) as usize;
             let body = start + RECORD_HEADER_BYTES as usize..start + header.length as usize;
+            if let Some(clear) = clear.filter(|clear| !clear.is_empty()) {
+                self.bytes[body.clone()].copy_from_slice(&clear);
+            }
             match header.kind {
                 RecordKind::Padding => {}
                 RecordKind::Operations => self.bodies.push(Body::Here(body)),
                 RecordKind::Outside => {
-                    let body = read_extent(backing, superblock, &self.bytes[body])?;
+                    let body = read_extent(file, superblock, &self.bytes[body])?;
                     self.bodies.push(Body::Outside(body));
                 }
             }
@@ -93,12 +104,23 @@ impl Replay {
         }
     }
 
-    fn header_at(&self, superblock: &Superblock, position: u64) -> Option<RecordHeader> {
+    /// The record that stands whole at `position`; with its body, if that is encrypted here.
+    fn record_at(
+        &self,
+        superblock: &Superblock,
+        position: u64,
+    ) -> Option<(RecordHeader, Option<Vec<u8>>)> {
         let start = (position - superblock.head) as usize;
         let ring_left = superblock.log_bytes - position % superblock.log_bytes;
         let end = self.bytes.len().min(start + ring_left as usize);
         let bytes = self.bytes.get(start..end)?;
-        RecordHeader::decode(bytes, position, superblock.generation, superblock.seed())
+        let generation = superblock.generation;
+        match &self.key {
+            Some(key) => decrypt_record(&**key, bytes, position, generation)
+                .map(|(header, body)| (header, Some(body))),
+            None => RecordHeader::decode(bytes, position, generation, superblock.seed())
+                .map(|header| (header, None)),
+        }
     }
 
     /// A record behind the end says that more was durable when it was made: then what stands at the
@@ -106,21 +128,21 @@ impl Replay {
     fn find_damage(&self, superblock: &Superblock) -> Option<Damage> {
         let at = past_margin(self.end);
         let last = superblock.head + self.bytes.len() as u64;
-        let whole = (at + 8..last).step_by(8).filter_map(|from| self.header_at(superblock, from));
+        let whole = (at + 8..last).step_by(8).filter_map(|from| self.record_at(superblock, from));
         let (mut records_behind, mut is_proved) = (0, false);
-        for header in whole {
+        for (header, _) in whole {
             records_behind += u64::from(header.kind != RecordKind::Padding);
             is_proved |= header.durable > at;
         }
         is_proved.then_some(Damage { at, records_behind })
     }
 
-    /// Applies every record to the pages of `backing`; durable on return.
-    pub(crate) fn apply(&self, backing: &dyn Backing, superblock: &Superblock) -> Result<()> {
-        let mut pages = Pages { backing, superblock, pieces: Vec::new(), unsynced: false };
+    /// Applies every record to the pages of `file`; durable on return.
+    pub(crate) fn apply(&self, file: &HeapFile, superblock: &Superblock) -> Result<()> {
+        let mut pages = Pages { file, superblock, pieces: Vec::new(), unsynced: false };
         for body in &self.bodies {
             for operation in self.operations(body) {
-                let operation = checked(operation, backing, superblock)?;
+                let operation = checked(operation, &*file.backing, superblock)?;
                 pages.take(operation)?;
             }
         }
@@ -187,20 +209,8 @@ pub(crate) fn restore(backing: &dyn Backing, superblock: &Superblock) -> Result<
     backing.sync(Site::Restore)
 }
 
-/// Puts the images of an interrupted checkpoint into `memory` and nothing into the file.
-pub(crate) fn restore_to(
-    memory: &Memory,
-    backing: &dyn Backing,
-    superblock: &Superblock,
-) -> Result<()> {
-    for (offset, image) in images(backing, superblock)? {
-        memory.write(offset, &image);
-    }
-    Ok(())
-}
-
 /// The double-write area's images if they are whole and of a checkpoint from this head.
-fn images(backing: &dyn Backing, superblock: &Superblock) -> Result<Vec<(u64, Vec<u8>)>> {
+pub(crate) fn images(backing: &dyn Backing, superblock: &Superblock) -> Result<Vec<Image>> {
     let none = Ok(Vec::new());
     if backing.unit() == Unit::Word {
         return none;
@@ -217,11 +227,8 @@ fn images(backing: &dyn Backing, superblock: &Superblock) -> Result<Vec<(u64, Ve
         let mut image = vec![0; PAGE_BYTES as usize];
         let at = superblock.double_offset + (index as u64 + 1) * PAGE_BYTES;
         backing.read(at, &mut image)?;
-        let inside = superblock.holds(offset, PAGE_BYTES)
-            && offset.is_multiple_of(PAGE_BYTES)
-            && offset + PAGE_BYTES <= superblock.size_bytes;
         // One torn image: the write of them was cut short, and nothing was written in place.
-        if crc32c::crc32c(&image) != checksum || !inside {
+        if crc32c::crc32c(&image) != checksum || !superblock.holds_image(offset) {
             return none;
         }
         images.push((offset, image));
@@ -231,7 +238,7 @@ fn images(backing: &dyn Backing, superblock: &Superblock) -> Result<Vec<(u64, Ve
 
 /// What records do to pages, gathered so that each page is read and written once.
 struct Pages<'a> {
-    backing: &'a dyn Backing,
+    file: &'a HeapFile,
     superblock: &'a Superblock,
     pieces: Vec<(u64, Piece<'a>)>,
     /// Whether something written directly waits for a sync.
@@ -285,8 +292,7 @@ impl<'a> Pages<'a> {
             if at == 0 && whole >= ZERO_PAGES_MIN {
                 // What stood there before in the log is written first.
                 self.write()?;
-                self.backing.zero(Site::InPlace, page, whole * PAGE_BYTES)?;
-                self.unsynced = true;
+                self.zero(page, whole)?;
                 offset += whole * PAGE_BYTES;
                 continue;
             }
@@ -297,9 +303,20 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
+    /// Whole pages of zeros: without images, or, where their stamps say so, by those alone.
+    fn zero(&mut self, page: u64, count: u64) -> Result<()> {
+        match self.file.images_of_zeros(page, count)? {
+            Some(images) => write_images(self.file, self.superblock, &images),
+            None => {
+                self.unsynced = true;
+                self.file.backing.zero(Site::InPlace, page, count * PAGE_BYTES)
+            }
+        }
+    }
+
     /// Pages behind the end were cut off after they were freed.
     fn add(&mut self, page: u64, piece: Piece<'a>) {
-        if page < self.superblock.size_bytes {
+        if self.file.holds(page, self.superblock.size_bytes) {
             self.pieces.push((page, piece));
         }
     }
@@ -307,7 +324,7 @@ impl<'a> Pages<'a> {
     fn finish(mut self) -> Result<()> {
         self.write()?;
         if self.unsynced {
-            self.backing.sync(Site::InPlace)?;
+            self.file.backing.sync(Site::InPlace)?;
         }
         Ok(())
     }
@@ -316,26 +333,31 @@ impl<'a> Pages<'a> {
     fn write(&mut self) -> Result<()> {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|(page, _)| *page);
-        let mut batch = Vec::new();
+        let mut batch = Batch::new(self.superblock.double_pages);
         for of_page in pieces.chunk_by(|(one, _), (other, _)| one == other) {
             let page = of_page[0].0;
             let mut old = vec![0; PAGE_BYTES as usize];
-            self.backing.read(page, &mut old)?;
+            self.file.read_page(page, &mut old)?;
             let mut image = old.clone();
             for (_, piece) in of_page {
                 piece.apply(&mut image);
             }
-            if self.backing.unit() == Unit::Word {
+            if self.file.backing.unit() == Unit::Word {
                 self.write_lines(page, &old, &image)?;
-            } else if old != image {
-                batch.push((page, image));
-            }
-            if batch.len() as u64 == self.superblock.double_pages {
-                self.write_batch(&batch)?;
-                batch.clear();
+            } else if old != image && batch.add(self.file, page, image) {
+                self.write_batch(batch.take())?;
             }
         }
-        if batch.is_empty() { Ok(()) } else { self.write_batch(&batch) }
+        self.write_batch(batch.take())
+    }
+
+    fn write_batch(&mut self, pages: Vec<Image>) -> Result<()> {
+        let images = self.file.images(pages)?;
+        if !images.is_empty() {
+            write_images(self.file, self.superblock, &images)?;
+            self.unsynced = false;
+        }
+        Ok(())
     }
 
     fn write_lines(&mut self, page: u64, old: &[u8], new: &[u8]) -> Result<()> {
@@ -343,29 +365,40 @@ impl<'a> Pages<'a> {
         for at in
             (0..new.len()).step_by(line).filter(|at| old[*at..at + line] != new[*at..at + line])
         {
-            self.backing.write(Site::InPlace, page + at as u64, &new[at..at + line])?;
+            let offset = page + at as u64;
+            self.file.backing.write(Site::InPlace, offset, &new[at..at + line])?;
             self.unsynced = true;
         }
         Ok(())
     }
+}
 
-    fn write_batch(&mut self, batch: &[(u64, Vec<u8>)]) -> Result<()> {
-        let Superblock { head, generation, .. } = *self.superblock;
-        let pages = batch.iter().map(|(page, image)| (*page, crc32c::crc32c(image))).collect();
-        let header = DoubleWrite { head, generation, pages };
-        let mut double = header.encode(&self.superblock.heap_id);
-        batch.iter().for_each(|(_, image)| double.extend_from_slice(image));
-        self.backing.write(Site::DoubleWrite, self.superblock.double_offset, &double)?;
-        self.backing.sync(Site::DoubleWrite)?;
-        let follows = |one: &(u64, Vec<u8>), other: &(u64, Vec<u8>)| one.0 + PAGE_BYTES == other.0;
-        for neighbours in batch.chunk_by(follows) {
-            let bytes: Vec<u8> = neighbours.iter().flat_map(|(_, image)| image).copied().collect();
-            self.backing.write(Site::InPlace, neighbours[0].0, &bytes)?;
-        }
-        self.backing.sync(Site::InPlace)?;
-        self.unsynced = false;
-        Ok(())
+/// Writes images, in ascending order, into the double-write area, then in place; durable on return.
+pub(crate) fn write_images(
+    file: &HeapFile,
+    superblock: &Superblock,
+    images: &[Image],
+) -> Result<()> {
+    for images in images.chunks(superblock.double_pages as usize) {
+        write_group(&*file.backing, superblock, images)?;
     }
+    Ok(())
+}
+
+fn write_group(backing: &dyn Backing, superblock: &Superblock, images: &[Image]) -> Result<()> {
+    let Superblock { head, generation, .. } = *superblock;
+    let pages = images.iter().map(|(page, image)| (*page, crc32c::crc32c(image))).collect();
+    let header = DoubleWrite { head, generation, pages };
+    let mut double = header.encode(&superblock.heap_id);
+    images.iter().for_each(|(_, image)| double.extend_from_slice(image));
+    backing.write(Site::DoubleWrite, superblock.double_offset, &double)?;
+    backing.sync(Site::DoubleWrite)?;
+    let follows = |one: &Image, other: &Image| one.0 + PAGE_BYTES == other.0;
+    for neighbours in images.chunk_by(follows) {
+        let bytes: Vec<u8> = neighbours.iter().flat_map(|(_, image)| image).copied().collect();
+        backing.write(Site::InPlace, neighbours[0].0, &bytes)?;
+    }
+    backing.sync(Site::InPlace)
 }
 
 impl Piece<'_> {
@@ -416,20 +449,35 @@ fn read_ring(backing: &dyn Backing, superblock: &Superblock, length: u64) -> Res
     Ok(bytes)
 }
 
-fn read_extent(backing: &dyn Backing, superblock: &Superblock, body: &[u8]) -> Result<Vec<u8>> {
+fn read_extent(file: &HeapFile, superblock: &Superblock, body: &[u8]) -> Result<Vec<u8>> {
+    let backing = &*file.backing;
     let corrupt = |what: &str| {
         let detail = format!("{}: {what} of a large transaction", backing.name());
         Error::new(ErrorKind::Corrupt, detail)
     };
-    let extent = Extent::decode(body).ok_or_else(|| corrupt("senseless place"))?;
-    let end = extent.offset.checked_add(extent.length);
-    if end.is_none_or(|end| backing.bytes().is_ok_and(|bytes| end > bytes)) {
-        return Err(corrupt("the file ends before the bytes"));
-    }
-    let mut bytes = vec![0; extent.length as usize];
-    backing.read(extent.offset, &mut bytes)?;
-    if crc32c::crc32c_append(superblock.seed(), &bytes) != extent.checksum {
-        return Err(corrupt("the checksum does not fit the bytes"));
+    let senseless = || corrupt("senseless place");
+    let read = |offset: u64, length: u64| {
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| backing.bytes().is_ok_and(|bytes| end > bytes)) {
+            return Err(corrupt("the file ends before the bytes"));
+        }
+        let mut bytes = vec![0; length as usize];
+        backing.read(offset, &mut bytes)?;
+        Ok(bytes)
+    };
+    let Some(encryption) = &file.encryption else {
+        let extent = Extent::decode(body).ok_or_else(senseless)?;
+        let bytes = read(extent.offset, extent.length)?;
+        if crc32c::crc32c_append(superblock.seed(), &bytes) != extent.checksum {
+            return Err(corrupt("the checksum does not fit the bytes"));
+        }
+        return Ok(bytes);
+    };
+    let extent = EncryptedExtent::decode(body).ok_or_else(senseless)?;
+    let mut bytes = read(extent.offset, extent.length.min(PIECE_BYTES_MAX))?;
+    let EncryptedExtent { offset, stamp, .. } = extent;
+    if !encryption.decrypt(Subject::Extent, offset, &stamp, &mut bytes)? {
+        return Err(corrupt("the authentication tag does not fit the bytes"));
     }
     Ok(bytes)
 }

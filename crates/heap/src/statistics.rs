@@ -70,7 +70,7 @@ impl Heap {
         let (live, live_bytes) = (allocator.live, allocator.live_bytes);
         let free_slot_bytes = allocator.free_slot_bytes();
         drop(allocator);
-        let counters = core.backing.counters();
+        let counters = core.file.backing.counters();
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (pending, log_bytes) = core.log.fill();
         Statistics {
@@ -98,10 +98,10 @@ impl Heap {
     /// What commits at the heap's level survive, as far as the medium tells.
     pub fn durability(&self) -> DurabilityReport {
         let core = self.core();
-        let (unit, level) = (core.backing.unit(), core.durability);
+        let (unit, level) = (core.file.backing.unit(), core.durability);
         let at_once =
             unit == Unit::Word || matches!(level, Durability::Sync | Durability::Group { .. });
-        let survives_power_loss = match core.backing.survival() {
+        let survives_power_loss = match core.file.backing.survival() {
             Survival::Process => Some(false),
             Survival::Power => Some(at_once),
             Survival::Unknown if at_once => None,

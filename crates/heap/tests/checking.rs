@@ -68,14 +68,14 @@ fn a_damaged_record_before_durable_ones_is_never_passed_over() {
         assert!(refused.to_string().contains("check --repair"), "{refused}");
         assert!(refused.to_string().contains(" 3 whole records"), "{refused}");
     }
-    let report = check(&copy, Repair::No).unwrap();
+    let report = check(&copy, Repair::No, None).unwrap();
     assert_eq!(report.problems.len(), 1, "{report:?}");
-    let report = check(&copy, Repair::Yes).unwrap();
+    let report = check(&copy, Repair::Yes, None).unwrap();
     assert_eq!(report.repaired.len(), 1, "{report:?}");
     let heap = Heap::open(&copy, &OpenOptions::default()).unwrap();
     assert_eq!(heap.load_u64(heap.root()).unwrap(), 1);
     heap.close().unwrap();
-    assert!(check(&copy, Repair::No).unwrap().problems.is_empty());
+    assert!(check(&copy, Repair::No, None).unwrap().problems.is_empty());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_flawed_page_table_is_found_and_mended() {
     overwrite(&path, table + page * 8 + 7, &[0x77]);
     let refused = Heap::open(&path, &OpenOptions::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Corrupt);
-    let report = check(&path, Repair::Yes).unwrap();
+    let report = check(&path, Repair::Yes, None).unwrap();
     assert!(report.problems.len() == 1 && report.repaired.len() == 1, "{report:?}");
     let heap = Heap::open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(count(&heap), 3);
@@ -161,7 +161,7 @@ fn a_backup_of_a_busy_heap_is_its_state_at_one_moment() {
             let target = folder.at(&format!("backup-{number}"));
             heap.backup(&target).unwrap();
             assert_eq!(heap.backup(&target).unwrap_err().kind(), ErrorKind::Exists);
-            assert!(check(&target, Repair::No).unwrap().problems.is_empty());
+            assert!(check(&target, Repair::No, None).unwrap().problems.is_empty());
             let copy = Heap::open(&target, &OpenOptions::default()).unwrap();
             let halves = [0, 8].map(|at| copy.load_u64(copy.root() + at).unwrap());
             assert_eq!(halves[0], halves[1]);

@@ -117,7 +117,7 @@ fn kills_take_no_acknowledged_transaction_and_leave_none_by_half() {
         let mut random = Random::new(5);
         for round in 0..ROUNDS / 2 {
             let acknowledged = run_and_kill(&scratch.0, random.below(COMMITS_MAX));
-            let report = check(&scratch.0, Repair::No).unwrap();
+            let report = check(&scratch.0, Repair::No, None).unwrap();
             assert!(report.problems.is_empty(), "round {round}: {report:?}");
             assert_eq!(report.live, 2, "round {round}: the root and its block");
             let heap = open(&scratch.0);

@@ -47,6 +47,8 @@ const BUGS: &[Bug] = &[
     Bug { name: "heap-generation-ignored", caught_by: HEAP_CRASH },
     Bug { name: "heap-damage-passed-over", caught_by: HEAP_DAMAGE },
     Bug { name: "heap-freed-under-guard", caught_by: HEAP_USE },
+    Bug { name: "heap-nonce-reused", caught_by: HEAP_ENCRYPTION },
+    Bug { name: "heap-page-tag-ignored", caught_by: HEAP_ENCRYPTION },
     Bug { name: "collection-store-not-logged", caught_by: COLLECTION_CRASH },
     Bug { name: "view-changed-in-place", caught_by: COLLECTIONS },
     Bug { name: "absent-key-removed", caught_by: COLLECTIONS },
@@ -75,6 +77,9 @@ const HEAP_CRASH: Target = Target { package: "entresol-heap", test: "crash" };
 
 /// Damage to a heap's file.
 const HEAP_DAMAGE: Target = Target { package: "entresol-heap", test: "checking" };
+
+/// Heaps that are encrypted.
+const HEAP_ENCRYPTION: Target = Target { package: "entresol-heap", test: "encryption" };
 
 /// Heaps as programs use them.
 const HEAP_USE: Target = Target { package: "entresol-heap", test: "basics" };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::open;
+use super::{KeyArgs, open};
 use crate::failure::Outcome;
 use crate::units::bytes;
 
@@ -21,6 +21,8 @@ pub(crate) struct BackupArgs {
     path: PathBuf,
     /// The file to make
     target: PathBuf,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -28,7 +30,7 @@ pub(crate) struct BackupArgs {
 
 /// Makes it.
 pub(crate) fn run(args: &BackupArgs) -> Outcome<()> {
-    let heap = open(&args.path)?;
+    let heap = open(&args.path, &args.key)?;
     heap.backup(&args.target)?;
     let figures = heap.statistics();
     let target = args.target.display();

@@ -6,6 +6,7 @@ use clap::Args;
 use entresol_heap::{Repair, check};
 use serde_json::json;
 
+use super::KeyArgs;
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, number};
 
@@ -23,6 +24,8 @@ pub(crate) struct CheckArgs {
     /// Give up what is damaged, so that the heap opens; make a copy of the file before
     #[arg(long)]
     repair: bool,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -31,7 +34,7 @@ pub(crate) struct CheckArgs {
 /// Checks it.
 pub(crate) fn run(args: &CheckArgs) -> Outcome<()> {
     let repair = if args.repair { Repair::Yes } else { Repair::No };
-    let found = check(&args.path, repair)?;
+    let found = check(&args.path, repair, args.key.cipher()?.as_ref())?;
     let path = args.path.display();
     if args.json {
         println!(

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use entresol_heap::{CreateOptions, Heap, Medium};
 use serde_json::json;
 
+use super::KeyArgs;
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, parse_size};
 
@@ -14,7 +15,9 @@ use crate::units::{bytes, parse_size};
 #[command(after_help = "\
 Examples:
   entresol heap create orders.heap --size 1GiB
-  entresol heap create orders.heap --size 64MiB --limit 16GiB --label orders")]
+  entresol heap create orders.heap --size 64MiB --limit 16GiB --label orders
+  head -c 32 /dev/urandom > orders.key
+  entresol heap create orders.heap --size 1GiB --key-file orders.key")]
 pub(crate) struct CreateArgs {
     /// The file; it must not exist
     path: PathBuf,
@@ -33,6 +36,8 @@ pub(crate) struct CreateArgs {
     /// How the file is written while this command makes it
     #[arg(long, value_enum, default_value = "auto")]
     medium: MediumName,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -67,11 +72,13 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
             MediumName::Pages => Medium::Pages,
             MediumName::Bytes => Medium::Bytes,
         },
+        cipher: args.key.cipher()?,
         ..CreateOptions::default()
     };
     let heap = Heap::create(&args.path, &options)?;
     let figures = heap.statistics();
     let durability = heap.durability();
+    let heap_cipher = heap.cipher();
     heap.close()?;
     if args.json {
         let survives = durability.survives_power_loss;
@@ -84,6 +91,7 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
                 "data_bytes": figures.data_bytes,
                 "log_bytes": figures.log_bytes,
                 "survives_power_loss": survives,
+                "cipher": heap_cipher,
             })
         );
         return Ok(());
@@ -96,5 +104,8 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
         bytes(figures.limit_bytes as f64),
     );
     println!("{durability}");
+    if let Some(name) = heap_cipher {
+        println!("encrypted with {name}: whoever loses the key loses the heap");
+    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use entresol_heap::Heap;
 use serde_json::json;
 
-use super::open;
+use super::{KeyArgs, open};
 use crate::failure::{Failure, Outcome};
 
 /// Bytes of each allocation that a list shows.
@@ -30,6 +30,8 @@ pub(crate) struct DumpArgs {
     /// Allocations listed at most [default: all]
     #[arg(long)]
     limit: Option<usize>,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print JSON, an object a line
     #[arg(long)]
     json: bool,
@@ -37,7 +39,7 @@ pub(crate) struct DumpArgs {
 
 /// Prints them.
 pub(crate) fn run(args: &DumpArgs) -> Outcome<()> {
-    let heap = open(&args.path)?;
+    let heap = open(&args.path, &args.key)?;
     match args.handle {
         Some(handle) => show(&heap, args, handle),
         None => list(&heap, args),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{label_text, open};
+use super::{KeyArgs, label_text, open};
 use crate::failure::Outcome;
 use crate::report::{Format, Report};
 
@@ -17,6 +17,8 @@ Examples:
 pub(crate) struct InfoArgs {
     /// The heap's file
     path: PathBuf,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -24,13 +26,14 @@ pub(crate) struct InfoArgs {
 
 /// Prints them.
 pub(crate) fn run(args: &InfoArgs) -> Outcome<()> {
-    let heap = open(&args.path)?;
+    let heap = open(&args.path, &args.key)?;
     let figures = heap.statistics();
     let mut report = Report::new("heap info");
     let id: String = heap.heap_id().iter().map(|byte| format!("{byte:02x}")).collect();
     report.set("path", args.path.display().to_string());
     report.set("label", label_text(heap.label()));
     report.set("heap_id", id);
+    report.set("cipher", heap.cipher().unwrap_or_else(|| "none".to_owned()));
     report.set("root", heap.root());
     let numbers = [
         ("size_bytes", figures.size_bytes),

@@ -6,10 +6,12 @@ mod create;
 mod dump;
 mod info;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::Subcommand;
-use entresol_heap::{Access, Error, ErrorKind, Heap, OpenOptions};
+use clap::{Args, Subcommand};
+use entresol_heap::{Access, Aes256Gcm, Cipher, Error, ErrorKind, Heap, OpenOptions};
+use entresol_tier::EncryptionKey;
 
 use crate::failure::{Failure, Outcome};
 
@@ -39,9 +41,29 @@ pub(crate) fn run(command: &HeapCommand) -> Outcome<()> {
     }
 }
 
+/// What a heap is encrypted with.
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// File with the key of a heap that is encrypted: 32 bytes, or 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    fn cipher(&self) -> Outcome<Option<Arc<dyn Cipher>>> {
+        let Some(path) = &self.key_file else { return Ok(None) };
+        let wrong =
+            |detail: String| Failure::CannotRun(format!("--key-file {}: {detail}", path.display()));
+        let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let key = EncryptionKey::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
+        Ok(Some(Arc::new(Aes256Gcm::new(key.0))))
+    }
+}
+
 /// Opens the heap for reading; what its log holds is seen, and the file is not changed.
-fn open(path: &Path) -> Outcome<Heap> {
-    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+fn open(path: &Path, key: &KeyArgs) -> Outcome<Heap> {
+    let cipher = key.cipher()?;
+    let options = OpenOptions { access: Access::ReadOnly, cipher, ..OpenOptions::default() };
     Ok(Heap::open(path, &options)?)
 }
 
@@ -55,6 +77,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let next = match error.kind() {
             ErrorKind::NotFound => "; `entresol heap create` makes one",
+            ErrorKind::WrongKey => "; see `--key-file`",
             ErrorKind::Exists => "; choose another name",
             _ => "",
         };

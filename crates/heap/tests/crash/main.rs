@@ -12,9 +12,7 @@ mod recorder;
 mod words;
 mod workload;
 
-use entresol_heap::backing::Unit;
-
-use crate::explore::explore;
+use crate::explore::{Bed, explore};
 
 const SEEDS: u64 = 3;
 /// One of so many states is opened under a second crash.
@@ -27,24 +25,29 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-fn survive(unit: Unit) {
+fn survive(bed: Bed) {
     let mut count = 0;
     for seed in seeds() {
-        match explore(unit, seed, None, NESTED) {
+        match explore(bed, seed, None, NESTED) {
             Ok(states) => count += states,
-            Err(error) => panic!("ENTRESOL_SEED={seed} {unit:?}: {error}"),
+            Err(error) => panic!("ENTRESOL_SEED={seed} {bed:?}: {error}"),
         }
     }
-    println!("{unit:?}: {count} crash states");
+    println!("{bed:?}: {count} crash states");
     assert!(count > 1000, "the workload is explored: {count} states");
 }
 
 #[test]
 fn committed_transactions_survive_power_loss_on_pages() {
-    survive(Unit::Page);
+    survive(Bed::Pages);
+}
+
+#[test]
+fn committed_transactions_survive_power_loss_on_encrypted_pages() {
+    survive(Bed::EncryptedPages);
 }
 
 #[test]
 fn committed_transactions_survive_power_loss_on_words() {
-    survive(Unit::Word);
+    survive(Bed::Words);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use entresol_heap::backing::Backing;
-use entresol_heap::{CreateOptions, Durability, Heap, OpenOptions, Result, Transaction};
+use entresol_heap::{Cipher, CreateOptions, Durability, Heap, OpenOptions, Result, Transaction};
 use entresol_sim::Random;
 
 use crate::recorder::Recorder;
@@ -19,11 +19,16 @@ pub(crate) type Model = BTreeMap<u64, (u64, Vec<u8>)>;
 
 pub(crate) struct Workload {
     seed: u64,
+    cipher: Option<Arc<dyn Cipher>>,
 }
 
 impl Workload {
-    pub(crate) fn new(seed: u64) -> Workload {
-        Workload { seed }
+    pub(crate) fn new(seed: u64, cipher: Option<Arc<dyn Cipher>>) -> Workload {
+        Workload { seed, cipher }
+    }
+
+    fn open_options(&self) -> OpenOptions {
+        OpenOptions { cipher: self.cipher.clone(), ..OpenOptions::default() }
     }
 
     /// Makes a heap and runs the transactions; returns the model after each commit, the empty heap
@@ -35,6 +40,7 @@ impl Workload {
             limit_bytes: 640 << 10,
             log_bytes: Some(16 << 10),
             heap_id: Some([self.seed as u8; 16]),
+            cipher: self.cipher.clone(),
             ..CreateOptions::default()
         };
         // Until it is made there is nothing to open.
@@ -56,7 +62,7 @@ impl Workload {
                     heap.close().unwrap();
                     durable = models.len() - 1;
                     recorder.set_progress(durable, durable);
-                    heap = Heap::open_on(Arc::clone(backing), &OpenOptions::default()).unwrap();
+                    heap = Heap::open_on(Arc::clone(backing), &self.open_options()).unwrap();
                     continue;
                 }
                 1 => {
@@ -102,7 +108,7 @@ impl Workload {
         (durable, started): (usize, usize),
         models: &[Model],
     ) -> std::result::Result<(), String> {
-        let open = || Heap::open_on(Arc::clone(backing), &OpenOptions::default());
+        let open = || Heap::open_on(Arc::clone(backing), &self.open_options());
         let heap = open().map_err(|error| format!("does not open: {error}"))?;
         recorder.stop();
         let found = contents(&heap)?;

@@ -1,14 +1,18 @@
 //! The format does not change unnoticed: a heap made today has the bytes that version 1 always had,
-//! and the one kept here opens.
+//! and the ones kept here open. Of version 2, encrypted heaps, no two have the same bytes.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use entresol_heap::{CreateOptions, Heap, Medium, OpenOptions};
+use entresol_heap::{Aes256Gcm, Cipher, CreateOptions, Heap, Medium, OpenOptions, Repair, check};
 
 /// Lines of the file that are not zero, `offset: bytes` in hexadecimal.
 const VERSION_1: &str = include_str!("version-1.txt");
+/// An encrypted heap of the same contents.
+const VERSION_2: &str = include_str!("version-2.txt");
+const SECRET: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";
 const LINE_BYTES: usize = 32;
 const FILE_BYTES: usize = 256 << 10;
 
@@ -96,9 +100,21 @@ fn a_heap_made_today_has_the_bytes_of_version_1() {
 
 #[test]
 fn the_heap_of_version_1_opens_and_holds_what_it_held() {
-    let scratch = Scratch::new("kept");
-    std::fs::write(&scratch.0, bytes_of(VERSION_1)).unwrap();
-    let options = OpenOptions { medium: Medium::Pages, ..OpenOptions::default() };
+    holds_what_it_held("kept", VERSION_1, None);
+}
+
+#[test]
+fn the_encrypted_heap_of_version_2_opens_and_holds_what_it_held() {
+    let cipher: Arc<dyn Cipher> = Arc::new(Aes256Gcm::new(*SECRET));
+    holds_what_it_held("encrypted", VERSION_2, Some(cipher));
+}
+
+fn holds_what_it_held(name: &str, text: &str, cipher: Option<Arc<dyn Cipher>>) {
+    let scratch = Scratch::new(name);
+    std::fs::write(&scratch.0, bytes_of(text)).unwrap();
+    let report = check(&scratch.0, Repair::No, cipher.as_ref()).unwrap();
+    assert_eq!((report.problems.len(), report.log_records), (0, 1), "{report:?}");
+    let options = OpenOptions { medium: Medium::Pages, cipher, ..OpenOptions::default() };
     let heap = Heap::open(&scratch.0, &options).unwrap();
     let slot = heap.root();
     let (run, sized) = (heap.load_u64(slot + 8).unwrap(), heap.load_u64(slot + 16).unwrap());

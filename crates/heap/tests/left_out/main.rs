@@ -13,9 +13,9 @@ mod words;
 #[path = "../crash/workload.rs"]
 mod workload;
 
-use entresol_heap::backing::{Site, Unit};
+use entresol_heap::backing::Site;
 
-use crate::explore::explore;
+use crate::explore::{Bed, explore};
 
 /// Seeds tried for each call that is left out.
 const SEEDS_TO_CATCH: u64 = 40;
@@ -23,7 +23,7 @@ const SEEDS_TO_CATCH: u64 = 40;
 const NESTED: usize = 23;
 
 /// Each of these left out alone must be caught by some state.
-fn catch(unit: Unit, sites: &[Site]) {
+fn catch(bed: Bed, sites: &[Site]) {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = Vec::new();
@@ -31,23 +31,28 @@ fn catch(unit: Unit, sites: &[Site]) {
         // Recovery's own sync can only be missed by a recovery that is cut short.
         let nested = if *site == Site::Restore { 2 } else { NESTED };
         let caught = (0..SEEDS_TO_CATCH).find_map(|seed| {
-            explore(unit, seed, Some(*site), nested).err().map(|error| (seed, error))
+            explore(bed, seed, Some(*site), nested).err().map(|error| (seed, error))
         });
         match caught {
-            Some((seed, error)) => println!("{unit:?} without {site:?}: seed {seed}: {error}"),
+            Some((seed, error)) => println!("{bed:?} without {site:?}: seed {seed}: {error}"),
             None => missed.push(*site),
         }
     }
     std::panic::set_hook(hook);
-    assert!(missed.is_empty(), "{unit:?}: nothing noticed that these were left out: {missed:?}");
+    assert!(missed.is_empty(), "{bed:?}: nothing noticed that these were left out: {missed:?}");
 }
 
 #[test]
 fn every_sync_on_pages_is_needed() {
-    catch(Unit::Page, &Site::OF_PAGES);
+    catch(Bed::Pages, &Site::OF_PAGES);
+}
+
+#[test]
+fn every_sync_on_encrypted_pages_is_needed() {
+    catch(Bed::EncryptedPages, &Site::OF_PAGES);
 }
 
 #[test]
 fn every_fence_on_words_is_needed() {
-    catch(Unit::Word, &Site::OF_WORDS);
+    catch(Bed::Words, &Site::OF_WORDS);
 }

@@ -10,6 +10,7 @@ use crate::tidy::tree::Tree;
 const FORMATS: &[(&str, &str)] = &[
     ("crates/flash/src/format.rs", "docs/internals/data-file.md"),
     ("crates/heap/src/format.rs", "docs/internals/heap-format.md"),
+    ("crates/heap/src/encryption/format.rs", "docs/internals/heap-format.md"),
 ];
 
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
