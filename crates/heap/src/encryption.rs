@@ -35,7 +35,7 @@ pub(crate) struct Encryption {
     key: Arc<dyn CipherKey>,
     /// Given out so far.
     numbers: AtomicU64,
-    /// Keys of former openings; a leaf among the locks.
+    /// Keys of former openings; a leaf among the locks, never held while a cipher is asked.
     former: Mutex<BTreeMap<Salt, Arc<dyn CipherKey>>>,
 }
 
@@ -196,11 +196,11 @@ impl Encryption {
         if salt == self.salt {
             return Ok(Arc::clone(&self.key));
         }
-        let mut former = self.former.lock();
-        if let Some(key) = former.get(&salt) {
+        if let Some(key) = self.former.lock().get(&salt) {
             return Ok(Arc::clone(key));
         }
         let key = self.cipher.key(&context(self.heap_id, salt))?;
+        let mut former = self.former.lock();
         if former.len() == FORMER_MAX {
             former.clear();
         }

@@ -97,12 +97,14 @@ pub(crate) fn format(
     cipher: Option<&Arc<dyn Cipher>>,
 ) -> Result<()> {
     let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
+    if cipher.is_some() {
+        heap_file::refuse_words(backing)?;
+    }
     backing.resize(size_bytes)?;
     let places = Places::of(superblock);
     let mut first = Superblock { sequence: 1, ..superblock.clone() };
     let encryption = match cipher {
         Some(cipher) => {
-            heap_file::refuse_words(backing)?;
             let encryption = Encryption::new(cipher, superblock.heap_id)?;
             encryption.sign(&mut first)?;
             Some(encryption)

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_heap::backing::{Backing, Unit};
+use entresol_heap::backing::{Backing, Site, Unit};
 use entresol_heap::{
     Access, Aes256Gcm, Cipher, CipherKey, CreateOptions, ErrorKind, Heap, Medium, NONCE_BYTES,
     OpenOptions, Repair, Result, TAG_BYTES, check, check_on,
@@ -263,6 +263,31 @@ fn a_page_put_in_anothers_place_is_refused() {
     let refused = check_on(memory, Repair::Yes, Some(&secret)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
     assert!(Heap::open_on(kept, &opened(&secret)).is_err());
+}
+
+#[test]
+fn a_superblock_changed_under_its_checksum_is_refused() {
+    let secret = cipher(1);
+    let (memory, _) = numbered(&secret, false);
+    // Generation, size, head of the log, salt; and one that is not encrypted any more.
+    for (at, value) in [(56, 9), (114, 3), (128, 1), (168, 77), (8, 1)] {
+        let forged = memory.copy();
+        for superblock in [0, 4096] {
+            let mut page = [0; 4096];
+            forged.read(superblock, &mut page).unwrap();
+            page[at] = value;
+            if at == 8 {
+                page[136..200].fill(0);
+            }
+            let checksum = crc32c::crc32c(&page[..4092]);
+            page[4092..].copy_from_slice(&checksum.to_le_bytes());
+            forged.write(Site::Head, superblock, &page).unwrap();
+        }
+        let refused = Heap::open_on(forged, &opened(&secret)).unwrap_err();
+        let kinds = [ErrorKind::Corrupt, ErrorKind::Incompatible, ErrorKind::WrongKey];
+        assert!(kinds.contains(&refused.kind()), "byte {at}: {refused}");
+    }
+    assert!(Heap::open_on(memory, &opened(&secret)).is_ok());
 }
 
 #[test]
