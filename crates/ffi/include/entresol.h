@@ -21,13 +21,14 @@
 extern "C" {
 #endif
 
-/* Creates a heap; its address. */
+/* Creates a heap; its address. `key`: 32 bytes that it is encrypted with (AES-256-GCM), or 0. */
 int64_t entresol_heap_create(int64_t path, int64_t path_length, int64_t bytes, int64_t limit,
-        int64_t label, int64_t durability, int64_t argument, int64_t medium);
+        int64_t label, int64_t durability, int64_t argument, int64_t medium, int64_t key);
 
-/* Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. */
+/* Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. `key`: the 32 bytes
+ * that it was created with, or 0; any other is a failure of kind 6. */
 int64_t entresol_heap_open(int64_t path, int64_t path_length, int64_t label, int64_t flags,
-        int64_t durability, int64_t argument, int64_t medium);
+        int64_t durability, int64_t argument, int64_t medium, int64_t key);
 
 /* Closes a heap, whose memory is zeros from now on, and whose address is still to be released. */
 int64_t entresol_heap_close(int64_t heap);

@@ -1,6 +1,10 @@
 //! Heaps: opening and closing, what they hold, and single operations in a transaction of their own.
 
-use entresol_heap::{Access, CreateOptions, Heap, Medium, OpenOptions, ReadGuard};
+use std::sync::Arc;
+
+use entresol_heap::{
+    Access, Aes256Gcm, Cipher, CreateOptions, Heap, Medium, OpenOptions, ReadGuard,
+};
 
 use crate::dirty;
 use crate::text;
@@ -8,15 +12,18 @@ use crate::transaction::{alone, durability, finish};
 
 /// Bytes of a label.
 const LABEL_BYTES: i64 = 16;
+/// Bytes of a key.
+const KEY_BYTES: i64 = 32;
 /// Flag of `entresol_heap_open`: for reading only.
 const READ_ONLY: i64 = 1;
 /// Flag of `entresol_heap_open`: whatever the label.
 const ANY_LABEL: i64 = 2;
 
 export! {
-    /// Creates a heap of `bytes` that may grow to `limit`; its address.
+    /// Creates a heap of `bytes` that may grow to `limit`, encrypted unless `key` is 0; its
+    /// address.
     entresol_heap_create, Java_io_entresol_heap_engine_Jni_heapCreate(
-        path, path_length, bytes, limit, label, level, argument, medium
+        path, path_length, bytes, limit, label, level, argument, medium, key
     ) {
         // SAFETY: the caller's promise.
         let path = unsafe { text::path(path, path_length) };
@@ -27,6 +34,8 @@ export! {
             label: unsafe { label_at(label) },
             durability: durability(level, argument).unwrap_or_default(),
             medium: medium_of(medium),
+            // SAFETY: the caller's promise.
+            cipher: unsafe { cipher_at(key) },
             ..CreateOptions::default()
         };
         Ok(give(Heap::create(path, &options)?))
@@ -36,7 +45,7 @@ export! {
 export! {
     /// Opens a heap; its address.
     entresol_heap_open, Java_io_entresol_heap_engine_Jni_heapOpen(
-        path, path_length, label, flags, level, argument, medium
+        path, path_length, label, flags, level, argument, medium, key
     ) {
         // SAFETY: the caller's promise.
         let path = unsafe { text::path(path, path_length) };
@@ -48,7 +57,8 @@ export! {
             access,
             durability: durability(level, argument).unwrap_or_default(),
             medium: medium_of(medium),
-            cipher: None,
+            // SAFETY: the caller's promise.
+            cipher: unsafe { cipher_at(key) },
         };
         Ok(give(Heap::open(path, &options)?))
     }
@@ -319,6 +329,18 @@ unsafe fn label_at(address: i64) -> [u8; LABEL_BYTES as usize] {
     // SAFETY: the caller's promise.
     label.copy_from_slice(unsafe { text::bytes(address, LABEL_BYTES) });
     label
+}
+
+/// # Safety
+/// The bytes of a key are at `address`, or it is 0.
+unsafe fn cipher_at(address: i64) -> Option<Arc<dyn Cipher>> {
+    if address == 0 {
+        return None;
+    }
+    let mut key = [0; KEY_BYTES as usize];
+    // SAFETY: the caller's promise.
+    key.copy_from_slice(unsafe { text::bytes(address, KEY_BYTES) });
+    Some(Arc::new(Aes256Gcm::new(key)))
 }
 
 fn medium_of(medium: i64) -> Medium {

@@ -106,7 +106,7 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::InUse => 3,
         ErrorKind::Corrupt => 4,
         ErrorKind::Poisoned | ErrorKind::Closed => 5,
-        ErrorKind::Incompatible => 6,
+        ErrorKind::Incompatible | ErrorKind::WrongKey => 6,
         ErrorKind::Held => HELD,
         _ => 7,
     }

@@ -101,11 +101,12 @@ final class HeapFile {
         if (given.isEmpty() || !new File(file).exists()) {
             throw new HeapException("Failed to open heap. There is none at " + given);
         }
-        try (Text text = new Text(file); Text label = new Text(kind.label())) {
+        try (Text text = new Text(file); Text label = new Text(kind.label());
+                Text key = keyOf(options)) {
             long flags = options.readOnly ? 1 : 0;
             long address = Native.heapOpen(text.address(), text.length(), label.address(), flags,
                     options.durability.code(), options.argument,
-                    options.medium.ordinal());
+                    options.medium.ordinal(), key == null ? 0 : key.address());
             return register(given, file, address, maker, "open");
         }
     }
@@ -168,12 +169,17 @@ final class HeapFile {
 
     private static AnyHeap create(String file, Kind kind, long bytes, long limit,
             HeapOptions options, Maker maker) {
-        try (Text text = new Text(file); Text label = new Text(kind.label())) {
+        try (Text text = new Text(file); Text label = new Text(kind.label());
+                Text key = keyOf(options)) {
             long address = Native.heapCreate(text.address(), text.length(), bytes, limit,
                     label.address(), options.durability.code(), options.argument,
-                    options.medium.ordinal());
+                    options.medium.ordinal(), key == null ? 0 : key.address());
             return register(file, file, address, maker, "create");
         }
+    }
+
+    private static Text keyOf(HeapOptions options) {
+        return options.key == null ? null : new Text(options.key);
     }
 
     private static AnyHeap register(

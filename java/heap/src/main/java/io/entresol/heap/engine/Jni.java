@@ -13,10 +13,10 @@ final class Jni {
     }
 
     static native long heapCreate(long path, long pathLength, long bytes, long limit, long label,
-            long durability, long argument, long medium);
+            long durability, long argument, long medium, long key);
 
     static native long heapOpen(long path, long pathLength, long label, long flags,
-            long durability, long argument, long medium);
+            long durability, long argument, long medium, long key);
 
     static native long heapClose(long heap);
 

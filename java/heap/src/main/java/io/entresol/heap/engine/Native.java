@@ -17,16 +17,17 @@ public final class Native {
         return "jni";
     }
 
-    /** Creates a heap; its address. */
+    /** Creates a heap, encrypted unless {@code key} is 0; its address. */
     public static long heapCreate(long path, long pathLength, long bytes, long limit, long label,
-            long durability, long argument, long medium) {
-        return Jni.heapCreate(path, pathLength, bytes, limit, label, durability, argument, medium);
+            long durability, long argument, long medium, long key) {
+        return Jni.heapCreate(path, pathLength, bytes, limit, label, durability, argument, medium,
+                key);
     }
 
     /** Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. */
     public static long heapOpen(long path, long pathLength, long label, long flags,
-            long durability, long argument, long medium) {
-        return Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
+            long durability, long argument, long medium, long key) {
+        return Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium, key);
     }
 
     /** Closes a heap, whose memory is zeros from now on. */

@@ -125,6 +125,15 @@ final class Ffm {
         }
     }
 
+    static long call(MethodHandle function, long a, long b, long c, long d, long e, long f, long g,
+            long h, long i) {
+        try {
+            return (long) function.invokeExact(a, b, c, d, e, f, g, h, i);
+        } catch (Throwable failure) {
+            throw unexpected(failure);
+        }
+    }
+
     /** Plain access at any address. */
     static VarHandle plain(Class<?> type) {
         String name = "JAVA_" + type.getName().toUpperCase(java.util.Locale.ROOT);

@@ -10,8 +10,8 @@ public final class Native {
     private static final boolean FFM =
             !"jni".equals(System.getProperty("entresol.heap.native"));
 
-    private static final MethodHandle HEAP_CREATE = function("entresol_heap_create", 8);
-    private static final MethodHandle HEAP_OPEN = function("entresol_heap_open", 7);
+    private static final MethodHandle HEAP_CREATE = function("entresol_heap_create", 9);
+    private static final MethodHandle HEAP_OPEN = function("entresol_heap_open", 8);
     private static final MethodHandle HEAP_CLOSE = function("entresol_heap_close", 1);
     private static final MethodHandle HEAP_RELEASE = function("entresol_heap_release", 1);
     private static final MethodHandle HEAP_SYNC = function("entresol_heap_sync", 1);
@@ -83,22 +83,23 @@ public final class Native {
         return FFM ? "ffm" : "jni";
     }
 
-    /** Creates a heap; its address. */
+    /** Creates a heap, encrypted unless {@code key} is 0; its address. */
     public static long heapCreate(long path, long pathLength, long bytes, long limit, long label,
-            long durability, long argument, long medium) {
+            long durability, long argument, long medium, long key) {
         return FFM
                 ? Ffm.call(HEAP_CREATE, path, pathLength, bytes, limit, label, durability,
-                        argument, medium)
+                        argument, medium, key)
                 : Jni.heapCreate(path, pathLength, bytes, limit, label, durability, argument,
-                        medium);
+                        medium, key);
     }
 
     /** Opens a heap; its address. Flag 1: read only; flag 2: whatever the label. */
     public static long heapOpen(long path, long pathLength, long label, long flags,
-            long durability, long argument, long medium) {
+            long durability, long argument, long medium, long key) {
         return FFM
-                ? Ffm.call(HEAP_OPEN, path, pathLength, label, flags, durability, argument, medium)
-                : Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium);
+                ? Ffm.call(HEAP_OPEN, path, pathLength, label, flags, durability, argument,
+                        medium, key)
+                : Jni.heapOpen(path, pathLength, label, flags, durability, argument, medium, key);
     }
 
     /** Closes a heap, whose memory is zeros from now on. */
