@@ -169,3 +169,23 @@ impl Default for StoreOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_32_bytes_or_64_hexadecimal_digits_and_nothing_else() {
+        let key = [0x5e; 32];
+        assert_eq!(EncryptionKey::parse(&key).unwrap().0, key);
+        let digits = "5E".repeat(32);
+        for text in [digits.clone(), format!(" {digits}\n")] {
+            assert_eq!(EncryptionKey::parse(text.as_bytes()).unwrap().0, key);
+        }
+        for wrong in [&b""[..], &digits.as_bytes()[1..], "5g".repeat(32).as_bytes(), &[7; 33]] {
+            let refused = EncryptionKey::parse(wrong).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+            assert!(refused.to_string().contains(&format!("{} bytes", wrong.len())), "{refused}");
+        }
+    }
+}
