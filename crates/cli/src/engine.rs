@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use entresol_device::{Device, FileDevice, FileOptions, Preparation};
-use entresol_server::on_all_processors;
+use entresol_device::{
+    Device, FileDevice, FileOptions, Preparation, boot_identity, on_all_processors,
+};
 use entresol_tier::{Budget, StoreOptions, Tiered, TieredOptions, Timestamp};
 
 use crate::failure::{Failure, Outcome};
@@ -52,7 +53,7 @@ impl Engine {
 
 /// `options` with what this program lends the engine: its threads, and the identity of the boot.
 fn hosted(options: TieredOptions) -> TieredOptions {
-    let (boot, parallel) = (entresol_server::boot_identity(), on_all_processors);
+    let (boot, parallel) = (boot_identity(), on_all_processors);
     TieredOptions { store: StoreOptions { boot, parallel, ..options.store }, ..options }
 }
 

@@ -17,6 +17,7 @@ mod error;
 mod exclusive;
 mod file;
 mod foreign;
+mod host;
 mod list;
 mod mapping;
 mod memory;
@@ -36,6 +37,7 @@ pub use device::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FileDevice, FileOptions, Force, IoEngine, Preparation, Progress};
+pub use host::{boot_identity, on_all_processors};
 pub use list::{DeviceList, Selection};
 pub use memory::MemoryDevice;
 pub use plain::{Access, PlainFile, Zeroed};

@@ -11,6 +11,7 @@ pub use inspect::{LogScan, SegmentInfo, Verification};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use entresol_device::{Device, IoBuffer};
 use entresol_planted::planted;
@@ -88,6 +89,20 @@ pub struct Maintenance {
     pub awaits_device: bool,
 }
 
+impl Maintenance {
+    /// How long whoever calls `maintain` in a loop may rest before the next call.
+    pub fn rest(&self) -> Option<Duration> {
+        match (self.more, self.awaits_device) {
+            (true, _) => None,
+            (false, true) => Some(Duration::from_micros(300)),
+            (false, false) => Some(Maintenance::IDLE),
+        }
+    }
+
+    /// The longest rest between two calls of `maintain`.
+    pub const IDLE: Duration = Duration::from_millis(10);
+}
+
 impl Store {
     /// Opens the store on `device`, or makes one, as `options.mode` says. Recovers after a crash.
     ///
@@ -106,6 +121,23 @@ impl Store {
     /// Entries in `space`, expired ones that were not yet found included. O(1) in entries.
     pub fn count(&self, space: SpaceId) -> u64 {
         self.inner.shards.iter().map(|shard| shard.lock().entries(space)).sum()
+    }
+
+    /// Entries in one partition of `space`, likewise.
+    pub fn count_partition(&self, space: SpaceId, partition: u16) -> u64 {
+        let shards = self.inner.shards.iter();
+        let counts =
+            shards.filter_map(|shard| shard.lock().counts.get(&(space, partition)).copied());
+        counts.sum::<i64>().max(0) as u64
+    }
+
+    /// Whether a put may have to make room itself before it can be answered: `maintain` has not
+    /// kept as many segments free as it aims at.
+    pub fn is_short(&self) -> bool {
+        self.inner.shards.iter().any(|shard| {
+            let shard = shard.lock();
+            shard.log.free_count() <= (shard.log.reserve() + shard.log.free_target()) / 2
+        })
     }
 
     /// Spaces that hold entries, in order.

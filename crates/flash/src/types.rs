@@ -1,6 +1,9 @@
 //! The nouns that cross the engine's surface: keys, entries, operations and their outcomes.
 
 use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// Longest key, bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
@@ -101,6 +104,30 @@ pub enum Durability {
     Periodic(NonZeroU32),
     /// Survives power loss: `HW_CRASH_SAFE`. Concurrent writers share one sync.
     Synced,
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    /// Reads `memory`, `process`, `flushed`, `periodic:MILLISECONDS` or `synced`.
+    fn from_str(text: &str) -> Result<Durability> {
+        let periodic = |text: &str| {
+            let period = text.strip_prefix("periodic:")?;
+            period.strip_suffix("ms").unwrap_or(period).parse().ok().map(Durability::Periodic)
+        };
+        match text {
+            "memory" => Ok(Durability::Memory),
+            "process" => Ok(Durability::Process),
+            "flushed" => Ok(Durability::Flushed),
+            "synced" => Ok(Durability::Synced),
+            other => periodic(other).ok_or_else(|| {
+                let detail = format!(
+                    "expected memory, process, flushed, periodic:MS or synced, found '{other}'"
+                );
+                Error::new(ErrorKind::InvalidInput, detail)
+            }),
+        }
+    }
 }
 
 /// One thing to do, given to `Session::submit`.

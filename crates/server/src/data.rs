@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, IoEngine, Progress, Selection,
+    boot_identity, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
@@ -14,7 +15,6 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::host::{boot_identity, on_all_processors};
 use crate::worker::report;
 
 /// The file in a data directory that is the device.

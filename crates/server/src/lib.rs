@@ -19,7 +19,6 @@ mod error;
 mod failure;
 mod figures;
 mod gate;
-mod host;
 mod listener;
 mod meter;
 mod monitors;
@@ -36,7 +35,6 @@ mod worker;
 pub use command::reference as command_reference;
 pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
-pub use host::{boot_identity, on_all_processors};
 pub use nbd::{
     Access, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper, TlsDemand,
     metrics as volume_metrics,

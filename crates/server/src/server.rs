@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_tier::{Budget, Error, SessionOptions, Tiered};
+use entresol_tier::{Budget, Error, Maintenance, SessionOptions, Tiered};
 use mio::{Poll, Waker};
 
 use crate::admin::Admin;
@@ -30,10 +30,6 @@ const COMPARISONS_MAX: usize = 64;
 const SAVERS_MAX: usize = 10_000;
 /// Segments reclaimed before the store is asked again.
 const SEGMENTS_AT_ONCE: u32 = 4;
-/// How long background work gives the device to answer.
-const DEVICE_INTERVAL: Duration = Duration::from_micros(300);
-/// How often the store is asked whether there is background work.
-const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A server about to start.
 #[derive(Debug)]
@@ -296,17 +292,13 @@ fn maintain(shared: &Shared) -> Result<(), ServeError> {
         let pause = match shared.tier.maintain(now(), budget) {
             Ok(done) => {
                 failed = false;
-                match (done.more, done.awaits_device) {
-                    (true, _) => None,
-                    (false, true) => Some(DEVICE_INTERVAL),
-                    (false, false) => Some(MAINTENANCE_INTERVAL),
-                }
+                done.rest()
             }
             Err(error) => {
                 if !std::mem::replace(&mut failed, true) {
                     report(&format!("background work fails: {error}"));
                 }
-                Some(MAINTENANCE_INTERVAL)
+                Some(Maintenance::IDLE)
             }
         };
         if let Some(pause) = pause {

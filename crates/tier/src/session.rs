@@ -161,6 +161,17 @@ impl Session {
         self.flash.scan(space, (cursor, limit), now, visit)
     }
 
+    /// The same of those partitions alone that are wanted.
+    pub fn scan_partitions(
+        &mut self,
+        wanted: (SpaceId, &dyn Fn(u16) -> bool),
+        (cursor, limit): (u64, usize),
+        now: Timestamp,
+        visit: VisitEntry<'_>,
+    ) -> Result<u64> {
+        self.flash.scan_partitions(wanted, (cursor, limit), now, visit)
+    }
+
     /// Submits one operation and waits for it; the session must have nothing in flight.
     pub fn run(
         &mut self,

@@ -134,6 +134,48 @@ impl Statistics {
         }
     }
 
+    /// All figures that are plain numbers, each with its unit in its name.
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("gets", self.gets),
+            ("memory_hits", self.memory_hits),
+            ("buffer_hits", self.buffer_hits),
+            ("flash_hits", self.flash_hits),
+            ("misses", self.misses),
+            ("segments_ahead", self.segments_ahead),
+            ("puts", self.puts),
+            ("removes", self.removes),
+            ("touches", self.touches),
+            ("overwrites", self.overwrites),
+            ("collisions_get", self.collisions_get),
+            ("collisions_put", self.collisions_put),
+            ("damaged", self.damaged),
+            ("expired", self.expired),
+            ("evicted_flash", self.evicted_flash),
+            ("evicted_small", self.evicted_small),
+            ("evicted_main", self.evicted_main),
+            ("entries", self.entries),
+            ("pending_io", self.pending_io),
+            ("flash_allocated_bytes", self.flash_allocated_bytes),
+            ("flash_live_bytes", self.flash_live_bytes),
+            ("user_written_bytes", self.user_written_bytes),
+            ("device_written_bytes", self.device_written_bytes),
+            ("device_writes", self.device_writes),
+            ("device_read_bytes", self.device_read_bytes),
+            ("device_reads", self.device_reads),
+            ("device_syncs", self.device_syncs),
+            ("reclaim_moved_bytes", self.reclaim_moved_bytes),
+            ("reclaim_segments", self.reclaim_segments),
+            ("reclaims_by_writers", self.reclaims_by_writers),
+            ("segments", self.segments),
+            ("segments_free", self.segments_free),
+            ("index_bytes", self.index_bytes),
+            ("buffer_bytes", self.buffer_bytes),
+            ("cache_bytes", self.cache_bytes),
+            ("other_bytes", self.other_bytes),
+        ]
+    }
+
     /// Bytes written to the device for each byte that callers put.
     pub fn write_amplification(&self) -> f64 {
         self.device_written_bytes as f64 / (self.user_written_bytes.max(1)) as f64

@@ -15,7 +15,6 @@ mod synced;
 mod target;
 mod writes;
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -321,22 +320,7 @@ impl Report {
 
 /// Parses `memory`, `process`, `flushed`, `periodic:MS` or `synced`.
 pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
-    let wrong =
-        || format!("expected memory, process, flushed, periodic:MS or synced, found '{text}'");
-    match text.split_once(':') {
-        Some(("periodic", ms)) => {
-            let ms = ms.trim_end_matches("ms").parse::<NonZeroU32>().map_err(|_| wrong())?;
-            Ok(Durability::Periodic(ms))
-        }
-        Some(_) => Err(wrong()),
-        None => match text {
-            "memory" => Ok(Durability::Memory),
-            "process" => Ok(Durability::Process),
-            "flushed" => Ok(Durability::Flushed),
-            "synced" => Ok(Durability::Synced),
-            _ => Err(wrong()),
-        },
-    }
+    text.parse().map_err(|error: entresol_tier::Error| error.to_string())
 }
 
 fn parse_target(text: &str) -> Result<Target, String> {

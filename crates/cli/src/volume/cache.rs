@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use entresol_device::{Device, FileDevice, FileOptions, Force};
+use entresol_device::{Device, FileDevice, FileOptions, Force, boot_identity, on_all_processors};
 use entresol_flash::OpenMode;
-use entresol_server::{boot_identity, on_all_processors};
 use entresol_volume::{Cache, CacheOptions, Error, Moment, backing};
 
 use crate::failure::{Failure, Outcome};

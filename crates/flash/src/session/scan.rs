@@ -19,7 +19,12 @@ const SHARD_BITS: u32 = 16;
 const RETRIES_MAX: usize = 1000;
 
 /// Whose entries are wanted, and when.
-type Filter = (SpaceId, Timestamp);
+#[derive(Clone, Copy)]
+struct Filter<'f> {
+    space: SpaceId,
+    partitions: &'f dyn Fn(u16) -> bool,
+    now: Timestamp,
+}
 /// Called with each entry, or with the error that its record is damaged or cannot be read.
 pub type VisitEntry<'v> = &'v mut dyn FnMut(Result<Entry<'_>>);
 
@@ -48,6 +53,19 @@ impl Session {
         now: Timestamp,
         visit: VisitEntry<'_>,
     ) -> Result<u64> {
+        self.scan_partitions((space, &|_| true), (cursor, limit), now, visit)
+    }
+
+    /// The same of those partitions alone that are wanted. The entries of others are read all the
+    /// same, and count for `limit`.
+    pub fn scan_partitions(
+        &mut self,
+        (space, partitions): (SpaceId, &dyn Fn(u16) -> bool),
+        (cursor, limit): (u64, usize),
+        now: Timestamp,
+        visit: VisitEntry<'_>,
+    ) -> Result<u64> {
+        let filter = Filter { space, partitions, now };
         let number = (cursor & ((1 << SHARD_BITS) - 1)) as usize;
         let from = cursor >> SHARD_BITS << SHARD_BITS;
         if number >= self.inner.shards.len() {
@@ -58,7 +76,7 @@ impl Session {
             let (plans, next) = self.plans(number, from, buckets);
             let mut damaged = Vec::new();
             let mut whole =
-                self.visit_plans(number, &plans, ((space, now), &mut *visit), &mut damaged)?;
+                self.visit_plans(number, &plans, (filter, &mut *visit), &mut damaged)?;
             if !damaged.is_empty() {
                 // Damaged records that were replaced meanwhile are nobody's loss.
                 let (still, _) = self.plans(number, from, buckets);
@@ -101,7 +119,7 @@ impl Session {
         &mut self,
         number: usize,
         plans: &[Plan],
-        (filter, visit): (Filter, VisitEntry<'_>),
+        (filter, visit): (Filter<'_>, VisitEntry<'_>),
         damaged: &mut Vec<(Plan, Error)>,
     ) -> Result<bool> {
         let mut queue = match self.scan_queue.take() {
@@ -156,7 +174,7 @@ impl Session {
         &mut self,
         number: usize,
         plan: &Plan,
-        (filter, visit): (Filter, VisitEntry<'_>),
+        (filter, visit): (Filter<'_>, VisitEntry<'_>),
     ) -> Option<Seen> {
         let inner = std::sync::Arc::clone(&self.inner);
         let shard = inner.shards[number].lock();
@@ -173,7 +191,7 @@ impl Session {
         number: usize,
         plan: &Plan,
         bytes: &[u8],
-        ((space, now), visit): (Filter, VisitEntry<'_>),
+        (filter, visit): (Filter<'_>, VisitEntry<'_>),
     ) -> Seen {
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, None);
@@ -188,7 +206,9 @@ impl Session {
                 let same = shard.segment_sequence(address) == plan.segment_sequence;
                 let unwanted = RecordHeader::decode(bytes).is_some_and(|header| {
                     let floor = shard.floor_of(header.space, header.partition);
-                    header.space != space || floor > plan.segment_sequence
+                    let wanted =
+                        header.space == filter.space && (filter.partitions)(header.partition);
+                    !wanted || floor > plan.segment_sequence
                 });
                 return match (same, unwanted) {
                     (false, _) => Seen::Moved,
@@ -216,7 +236,8 @@ impl Session {
         }
         let live = current && !dropped;
         let mut seen = Seen::Done;
-        if header.space == space && live && !Shard::has_ended(&record, now) {
+        let wanted = header.space == filter.space && (filter.partitions)(header.partition);
+        if wanted && live && !Shard::has_ended(&record, filter.now) {
             match self.inner.whole_value(hash, plan.place, &record) {
                 Ok(Some(value)) => visit(Ok(Entry {
                     key: record.key,

@@ -19,7 +19,7 @@ const BUCKETS_US: [u64; 16] = [
 pub(super) fn text(shared: &Shared) -> String {
     let mut out = String::new();
     let store = shared.tier.statistics();
-    for (name, value) in figures::of_store(&store) {
+    for (name, value) in store.figures() {
         let (kind, suffix) =
             if figures::is_gauge(name) { ("gauge", "") } else { ("counter", "_total") };
         metric(&mut out, &format!("entresol_{name}{suffix}"), kind, value);

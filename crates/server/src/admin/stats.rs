@@ -52,7 +52,7 @@ pub(super) fn text(shared: &Shared) -> String {
     out.field("uptime_seconds", shared.started.elapsed().as_secs());
     out.field("threads", shared.trays.len());
     let mut store_object = Object::new();
-    for (name, value) in figures::of_store(&store) {
+    for (name, value) in store.figures() {
         store_object.field(name, value);
     }
     for (name, value) in figures::ratios(&store) {

@@ -172,7 +172,7 @@ fn keyspace(source: &Source<'_>, out: &mut String) {
 
 fn entresol(source: &Source<'_>, out: &mut String) {
     let figures = &source.figures;
-    for (name, value) in crate::figures::of_store(figures) {
+    for (name, value) in figures.figures() {
         line(out, name, value);
     }
     line(out, "write_amplification", format!("{:.3}", figures.write_amplification()));

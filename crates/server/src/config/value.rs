@@ -1,6 +1,5 @@
 //! Kinds of values and how people write them: `512MB`, `100ms`, `periodic:100`.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use entresol_tier::Durability;
@@ -132,22 +131,13 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 
 /// A durability out of `memory`, `process`, `flushed`, `periodic:MILLISECONDS` or `synced`.
 pub(crate) fn parse_durability(text: &str) -> Option<Durability> {
-    match text {
-        "memory" => Some(Durability::Memory),
-        "process" => Some(Durability::Process),
-        "flushed" => Some(Durability::Flushed),
-        "synced" => Some(Durability::Synced),
-        _ => {
-            let period = text.strip_prefix("periodic:")?;
-            let period = period.strip_suffix("ms").unwrap_or(period);
-            let period: NonZeroU32 = period.parse().ok()?;
-            Some(Durability::Periodic(period))
-        }
-    }
+    text.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
 
     #[test]

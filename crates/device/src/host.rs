@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::Mutex;
 use std::thread;
 
-use entresol_tier::Job;
+/// A piece of work that may run on any thread.
+type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Runs the jobs on as many threads as there are processors, and returns when all have ended.
 pub fn on_all_processors(jobs: Vec<Job<'_>>) {
