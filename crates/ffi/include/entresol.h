@@ -1,4 +1,4 @@
-/* The persistent heap for C: what libentresol_ffi exports.
+/* The persistent heap and the flash store for C: what libentresol_ffi exports.
  *
  * All functions take and give 64-bit integers: numbers, addresses, addresses of texts.
  * A result below 0 is a failure: its negation is the address of a text, which is
@@ -6,7 +6,8 @@
  * (UTF-8, no zero at the end) and is released with entresol_text_release. Kinds: 1 no room,
  * 2 not valid, 3 in use, 4 corrupt, 5 poisoned by a failed write, 6 another kind or format,
  * 7 input or output, 8 a defect of the library, 9 another transaction changes the map: no function
- * waits for one, so try again once it may have ended.
+ * waits for one, so try again once it may have ended; of stores: 10 too much waits already, 11 the
+ * encryption key is not the store's, 12 the device is in use, foreign or absent.
  *
  * Levels of durability: 0 the heap's own, 1 sync, 2 group (argument: microseconds), 3 buffered
  * (argument: milliseconds), 4 none. Media: 0 by what the file is, 1 pages, 2 bytes. A heap may be
@@ -212,6 +213,72 @@ int64_t entresol_pool_close(int64_t pool);
 
 /* Releases a pool's memory and address. */
 int64_t entresol_pool_release(int64_t pool);
+
+/* Flash stores
+ *
+ * A request is 16 words: { operation: 1 get, 2 put, 3 remove, 4 touch, 5 get without the value;
+ * token, of less than 63 bits; now in ms since 1970, or 0 for the system's clock; space |
+ * partition << 16; key's address; its length; value's address; its length; when the entry ends, in
+ * ms, 0 never; label | seconds of idleness << 32; condition: 0 none, 1 absent, 2 present, 3 of the
+ * version that follows; version; durability: 0 the store's own, 1 memory, 2 process, 3 flushed,
+ * 4 periodic, 5 synced; milliseconds of periodic; address of a place for the outcome, aligned to 8;
+ * its bytes }. Operations on one key that overlap in time happen in any order.
+ *
+ * An outcome is a record of 8 words and bytes: { bytes of the record; token; kind: 1 found,
+ * 2 missing, 3 stored, 4 refused by the condition, 5 removed, 6 touched, 7 a job or a page of a
+ * scan is done, 8 an entry of a scan, 9 failed; number: the entry's version (of 4: the one that is
+ * there), of 7 whether the scan goes on, of 9 the kind of the failure; when the entry ends (of 7:
+ * how many damaged records the page passed over); label | seconds of idleness << 32; key's length;
+ * value's length }, then the key and the value, each filled up to a multiple of 8. The value of 9,
+ * and of 7 after damaged records, is a sentence.
+ */
+
+/* Opens a store, or makes it; its address. The options are lines of NAME=VALUE, sizes in bytes:
+ * devices (a path, or several with commas between), instance (for {n} in paths), selection (search,
+ * stripe), capacity (of a new file), memory, cache, shards, segment, durability (memory, process,
+ * flushed, periodic:MS, synced), write-mode (through, behind), reclaim (store, cache), compression
+ * (none, lz4, zstd), mode (open, overwrite, reformat, read-only), encryption-key (64 hexadecimal
+ * digits), write-budget (bytes a second, for caches), buffer-directory. */
+int64_t entresol_store_open(int64_t options, int64_t length);
+
+/* Begins `count` requests; how many were answered at once. The first word of each becomes 1 if it
+ * was, with the record at its place for the outcome, else 0: that outcome is reaped. Waits for
+ * nothing. */
+int64_t entresol_store_submit(int64_t store, int64_t requests, int64_t count);
+
+/* Waits for outcomes; how many there are. The address of their records goes to `out`, their bytes
+ * to the next word; they stay until the next call. 0 once the store is closed and all were given
+ * out. For one thread at a time. */
+int64_t entresol_store_reap(int64_t store, int64_t out);
+
+/* Begins a job, whose outcome is reaped: 1 sync, 2 drop a partition, 3 drop a space; the argument
+ * is space | partition << 16. */
+int64_t entresol_store_begin(int64_t store, int64_t token, int64_t job, int64_t argument);
+
+/* Entries of a partition, or of the whole space if `whole` is not 0; expired ones that nobody has
+ * found yet included. Reads nothing. */
+int64_t entresol_store_count(int64_t store, int64_t place, int64_t whole);
+
+/* Text: figures since the store was opened, a JSON object. */
+int64_t entresol_store_statistics(int64_t store);
+
+/* Closes a store once all that was begun is finished; outcomes can still be reaped. */
+int64_t entresol_store_close(int64_t store);
+
+/* Releases a store's address; closes it before, if nobody did. */
+int64_t entresol_store_release(int64_t store);
+
+/* A scan of those partitions that `count` 16-bit numbers name, of all if `count` is below 0; its
+ * address. Entries that are there from its first page to its last are given at least once. */
+int64_t entresol_scan_open(int64_t store, int64_t space, int64_t partitions, int64_t count,
+        int64_t keys_only);
+
+/* Begins reading about `limit` entries, those that ended by `now` left out. Their records and one
+ * that ends the page are reaped. One page at a time. */
+int64_t entresol_scan_next(int64_t store, int64_t scan, int64_t token, int64_t limit, int64_t now);
+
+/* Releases a scan; a page that is being read still comes. */
+int64_t entresol_scan_close(int64_t scan);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ pub mod buffer;
 mod dirty;
 pub mod heap;
 pub mod pool;
+pub mod store;
 pub mod text;
 pub mod transaction;
 pub mod tree;

@@ -10,6 +10,10 @@ use entresol_heap::{Error, ErrorKind};
 
 /// The kind of a panic; others are in `kind_of`.
 pub(crate) const DEFECT: u64 = 8;
+/// Kinds that only stores have.
+const BUSY: u64 = 10;
+const WRONG_KEY: u64 = 11;
+const DEVICE: u64 = 12;
 /// The kind of a change or view that would have had to wait for another transaction.
 const HELD: u64 = 9;
 
@@ -31,13 +35,28 @@ impl Failure {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no sentence");
-        Failure { kind: DEFECT, sentence: format!("a defect of the heap's library: {said}") }
+        Failure { kind: DEFECT, sentence: format!("a defect of the native library: {said}") }
     }
 
     /// A refused system call.
     pub(crate) fn io(what: &str) -> Failure {
-        let error = std::io::Error::last_os_error();
+        Failure::system(what, &std::io::Error::last_os_error())
+    }
+
+    /// The same, with what the system said.
+    pub(crate) fn system(what: &str, error: &std::io::Error) -> Failure {
         Failure { kind: 7, sentence: format!("{what}: {error}") }
+    }
+
+    /// What a flash store said.
+    pub(crate) fn from_store(error: &entresol_tier::Error) -> Failure {
+        Failure { kind: kind_of_store(error.kind()), sentence: error.to_string() }
+    }
+}
+
+impl From<entresol_tier::Error> for Failure {
+    fn from(error: entresol_tier::Error) -> Failure {
+        Failure::from_store(&error)
     }
 }
 
@@ -108,6 +127,21 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::Poisoned | ErrorKind::Closed => 5,
         ErrorKind::Incompatible | ErrorKind::WrongKey => 6,
         ErrorKind::Held => HELD,
+        _ => 7,
+    }
+}
+
+fn kind_of_store(kind: entresol_tier::ErrorKind) -> u64 {
+    use entresol_tier::ErrorKind as Kind;
+    match kind {
+        Kind::Full => 1,
+        Kind::InvalidInput => 2,
+        Kind::Corrupt => 4,
+        Kind::Poisoned => 5,
+        Kind::Incompatible => 6,
+        Kind::Busy => BUSY,
+        Kind::WrongKey => WRONG_KEY,
+        Kind::Device => DEVICE,
         _ => 7,
     }
 }

@@ -30,8 +30,10 @@ fn snake(name: &str) -> String {
 
 fn exported() -> Functions {
     let mut found = Functions::new();
-    for file in std::fs::read_dir(root().join("src")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+    let files = std::fs::read_dir(root().join("src")).unwrap();
+    // What is exported stands in the files of the folder itself.
+    for path in files.map(|file| file.unwrap().path()).filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(path).unwrap();
         for part in text.split("Java_io_entresol_heap_engine_Jni_").skip(1) {
             let (name, rest) = part.split_once('(').unwrap();
             let (arguments, after) = rest.split_once(')').unwrap();
@@ -61,7 +63,7 @@ fn header_and_java_name_what_is_exported() {
     let header = std::fs::read_to_string(root().join("include/entresol.h")).unwrap();
     let prefixed = |name: &str| format!("entresol_{name}");
     assert_eq!(declared(&header, "int64_t entresol_", prefixed), exported);
-    let folder = root().join("../../java/heap/src/main/java/io/entresol/heap/engine");
+    let folder = root().join("../../java/native/src/main/java/io/entresol/heap/engine");
     let java = std::fs::read_to_string(folder.join("Jni.java")).unwrap();
     assert_eq!(declared(&java, "static native long ", snake), exported);
 }

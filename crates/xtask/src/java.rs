@@ -36,7 +36,7 @@ pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
     };
     // Collections take one way into the library on each JDK; the first run had the other.
     for (name, path, only) in
-        [("java ffm", "ffm", ""), ("java jni", "jni", "--projects heap,llpl-adapter")]
+        [("java ffm", "ffm", ""), ("java jni", "jni", "--projects heap,llpl-adapter,binding")]
     {
         let invocation = Invocation::new(&format!("{MAVEN} {only} integration-test {rounds}"))
             .with_argument(format!("-Dtested.jvm={}", newer.display()))

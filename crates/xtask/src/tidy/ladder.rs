@@ -21,7 +21,6 @@ const RUNGS: &[Rung] = &[
         uses: &["entresol-planted"],
         tests_use: &["entresol-device", "entresol-sim"],
     },
-    Rung { name: "entresol-ffi", uses: &["entresol-heap"], tests_use: &[] },
     Rung { name: "entresol-sim", uses: &["entresol-device"], tests_use: &[] },
     Rung {
         name: "entresol-flash",
@@ -32,6 +31,11 @@ const RUNGS: &[Rung] = &[
         name: "entresol-tier",
         uses: &["entresol-device", "entresol-flash"],
         tests_use: &["entresol-sim", "entresol-workload"],
+    },
+    Rung {
+        name: "entresol-ffi",
+        uses: &["entresol-device", "entresol-flash", "entresol-heap", "entresol-tier"],
+        tests_use: &[],
     },
     Rung {
         name: "entresol-volume",

@@ -21,6 +21,12 @@ public final class Failure {
 
     /** Another transaction changes the collection; it has to end first. */
     public static final int HELD = 9;
+    /** Of stores: too much waits for the device already. */
+    public static final int TOO_MUCH = 10;
+    /** Of stores: the encryption key is missing or another. */
+    public static final int WRONG_KEY = 11;
+    /** Of stores: the device is in use, foreign or absent. */
+    public static final int DEVICE = 12;
 
     private final int kind;
     private final String sentence;

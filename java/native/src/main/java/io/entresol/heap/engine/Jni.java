@@ -140,6 +140,28 @@ final class Jni {
 
     static native long poolRelease(long pool);
 
+    static native long storeOpen(long options, long length);
+
+    static native long storeSubmit(long store, long requests, long count);
+
+    static native long storeReap(long store, long out);
+
+    static native long storeBegin(long store, long token, long job, long argument);
+
+    static native long storeCount(long store, long place, long whole);
+
+    static native long storeStatistics(long store);
+
+    static native long storeClose(long store);
+
+    static native long storeRelease(long store);
+
+    static native long scanOpen(long store, long space, long partitions, long count, long keysOnly);
+
+    static native long scanNext(long store, long scan, long token, long limit, long now);
+
+    static native long scanClose(long scan);
+
     /** A direct buffer over {@code bytes} bytes from {@code address}. */
     static native java.nio.ByteBuffer buffer(long address, long bytes);
 }

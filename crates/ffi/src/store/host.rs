@@ -1,0 +1,444 @@
+//! A store with what it needs to live in another language's process: sessions that the caller's
+//! threads take turns with, a thread for jobs, a thread for background work, and the outcomes that
+//! wait to be reaped.
+//!
+//! Invariants:
+//! 1. Every request and job has exactly one outcome: at once, or reaped.
+//! 2. No call but `reap`, `close`, `open` and `count` waits for the device: a write that would have
+//!    to make room first becomes a job.
+//!
+//! Lock order: a lane, then the outbox, which is a leaf. `visit` runs under a lane's lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use entresol_tier::{
+    Budget, Error, ErrorKind, Maintenance, Operation, Outcome, Session, SessionOptions, SpaceId,
+    Tiered, Timestamp,
+};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use super::jobs::{Job, JobQueue, Task, Workbench};
+use super::options::Options;
+use super::record::{Kind, Record, with_failure, with_record};
+use super::request::{OwnedOperation, Request, WITHOUT_VALUE};
+use crate::text::Failure;
+
+/// Sessions that callers' threads take turns with, at most.
+const LANES_MAX: usize = 8;
+/// Device reads in flight of each.
+const DEPTH: usize = 128;
+const BELL: Token = Token(0);
+const DEVICE: Token = Token(1);
+/// How long the reaper waits where nothing is in flight.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long it waits where something is: whoever misses a signal is not lost for longer.
+const IN_FLIGHT: Duration = Duration::from_millis(1);
+/// Segments reclaimed before the store is asked again.
+const SEGMENTS_AT_ONCE: u32 = 4;
+/// Words of outcomes that are kept allocated between batches.
+const OUTBOX_WORDS_KEPT: usize = 1 << 20;
+/// Bytes of a scan's page that are aimed at.
+const PAGE_BYTES: u64 = 1 << 20;
+/// Entries that a scan reads in one step, at most.
+const STEP_MAX: u64 = 256;
+
+/// An open store.
+pub(super) struct Host {
+    lanes: Vec<Mutex<Option<Session>>>,
+    tiered: RwLock<Option<Arc<Tiered>>>,
+    outbox: Mutex<Outbox>,
+    reaper: Mutex<Reaper>,
+    bell: Waker,
+    /// Whether the device says when reads are done; else it works when it is polled.
+    signalled: bool,
+    /// Whether a write may have to make room itself.
+    short: AtomicBool,
+    jobs: JobQueue,
+    clock: Clock,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    closing: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// Records that wait to be reaped.
+#[derive(Default)]
+pub(super) struct Outbox {
+    words: Vec<u64>,
+    records: i64,
+}
+
+/// What the one who reaps has.
+struct Reaper {
+    poll: Poll,
+    events: Events,
+    given_out: Vec<u64>,
+}
+
+/// Outcomes that were reaped.
+pub(super) struct Batch {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    pub(super) records: i64,
+}
+
+/// The caller's clock, as far as known: the system's, moved.
+#[derive(Default)]
+struct Clock {
+    ahead_ms: AtomicI64,
+}
+
+impl Host {
+    /// Opens the store that `options` name, or makes it.
+    pub(super) fn open(options: &Options) -> Result<Arc<Host>, Failure> {
+        let clock = Clock::default();
+        let now = clock.read(0);
+        let tiered = Tiered::open(options.open_device()?, options.tiered.clone(), now)?;
+        let session = SessionOptions { depth: DEPTH, ..SessionOptions::default() };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let sessions: Result<Vec<Session>, Error> =
+            (0..processors.min(LANES_MAX)).map(|_| tiered.session(session)).collect();
+        let (sessions, of_jobs) = (sessions?, tiered.session(session)?);
+        let (poll, bell, signalled) = signals(&sessions)?;
+        let reaper = Reaper { poll, events: Events::with_capacity(64), given_out: Vec::new() };
+        let host = Arc::new(Host {
+            lanes: sessions.into_iter().map(|session| Mutex::new(Some(session))).collect(),
+            tiered: RwLock::new(Some(tiered)),
+            outbox: Mutex::default(),
+            reaper: Mutex::new(reaper),
+            bell,
+            signalled,
+            short: AtomicBool::new(false),
+            jobs: JobQueue::default(),
+            clock,
+            threads: Mutex::default(),
+            closing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        let started = host.start(of_jobs);
+        if let Err(failure) = started {
+            host.close()?;
+            return Err(failure);
+        }
+        Ok(host)
+    }
+
+    /// Begins a request; whether it was answered at its place for outcomes.
+    pub(super) fn begin(&self, request: &mut Request<'_>) -> bool {
+        let now = self.now(request.now);
+        if is_write(&request.operation) && self.short.load(Ordering::Relaxed) {
+            let owned = OwnedOperation::of(&request.operation);
+            let job = Job { token: request.token, task: Task::Operation(owned, now) };
+            return self.enqueue_or_refuse(job, request);
+        }
+        let mut lane = self.lane();
+        let Some(session) = lane.as_mut() else {
+            drop(lane);
+            return self.refuse(request, &closed());
+        };
+        let (token, operation) = (request.token, request.operation);
+        let mut answered = false;
+        let mut pushed = false;
+        session.submit(token, now, operation, &mut |done, outcome| {
+            if done == token {
+                let outcome = without_value(done, outcome);
+                with_record(token & !WITHOUT_VALUE, &outcome, &mut |record| {
+                    answered = request.answer(record);
+                });
+                if !answered {
+                    pushed = true;
+                    self.outbox.lock().push(done, outcome);
+                }
+            } else {
+                pushed = true;
+                self.outbox.lock().push(done, outcome);
+            }
+        });
+        if !answered {
+            // What cannot be handed to the device now is by the next poll.
+            let flushed = session.flush().is_ok();
+            drop(lane);
+            if pushed || !flushed || !self.signalled || is_write(&operation) {
+                self.ring();
+            }
+        }
+        answered
+    }
+
+    /// Adds a job; its outcome is reaped.
+    pub(super) fn enqueue(&self, job: Job) {
+        let token = job.token;
+        if let Err(failure) = self.jobs.push(job) {
+            self.push(&mut |outbox| outbox.fail(token, &failure));
+        }
+    }
+
+    /// Waits for outcomes and takes all there are; none once the store is closed.
+    pub(super) fn reap(&self) -> Result<Batch, Failure> {
+        let mut reaper = self.reaper.lock();
+        let Reaper { poll, events, given_out } = &mut *reaper;
+        loop {
+            let closed = self.closed.load(Ordering::Acquire);
+            let in_flight = self.poll_lanes();
+            let records = self.outbox.lock().take(given_out);
+            if records > 0 || closed {
+                let (address, bytes) = (given_out.as_ptr() as u64, given_out.len() as u64 * 8);
+                return Ok(Batch { address, bytes, records });
+            }
+            let wait = match (in_flight, self.signalled) {
+                (0, _) => IDLE,
+                (_, true) => IN_FLIGHT,
+                (_, false) => Duration::ZERO,
+            };
+            match poll.poll(events, Some(wait)) {
+                Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                    return Err(Failure::system("cannot wait for the device", &error));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Entries of a space, or of one partition of it.
+    pub(super) fn count(&self, space: SpaceId, partition: Option<u16>) -> Result<u64, Failure> {
+        let tiered = self.tiered()?;
+        Ok(match partition {
+            Some(partition) => tiered.store().count_partition(space, partition),
+            None => tiered.count(space),
+        })
+    }
+
+    /// Figures as a JSON object.
+    pub(super) fn statistics(&self) -> Result<String, Failure> {
+        let tiered = self.tiered()?;
+        let statistics = tiered.statistics();
+        let figures = statistics.figures().into_iter();
+        let mut fields: Vec<String> =
+            figures.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
+        fields.push(format!("\"poisoned\":{}", statistics.poisoned));
+        Ok(format!("{{{}}}", fields.join(",")))
+    }
+
+    /// Entries that a scan had best read in one step, for pages of a size that suits memory.
+    pub(super) fn scan_step(&self) -> usize {
+        let figures = self.tiered().map(|tiered| tiered.store().statistics()).unwrap_or_default();
+        let mean = figures.live_bytes / figures.entries.max(1);
+        (PAGE_BYTES / mean.max(1)).clamp(1, STEP_MAX) as usize
+    }
+
+    /// The moment that a caller means: 0 is now.
+    pub(super) fn now(&self, given: i64) -> Timestamp {
+        self.clock.read(given)
+    }
+
+    /// Finishes what was begun, syncs, and makes the next open fast.
+    pub(super) fn close(&self) -> Result<(), Failure> {
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.jobs.end();
+        for thread in self.threads.lock().drain(..) {
+            thread.thread().unpark();
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        let finished = self.finish_lanes();
+        let tiered = self.tiered.write().take();
+        let closed = tiered.map_or(Ok(()), |tiered| tiered.close(self.now(0)));
+        self.closed.store(true, Ordering::Release);
+        self.ring();
+        finished.and(closed).map_err(Failure::from)
+    }
+
+    /// Puts outcomes of jobs to those that wait to be reaped.
+    pub(super) fn push(&self, fill: &mut dyn FnMut(&mut Outbox)) {
+        fill(&mut self.outbox.lock());
+        self.ring();
+    }
+
+    fn start(self: &Arc<Host>, session: Session) -> Result<(), Failure> {
+        let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
+            thread.map_err(|error| Failure::system("cannot start a thread of a store", &error))
+        };
+        let mut threads = self.threads.lock();
+        let host = Arc::clone(self);
+        let work = Workbench::new(self.tiered()?, session);
+        threads.push(spawn("store jobs", Box::new(move || host.jobs.work(work, &host)))?);
+        let host = Arc::clone(self);
+        let tiered = self.tiered()?;
+        threads.push(spawn("store upkeep", Box::new(move || host.maintain(&tiered)))?);
+        Ok(())
+    }
+
+    /// Does the store's background work until the store is closed.
+    fn maintain(&self, tiered: &Tiered) {
+        let budget = Budget { segments: SEGMENTS_AT_ONCE };
+        while !self.closing.load(Ordering::Acquire) {
+            // A store that cannot be kept is poisoned: writes say so.
+            let done = tiered.maintain(self.now(0), budget);
+            self.short.store(tiered.store().is_short(), Ordering::Relaxed);
+            let rest = done.as_ref().map_or(Some(Maintenance::IDLE), Maintenance::rest);
+            if let Some(rest) = rest {
+                std::thread::park_timeout(rest);
+            }
+        }
+    }
+
+    fn enqueue_or_refuse(&self, job: Job, request: &mut Request<'_>) -> bool {
+        match self.jobs.push(job) {
+            Ok(()) => false,
+            Err(failure) => self.refuse(request, &failure),
+        }
+    }
+
+    /// Answers a request with a failure; whether at its place for outcomes.
+    fn refuse(&self, request: &mut Request<'_>, failure: &Failure) -> bool {
+        let token = request.token & !WITHOUT_VALUE;
+        let mut answered = false;
+        with_failure(token, failure, &mut |record| answered = request.answer(record));
+        if !answered {
+            self.push(&mut |outbox| outbox.fail(token, failure));
+        }
+        answered
+    }
+
+    /// The first lane that is free, so that a caller alone keeps all in one; else the first.
+    fn lane(&self) -> MutexGuard<'_, Option<Session>> {
+        self.lanes.iter().find_map(Mutex::try_lock).unwrap_or_else(|| self.lanes[0].lock())
+    }
+
+    /// Takes the outcomes that are ready; how many operations are in flight still.
+    fn poll_lanes(&self) -> usize {
+        let mut in_flight = 0;
+        for lane in &self.lanes {
+            let mut lane = lane.lock();
+            let Some(session) = lane.as_mut().filter(|session| session.in_flight() > 0) else {
+                continue;
+            };
+            let now = self.now(0);
+            // A device that cannot be asked now is asked again.
+            let _polled = session.poll(0, now, &mut |token, outcome| {
+                self.outbox.lock().push(token, outcome);
+            });
+            in_flight += session.in_flight();
+        }
+        in_flight
+    }
+
+    /// Waits for all that is in flight and ends the sessions.
+    fn finish_lanes(&self) -> Result<(), Error> {
+        let mut finished = Ok(());
+        for lane in &self.lanes {
+            let mut lane = lane.lock();
+            let Some(mut session) = lane.take() else { continue };
+            while session.in_flight() > 0 && finished.is_ok() {
+                finished = session
+                    .poll(1, self.now(0), &mut |token, outcome| {
+                        self.outbox.lock().push(token, outcome);
+                    })
+                    .map(|_| ());
+            }
+        }
+        finished
+    }
+
+    fn tiered(&self) -> Result<Arc<Tiered>, Failure> {
+        self.tiered.read().clone().ok_or_else(closed)
+    }
+
+    fn ring(&self) {
+        // The reaper looks again by itself if this fails.
+        let _ = self.bell.wake();
+    }
+}
+
+impl Outbox {
+    /// Adds the outcome of an operation.
+    pub(super) fn push(&mut self, token: u64, outcome: Result<Outcome<'_>, Error>) {
+        let outcome = without_value(token, outcome);
+        with_record(token & !WITHOUT_VALUE, &outcome, &mut |record| self.add(record));
+    }
+
+    /// Adds a failure.
+    pub(super) fn fail(&mut self, token: u64, failure: &Failure) {
+        with_failure(token & !WITHOUT_VALUE, failure, &mut |record| self.add(record));
+    }
+
+    /// Adds the end of a job.
+    pub(super) fn done(&mut self, token: u64) {
+        self.add(&Record::new(token, Kind::Done));
+    }
+
+    /// Adds records that were made elsewhere.
+    pub(super) fn extend(&mut self, words: &[u64], records: i64) {
+        self.words.extend_from_slice(words);
+        self.records += records;
+    }
+
+    fn add(&mut self, record: &Record<'_>) {
+        record.append(&mut self.words);
+        self.records += 1;
+    }
+
+    /// Moves all records to `to`; how many.
+    fn take(&mut self, to: &mut Vec<u64>) -> i64 {
+        to.clear();
+        to.shrink_to(OUTBOX_WORDS_KEPT);
+        std::mem::swap(&mut self.words, to);
+        std::mem::take(&mut self.records)
+    }
+}
+
+impl Clock {
+    /// The moment `given`, which others are reckoned from; for 0 the present one.
+    fn read(&self, given: i64) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let system = since.as_millis() as i64;
+        if given <= 0 {
+            let now = system + self.ahead_ms.load(Ordering::Relaxed);
+            return Timestamp(now.max(0) as u64);
+        }
+        self.ahead_ms.store(given - system, Ordering::Relaxed);
+        Timestamp(given as u64)
+    }
+}
+
+/// The failure of whatever comes after the end.
+pub(super) fn closed() -> Failure {
+    Failure::from_store(&Error::new(ErrorKind::Poisoned, "the store was closed; open it again"))
+}
+
+/// What waits for signals of the sessions' reads and of a bell, and whether there are any.
+fn signals(sessions: &[Session]) -> Result<(Poll, Waker, bool), Failure> {
+    let failed = |error: std::io::Error| Failure::system("cannot wait for devices", &error);
+    let poll = Poll::new().map_err(failed)?;
+    let bell = Waker::new(poll.registry(), BELL).map_err(failed)?;
+    let mut descriptors: Vec<_> = sessions.iter().flat_map(Session::poll_fds).collect();
+    descriptors.sort_unstable();
+    descriptors.dedup();
+    for descriptor in &descriptors {
+        let mut source = SourceFd(descriptor);
+        poll.registry().register(&mut source, DEVICE, Interest::READABLE).map_err(failed)?;
+    }
+    Ok((poll, bell, !descriptors.is_empty()))
+}
+
+fn is_write(operation: &Operation<'_>) -> bool {
+    !matches!(operation, Operation::Get { .. })
+}
+
+/// The outcome as the caller asked for it.
+fn without_value(token: u64, outcome: Result<Outcome<'_>, Error>) -> Result<Outcome<'_>, Error> {
+    match outcome {
+        Ok(Outcome::Found(entry)) if token & WITHOUT_VALUE != 0 => {
+            Ok(Outcome::Found(entresol_tier::Entry { value: &[], ..entry }))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,267 @@
+//! Work that waits for the device, done by a thread of the store's: syncs, drops, pages of scans,
+//! and writes that have to make room first.
+
+use std::collections::{HashSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use entresol_tier::{Error, ErrorKind, Session, SpaceId, Tiered, Timestamp};
+use parking_lot::{Condvar, Mutex};
+
+use super::host::{Host, closed};
+use super::record::{Kind, Record};
+use super::request::OwnedOperation;
+use crate::text::Failure;
+
+/// Most jobs that wait at a time.
+const JOBS_MAX: usize = 1 << 16;
+/// Most bytes of writes that wait at a time.
+const JOB_BYTES_MAX: usize = 128 << 20;
+/// Steps of a scan in one page, so that other jobs have their turn.
+const STEPS_MAX: usize = 64;
+/// Bytes after which a page ends.
+const PAGE_WORDS: usize = 128 << 10;
+
+/// Something to do whose outcome is reaped.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) token: u64,
+    pub(super) task: Task,
+}
+
+/// What a job does.
+#[derive(Debug)]
+pub(super) enum Task {
+    Sync,
+    /// Drops a space, or one partition of it.
+    Drop(SpaceId, Option<u16>),
+    /// Reads a page of a scan.
+    Scan {
+        scan: Arc<Scan>,
+        limit: usize,
+        now: Timestamp,
+    },
+    Operation(OwnedOperation, Timestamp),
+}
+
+/// Jobs that wait.
+#[derive(Debug, Default)]
+pub(super) struct JobQueue {
+    waiting: Mutex<Waiting>,
+    added: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    bytes: usize,
+    ended: bool,
+}
+
+/// What the thread of the jobs works with.
+#[derive(Debug)]
+pub(super) struct Workbench {
+    tiered: Arc<Tiered>,
+    session: Session,
+}
+
+/// A scan that goes on page by page.
+#[derive(Debug)]
+pub(super) struct Scan {
+    space: SpaceId,
+    /// `None`: all.
+    partitions: Option<HashSet<u16>>,
+    with_values: bool,
+    /// Entries in one step.
+    step: usize,
+    cursor: Mutex<Cursor>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    At(u64),
+    End,
+}
+
+impl JobQueue {
+    /// Adds a job, unless there are too many, or none are done any more.
+    pub(super) fn push(&self, job: Job) -> Result<(), Failure> {
+        let mut waiting = self.waiting.lock();
+        let bytes = job.bytes();
+        if waiting.ended {
+            return Err(closed());
+        }
+        let full = waiting.bytes + bytes > JOB_BYTES_MAX && bytes > 0 && waiting.bytes > 0;
+        if full || waiting.jobs.len() >= JOBS_MAX {
+            let detail = format!(
+                "{} jobs with {} bytes wait for the device; at most {JOBS_MAX} with \
+                 {JOB_BYTES_MAX} may: finish some first",
+                waiting.jobs.len(),
+                waiting.bytes
+            );
+            return Err(Error::new(ErrorKind::Busy, detail).into());
+        }
+        waiting.bytes += bytes;
+        waiting.jobs.push_back(job);
+        drop(waiting);
+        self.added.notify_one();
+        Ok(())
+    }
+
+    /// Takes no more jobs; those that wait are done.
+    pub(super) fn end(&self) {
+        self.waiting.lock().ended = true;
+        self.added.notify_all();
+    }
+
+    /// Does jobs until the end.
+    pub(super) fn work(&self, mut bench: Workbench, host: &Host) {
+        while let Some(job) = self.next() {
+            let done = catch_unwind(AssertUnwindSafe(|| bench.perform(&job, host)));
+            let failure = match done {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure,
+                Err(panic) => Failure::defect(panic.as_ref()),
+            };
+            host.push(&mut |outbox| outbox.fail(job.token, &failure));
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                waiting.bytes -= job.bytes();
+                return Some(job);
+            }
+            if waiting.ended {
+                return None;
+            }
+            self.added.wait(&mut waiting);
+        }
+    }
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        match &self.task {
+            Task::Operation(operation, _) => operation.bytes(),
+            _ => 0,
+        }
+    }
+}
+
+impl Workbench {
+    pub(super) fn new(tiered: Arc<Tiered>, session: Session) -> Workbench {
+        Workbench { tiered, session }
+    }
+
+    /// Does a job and tells its outcome, unless that is a failure.
+    fn perform(&mut self, job: &Job, host: &Host) -> Result<(), Failure> {
+        match &job.task {
+            Task::Sync => self.tiered.sync()?,
+            Task::Drop(space, None) => self.tiered.drop_space(*space)?,
+            Task::Drop(space, Some(partition)) => self.tiered.drop_partition(*space, *partition)?,
+            Task::Scan { scan, limit, now } => {
+                let (words, records) = scan.page(&mut self.session, job.token, *limit, *now)?;
+                host.push(&mut |outbox| outbox.extend(&words, records));
+                return Ok(());
+            }
+            Task::Operation(operation, now) => {
+                let operation = operation.operation();
+                self.session.run(*now, operation, &mut |outcome| {
+                    host.push(&mut |outbox| outbox.push(job.token, Ok(outcome)));
+                })?;
+                return Ok(());
+            }
+        }
+        host.push(&mut |outbox| outbox.done(job.token));
+        Ok(())
+    }
+}
+
+impl Scan {
+    /// A scan of those `partitions` of `space`, or of all, in steps of so many entries.
+    pub(super) fn new(step: usize, space: SpaceId, partitions: Option<HashSet<u16>>) -> Scan {
+        let cursor = Mutex::new(Cursor::At(0));
+        Scan { space, partitions, with_values: true, step, cursor }
+    }
+
+    /// The same without the values.
+    pub(super) fn of_keys(self) -> Scan {
+        Scan { with_values: false, ..self }
+    }
+
+    /// The records of the next page, the one that ends it included, and how many they are.
+    fn page(
+        &self,
+        session: &mut Session,
+        token: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(Vec<u64>, i64), Failure> {
+        let mut cursor = self.cursor.lock();
+        let mut page = Page { words: Vec::new(), records: 0, damaged: 0, first: None };
+        for _ in 0..STEPS_MAX {
+            let Cursor::At(at) = *cursor else { break };
+            if page.records as usize >= limit.max(1) || page.words.len() >= PAGE_WORDS {
+                break;
+            }
+            let next = self.step(session, (token, at), now, &mut page)?;
+            *cursor = if next == 0 { Cursor::End } else { Cursor::At(next) };
+        }
+        let goes_on = *cursor != Cursor::End;
+        let end = Record {
+            number: u64::from(goes_on),
+            expires_ms: page.damaged,
+            value: page.first.as_deref().unwrap_or_default().as_bytes(),
+            ..Record::new(token, Kind::Done)
+        };
+        end.append(&mut page.words);
+        Ok((page.words, page.records + 1))
+    }
+
+    /// Adds the entries of one step to `page`; the next cursor.
+    fn step(
+        &self,
+        session: &mut Session,
+        (token, cursor): (u64, u64),
+        now: Timestamp,
+        page: &mut Page,
+    ) -> Result<u64, Failure> {
+        let wanted = |partition| self.partitions.as_ref().is_none_or(|p| p.contains(&partition));
+        // A step that entries moved under is begun anew, and visits some of them twice.
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let place = (cursor, self.step);
+        let next =
+            session.scan_partitions(
+                (self.space, &wanted),
+                place,
+                now,
+                &mut |entry| match entry {
+                    Ok(entry) if seen.insert(entry.key.to_vec()) => {
+                        let record = Record::of_entry(token, &entry);
+                        let value = if self.with_values { record.value } else { &[] };
+                        Record { value, ..record }.append(&mut page.words);
+                        page.records += 1;
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        page.damaged += 1;
+                        page.first.get_or_insert_with(|| error.to_string());
+                    }
+                },
+            )?;
+        Ok(next)
+    }
+}
+
+/// A page of a scan that is being read.
+struct Page {
+    words: Vec<u64>,
+    records: i64,
+    /// Records that do not verify.
+    damaged: u64,
+    /// What was said of the first of them.
+    first: Option<String>,
+}

@@ -1,0 +1,240 @@
+//! The options of a store as a caller writes them: lines of `name=value`, sizes in bytes.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use entresol_device::{
+    Device, DeviceList, FileOptions, Force, Selection, boot_identity, on_all_processors,
+};
+use entresol_tier::{
+    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions,
+    TieredOptions, WriteMode,
+};
+
+use crate::text::Failure;
+
+/// Bytes that go to one device of a new stripe before the next.
+const STRIPE_UNIT_BYTES: u64 = 1 << 20;
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Where write buffers outlive the process if nobody says otherwise.
+const BUFFER_DIRECTORY: &str = "/dev/shm";
+
+/// How a store is opened.
+#[derive(Debug)]
+pub(super) struct Options {
+    devices: String,
+    instance: u32,
+    selection: Selection,
+    capacity_bytes: Option<u64>,
+    pub(super) tiered: TieredOptions,
+}
+
+/// Reads options.
+pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
+    let text = std::str::from_utf8(text).map_err(|error| wrong("text", "UTF-8", &error))?;
+    let store = StoreOptions {
+        boot: boot_identity(),
+        parallel: on_all_processors,
+        seed: seed(),
+        ..StoreOptions::default()
+    };
+    let mut options = Options {
+        devices: String::new(),
+        instance: 0,
+        selection: Selection::SearchPath,
+        capacity_bytes: None,
+        tiered: TieredOptions {
+            store,
+            memory_bytes: MEMORY_BYTES,
+            cache_bytes: None,
+            admission: Admission::Always,
+        },
+    };
+    let mut buffers = None;
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (name, value) =
+            line.split_once('=').ok_or_else(|| wrong(line, "a line NAME=VALUE", &"no `=`"))?;
+        if name == "buffer-directory" {
+            buffers = Some(PathBuf::from(value));
+        } else {
+            options.set(name, value)?;
+        }
+    }
+    if options.devices.is_empty() {
+        return Err(wrong("devices", "a path, or several with commas between", &"nothing"));
+    }
+    options.place_buffers(buffers)?;
+    Ok(options)
+}
+
+impl Options {
+    /// Opens the device, or makes it.
+    pub(super) fn open_device(&self) -> Result<Arc<dyn Device>, Failure> {
+        let overwrites =
+            matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
+        let options = FileOptions {
+            capacity_bytes: self.capacity_bytes,
+            force: if overwrites { Force::Yes } else { Force::No },
+            ..FileOptions::default()
+        };
+        let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
+        list.open(self.selection, &options, &mut |_| {}).map_err(device_failure)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let store = &mut self.tiered.store;
+        match name {
+            "devices" => self.devices = value.to_string(),
+            "instance" => self.instance = number(name, value)?,
+            "selection" => {
+                let stripe = Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES };
+                let known = [("search", Selection::SearchPath), ("stripe", stripe)];
+                self.selection = choice(name, value, &known)?;
+            }
+            "capacity" => self.capacity_bytes = Some(number(name, value)?),
+            "memory" => self.tiered.memory_bytes = number(name, value)?,
+            "cache" => self.tiered.cache_bytes = Some(number(name, value)?),
+            "shards" => store.shards = number(name, value)?,
+            "segment" => store.segment_bytes = number(name, value)?,
+            "durability" => store.durability = durability(name, value)?,
+            "write-mode" => {
+                let known = [("through", WriteMode::Through), ("behind", WriteMode::Behind)];
+                store.write_mode = choice(name, value, &known)?;
+            }
+            "reclaim" => {
+                let known = [("store", Reclaim::Compact), ("cache", Reclaim::Evict)];
+                store.reclaim = choice(name, value, &known)?;
+            }
+            "compression" => {
+                let known = [
+                    ("none", Compression::None),
+                    ("lz4", Compression::Lz4),
+                    ("zstd", Compression::Zstd),
+                ];
+                store.compression = choice(name, value, &known)?;
+            }
+            "mode" => {
+                let known = [
+                    ("open", OpenMode::OpenOrCreate),
+                    ("overwrite", OpenMode::OpenOrOverwrite),
+                    ("reformat", OpenMode::Reformat),
+                    ("read-only", OpenMode::ReadOnly),
+                ];
+                store.mode = choice(name, value, &known)?;
+            }
+            "encryption-key" => store.encryption = Some(encryption_key(name, value)?),
+            "write-budget" => self.tiered.admission = Admission::WriteBudget(number(name, value)?),
+            _ => return Err(wrong(name, "the name of an option", &"an unknown one")),
+        }
+        Ok(())
+    }
+
+    /// Says where the write buffers are that outlive the process, if the durability asks for some.
+    fn place_buffers(&mut self, named: Option<PathBuf>) -> Result<(), Failure> {
+        let store = &mut self.tiered.store;
+        if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
+            return Ok(());
+        }
+        let directory = named.unwrap_or_else(|| Path::new(BUFFER_DIRECTORY).to_path_buf());
+        if !directory.is_dir() {
+            let expected = "a directory in memory for the write buffers that outlive the process";
+            let found = format!("{}, which is none", directory.display());
+            return Err(wrong("buffer-directory", expected, &found));
+        }
+        store.buffer_directory = Some(directory);
+        Ok(())
+    }
+}
+
+fn number<T: FromStr<Err = std::num::ParseIntError>>(
+    name: &str,
+    value: &str,
+) -> Result<T, Failure> {
+    value.parse().map_err(|error| wrong(name, "a number", &format!("`{value}`: {error}")))
+}
+
+fn durability(name: &str, value: &str) -> Result<Durability, Failure> {
+    let level: Result<Durability, entresol_tier::Error> = value.parse();
+    level.map_err(|error| Failure { kind: 2, sentence: format!("option `{name}`: {error}") })
+}
+
+fn choice<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, Failure> {
+    let found = known.iter().find(|(known, _)| *known == value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        wrong(name, &names.join(" or "), &format!("`{value}`"))
+    })
+}
+
+fn encryption_key(name: &str, value: &str) -> Result<EncryptionKey, Failure> {
+    let mut key = [0; 32];
+    let digits = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !digits {
+        // The text itself may be a secret.
+        let found = format!("{} bytes of something else", value.len());
+        return Err(wrong(name, "64 hexadecimal digits", &found));
+    }
+    for (place, byte) in key.iter_mut().enumerate() {
+        let digits = value.get(2 * place..2 * place + 2).unwrap_or("00");
+        *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+    }
+    Ok(EncryptionKey(key))
+}
+
+/// What a new store's hashes are seeded with: a number that others cannot foresee.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn device_failure(error: entresol_device::Error) -> Failure {
+    Failure::from_store(&error.into())
+}
+
+fn wrong(name: &str, expected: &str, found: &dyn std::fmt::Display) -> Failure {
+    Failure { kind: 2, sentence: format!("option `{name}`: expected {expected}, found {found}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_others_name_what_is_wrong() {
+        let text = [
+            "devices=/tmp/a,/tmp/b",
+            "selection=stripe",
+            "capacity=1048576",
+            "memory=99",
+            "durability=periodic:7",
+            "reclaim=cache",
+            "compression=zstd",
+            "shards=3",
+            "mode=reformat",
+        ]
+        .join("\n");
+        let options = parse(text.as_bytes()).unwrap();
+        assert_eq!(options.devices, "/tmp/a,/tmp/b");
+        assert_eq!(options.capacity_bytes, Some(1 << 20));
+        assert_eq!(options.tiered.memory_bytes, 99);
+        let store = options.tiered.store;
+        assert_eq!((store.shards, store.mode), (3, OpenMode::Reformat));
+        assert_eq!((store.reclaim, store.compression), (Reclaim::Evict, Compression::Zstd));
+        assert_eq!(store.durability, Durability::Periodic(7.try_into().unwrap()));
+        assert_eq!(store.buffer_directory.as_deref(), Some(Path::new("/dev/shm")));
+        for (line, said) in [
+            ("", "`devices`: expected a path"),
+            ("devices", "expected a line NAME=VALUE"),
+            ("capacity=1GB", "`capacity`: expected a number, found `1GB`"),
+            ("reclaim=x", "`reclaim`: expected store or cache, found `x`"),
+            ("durability=all", "`durability`: expected memory"),
+            ("colour=red", "`colour`: expected the name of an option"),
+            ("encryption-key=beef", "64 hexadecimal digits, found 4 bytes"),
+        ] {
+            let failure = parse(line.as_bytes()).unwrap_err();
+            assert_eq!(failure.kind, 2, "{line}");
+            assert!(failure.sentence.contains(said), "{line}: {}", failure.sentence);
+        }
+    }
+}

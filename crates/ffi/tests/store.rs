@@ -1,0 +1,383 @@
+//! The functions for flash stores, called as C calls them.
+#![expect(unsafe_code, clippy::unwrap_used, reason = "a caller in another language")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use entresol_ffi::store::*;
+use entresol_ffi::text::entresol_text_release;
+
+const GET: u64 = 1;
+const PUT: u64 = 2;
+const REMOVE: u64 = 3;
+const CONTAINS: u64 = 5;
+const FOUND: u64 = 1;
+const MISSING: u64 = 2;
+const STORED: u64 = 3;
+const REFUSED: u64 = 4;
+const REMOVED: u64 = 5;
+const DONE: u64 = 7;
+const ENTRY: u64 = 8;
+const FAILED: u64 = 9;
+const MIB: u64 = 1 << 20;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("entresol-ffi-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("data")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A record as a caller reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Record {
+    token: u64,
+    kind: u64,
+    number: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Record {
+    fn sentence(&self) -> String {
+        String::from_utf8(self.value.clone()).unwrap()
+    }
+}
+
+/// A store by its address, and outcomes that were reaped for others than who asked.
+struct Store {
+    address: i64,
+    reaped: HashMap<u64, Vec<Record>>,
+    tokens: AtomicU64,
+}
+
+impl Store {
+    fn open(file: &Path, options: &str) -> Result<Store, String> {
+        let text = format!("devices={}\nmemory={}\n{options}", file.display(), 64 * MIB);
+        // SAFETY: the text outlives the call.
+        let address = unsafe { entresol_store_open(text.as_ptr() as i64, text.len() as i64) };
+        if address < 0 {
+            return Err(text_at(-address));
+        }
+        Ok(Store { address, reaped: HashMap::new(), tokens: AtomicU64::new(1) })
+    }
+
+    fn token(&self) -> u64 {
+        self.tokens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn begin(&self, words: &mut [u64; 16], key: &[u8], value: &[u8], out: &mut [u64]) -> bool {
+        words[1] = self.token();
+        (words[4], words[5]) = (key.as_ptr() as u64, key.len() as u64);
+        (words[6], words[7]) = (value.as_ptr() as u64, value.len() as u64);
+        (words[14], words[15]) = (out.as_mut_ptr() as u64, out.len() as u64 * 8);
+        // SAFETY: the row and what it names outlive the call.
+        let answered = unsafe { entresol_store_submit(self.address, words.as_mut_ptr() as i64, 1) };
+        assert_eq!(answered, words[0] as i64);
+        answered == 1
+    }
+
+    fn run(&mut self, operation: u64, partition: u64, key: &[u8], value: &[u8]) -> Record {
+        self.run_with(operation, (partition, key), value, |_| ())
+    }
+
+    fn run_with(
+        &mut self,
+        operation: u64,
+        (partition, key): (u64, &[u8]),
+        value: &[u8],
+        change: impl FnOnce(&mut [u64; 16]),
+    ) -> Record {
+        let mut words = [0; 16];
+        words[0] = operation;
+        words[3] = partition << 16;
+        change(&mut words);
+        let mut out = [0; 64];
+        if self.begin(&mut words, key, value, &mut out) {
+            return records(out.as_ptr() as u64, out[0]).remove(0);
+        }
+        self.wait(words[1]).remove(0)
+    }
+
+    fn job(&mut self, job: i64, argument: i64) -> Record {
+        let token = self.token();
+        // SAFETY: the store is open.
+        assert_eq!(unsafe { entresol_store_begin(self.address, token as i64, job, argument) }, 0);
+        self.wait(token).remove(0)
+    }
+
+    /// The records of `token` up to one that ends it.
+    fn wait(&mut self, token: u64) -> Vec<Record> {
+        loop {
+            let ended =
+                self.reaped.get(&token).is_some_and(|r| r.last().is_some_and(|r| r.kind != ENTRY));
+            if ended {
+                return self.reaped.remove(&token).unwrap();
+            }
+            assert!(self.reap() > 0, "closed before {token} had an outcome");
+        }
+    }
+
+    fn reap(&mut self) -> i64 {
+        let mut out = [0_u64; 2];
+        // SAFETY: two words fit.
+        let count = unsafe { entresol_store_reap(self.address, out.as_mut_ptr() as i64) };
+        assert!(count >= 0, "{}", text_at(-count));
+        let found = records(out[0], out[1]);
+        assert_eq!(found.len() as i64, count);
+        for record in found {
+            self.reaped.entry(record.token).or_default().push(record);
+        }
+        count
+    }
+
+    fn scan(&mut self, partitions: Option<&[u16]>, limit: i64) -> Vec<Record> {
+        let (address, count) = partitions.map_or((0, -1), |p| (p.as_ptr() as i64, p.len() as i64));
+        // SAFETY: the numbers outlive the call.
+        let scan = unsafe { entresol_scan_open(self.address, 0, address, count, 0) };
+        let mut entries = Vec::new();
+        loop {
+            let token = self.token();
+            // SAFETY: the scan is open.
+            unsafe { entresol_scan_next(self.address, scan, token as i64, limit, 0) };
+            let mut page = self.wait(token);
+            let end = page.pop().unwrap();
+            assert_eq!(end.kind, DONE, "{}", end.sentence());
+            entries.extend(page);
+            if end.number == 0 {
+                break;
+            }
+        }
+        // SAFETY: used for the last time.
+        unsafe { entresol_scan_close(scan) };
+        entries
+    }
+
+    fn count(&self, partition: Option<u64>) -> i64 {
+        let place = partition.unwrap_or(0) << 16;
+        // SAFETY: the store is open.
+        unsafe { entresol_store_count(self.address, place as i64, i64::from(partition.is_none())) }
+    }
+
+    fn close(&self) {
+        // SAFETY: the store is not released.
+        assert_eq!(unsafe { entresol_store_close(self.address) }, 0);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // SAFETY: used for the last time.
+        assert_eq!(unsafe { entresol_store_release(self.address) }, 0);
+    }
+}
+
+fn text_at(address: i64) -> String {
+    let first = address as *const u64;
+    // SAFETY: a text that the library gave, not yet released.
+    let bytes = unsafe {
+        let length = first.add(1).read() as usize;
+        std::slice::from_raw_parts(first.add(2).cast::<u8>(), length).to_vec()
+    };
+    // SAFETY: used for the last time.
+    unsafe { entresol_text_release(address) };
+    String::from_utf8(bytes).unwrap()
+}
+
+fn records(address: u64, bytes: u64) -> Vec<Record> {
+    let mut found = Vec::new();
+    let mut at = address;
+    while at < address + bytes {
+        // SAFETY: records of the library, or of this test's own memory.
+        let head = unsafe { *(at as *const [u64; 8]) };
+        let part = |start: u64, length: u64| {
+            // SAFETY: as above.
+            unsafe { std::slice::from_raw_parts(start as *const u8, length as usize) }.to_vec()
+        };
+        let value = at + 64 + head[6].next_multiple_of(8);
+        found.push(Record {
+            token: head[1],
+            kind: head[2],
+            number: head[3],
+            key: part(at + 64, head[6]),
+            value: part(value, head[7]),
+        });
+        at += head[0];
+    }
+    found
+}
+
+fn value_of(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 31 + number * 7) as u8).collect()
+}
+
+#[test]
+fn operations_have_their_outcomes_and_survive_a_close() {
+    let folder = Folder::new("operations");
+    let capacity = format!("capacity={}", 64 * MIB);
+    let mut store = Store::open(&folder.file(), &capacity).unwrap();
+    assert_eq!(store.run(GET, 0, b"absent", b"").kind, MISSING);
+    let first = store.run(PUT, 0, b"key", b"value");
+    assert_eq!(first.kind, STORED);
+    let found = store.run(GET, 0, b"key", b"");
+    assert_eq!((found.kind, found.number, &*found.value), (FOUND, first.number, &b"value"[..]));
+    let there = store.run(CONTAINS, 0, b"key", b"");
+    assert_eq!((there.kind, there.value.len()), (FOUND, 0));
+    // Condition 1: absent.
+    assert_eq!(store.run_with(PUT, (0, b"key"), b"other", |row| row[10] = 1).kind, REFUSED);
+    assert_eq!(store.run_with(PUT, (0, b"new"), b"other", |row| row[10] = 1).kind, STORED);
+    assert_eq!(store.count(None), 2);
+    assert_eq!(store.run(REMOVE, 0, b"new", b"").kind, REMOVED);
+    assert_eq!(store.run(REMOVE, 0, b"new", b"").kind, MISSING);
+    // Larger than the place for outcomes, and than a segment.
+    for length in [1000, 3 << 20] {
+        let value = value_of(1, length);
+        assert_eq!(store.run(PUT, 0, b"large", &value).kind, STORED);
+        let found = store.run(GET, 0, b"large", b"");
+        assert_eq!((found.kind, found.value), (FOUND, value));
+    }
+    let refused = store.run(PUT, 0, b"", b"");
+    assert_eq!((refused.kind, refused.number), (FAILED, 2));
+    assert!(refused.sentence().contains("a key of 0 bytes"), "{}", refused.sentence());
+    store.close();
+    let late = store.run(GET, 0, b"key", b"");
+    assert_eq!((late.kind, late.number), (FAILED, 5));
+    assert_eq!(store.reap(), 0);
+    drop(store);
+    let mut again = Store::open(&folder.file(), "").unwrap();
+    assert_eq!(again.run(GET, 0, b"key", b"").value, b"value");
+    assert_eq!(again.run(GET, 0, b"large", b"").value, value_of(1, 3 << 20));
+}
+
+#[test]
+fn every_level_of_durability_acknowledges_and_reads_come_from_the_device() {
+    for level in ["memory", "process", "flushed", "periodic:20", "synced"] {
+        let folder = Folder::new(&format!("level-{}", level.split(':').next().unwrap()));
+        let options = format!("capacity={}\ndurability={level}\ncache=0", 96 * MIB);
+        let mut store = Store::open(&folder.file(), &options).unwrap();
+        let count = 4000;
+        let mut waiting = Vec::new();
+        for number in 0..count {
+            let mut words = [0; 16];
+            words[0] = PUT;
+            let (key, value) = (number.to_string(), value_of(number, 8000));
+            if !store.begin(&mut words, key.as_bytes(), &value, &mut [0; 16]) {
+                waiting.push(words[1]);
+            }
+        }
+        for token in waiting {
+            assert_eq!(store.wait(token)[0].kind, STORED);
+        }
+        assert_eq!(store.job(1, 0).kind, DONE);
+        for number in 0..count {
+            let found = store.run(GET, 0, number.to_string().as_bytes(), b"");
+            assert_eq!(found.value, value_of(number, 8000), "{level} {number}");
+        }
+        // SAFETY: the store is open.
+        let figures = text_at(unsafe { entresol_store_statistics(store.address) });
+        let flash = figures.split("\"flash_hits\":").nth(1).unwrap();
+        let flash: u64 = flash.split(',').next().unwrap().parse().unwrap();
+        assert!(flash > 100, "{figures}");
+    }
+}
+
+#[test]
+fn scans_give_the_wanted_partitions_and_drops_take_them() {
+    let folder = Folder::new("scans");
+    let mut store = Store::open(&folder.file(), &format!("capacity={}", 64 * MIB)).unwrap();
+    for number in 0..3000_u64 {
+        let value = value_of(number as usize, 100);
+        assert_eq!(store.run(PUT, number % 7, &number.to_be_bytes(), &value).kind, STORED);
+    }
+    let numbers = |entries: &[Record]| {
+        let mut found: Vec<u64> = entries
+            .iter()
+            .map(|entry| {
+                let number = u64::from_be_bytes(entry.key.as_slice().try_into().unwrap());
+                assert_eq!(entry.value, value_of(number as usize, 100));
+                number
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    let all: Vec<u64> = (0..3000).collect();
+    assert_eq!(numbers(&store.scan(None, 50)), all);
+    let some = |wanted: &dyn Fn(u64) -> bool| -> Vec<u64> {
+        all.iter().copied().filter(|number| wanted(number % 7)).collect()
+    };
+    assert_eq!(numbers(&store.scan(Some(&[2, 5]), 1000)), some(&|p| p == 2 || p == 5));
+    assert_eq!(store.scan(Some(&[]), 10), []);
+    assert_eq!(store.count(Some(2)), some(&|p| p == 2).len() as i64);
+    assert_eq!(store.job(2, 2 << 16).kind, DONE);
+    assert_eq!(store.count(Some(2)), 0);
+    assert_eq!(numbers(&store.scan(None, 100)), some(&|p| p != 2));
+    assert_eq!(store.run(GET, 2, &2_u64.to_be_bytes(), b"").kind, MISSING);
+    assert_eq!(store.job(3, 0).kind, DONE);
+    assert_eq!((store.count(None), store.scan(None, 10)), (0, vec![]));
+}
+
+#[test]
+fn entries_end_by_the_clock_of_the_caller() {
+    let folder = Folder::new("clock");
+    let mut store = Store::open(&folder.file(), &format!("capacity={}", 64 * MIB)).unwrap();
+    let at = |now: u64, expiry: u64| move |row: &mut [u64; 16]| (row[2], row[8]) = (now, expiry);
+    assert_eq!(store.run_with(PUT, (0, b"key"), b"value", at(1_000, 2_000)).kind, STORED);
+    assert_eq!(store.run_with(GET, (0, b"key"), b"", at(1_999, 0)).kind, FOUND);
+    assert_eq!(store.run_with(GET, (0, b"key"), b"", at(2_000, 0)).kind, MISSING);
+}
+
+#[test]
+fn writers_of_a_crowded_store_lose_nothing_and_a_full_one_says_so() {
+    let folder = Folder::new("crowded");
+    let options = format!("capacity={}\nshards=1\nsegment={MIB}", 48 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    let mut latest = HashMap::new();
+    for round in 0..12_000_usize {
+        let key = (round * 7919) % 1500;
+        let value = value_of(round, 16_000);
+        let record = store.run(PUT, 0, key.to_string().as_bytes(), &value);
+        assert_eq!(record.kind, STORED, "{round}: {}", record.sentence());
+        latest.insert(key, round);
+    }
+    for (key, round) in &latest {
+        let found = store.run(GET, 0, key.to_string().as_bytes(), b"");
+        assert_eq!(found.value, value_of(*round, 16_000), "key {key}");
+    }
+    let full = (0..3000).map(|number| {
+        store.run(PUT, 0, format!("more {number}").as_bytes(), &value_of(number, 16_000))
+    });
+    let refused = full.into_iter().find(|record| record.kind == FAILED).unwrap();
+    assert_eq!(refused.number, 1, "{}", refused.sentence());
+    assert!(refused.sentence().contains("full"), "{}", refused.sentence());
+    let key = latest.keys().next().unwrap().to_string();
+    assert_eq!(store.run(GET, 0, key.as_bytes(), b"").kind, FOUND);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_why() {
+    let folder = Folder::new("refused");
+    let missing = Store::open(&folder.file(), "").err().unwrap();
+    assert!(missing.contains("exists"), "{missing}");
+    let wrong = Store::open(&folder.file(), "durability=forever").err().unwrap();
+    assert!(wrong.contains("found 'forever'"), "{wrong}");
+    let small = Store::open(&folder.file(), &format!("capacity={}\nmemory=1", 64 * MIB));
+    assert!(small.err().unwrap().contains("a memory cap of 1 bytes"));
+    let _open = Store::open(&folder.file(), "").unwrap();
+    assert!(Store::open(&folder.file(), "").err().unwrap().contains("in use"));
+}
