@@ -1,0 +1,261 @@
+package io.entresol;
+
+import io.entresol.Rows.Row;
+import io.entresol.heap.engine.Memory;
+import io.entresol.heap.engine.Native;
+import io.entresol.heap.engine.NativeStore;
+import io.entresol.heap.engine.Text;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
+
+/**
+ * An open native store and the thread that reaps outcomes. What is at hand is answered in the call;
+ * what has to be read or synced completes a future later, in the executor, so that nothing that
+ * follows an outcome holds up other outcomes.
+ *
+ * <p>The address is released when nobody refers to the engine any more: calls after and during a
+ * close find a store that refuses, and never freed memory.
+ */
+final class Engine {
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    private final long store;
+    private final Executor executor;
+    private final LongSupplier clock;
+    private final Rows rows;
+    private final AtomicLong tokens = new AtomicLong();
+    /** By token who waits, or what became of it, whichever came first. */
+    private final ConcurrentHashMap<Long, Object> meeting = new ConcurrentHashMap<>();
+    private final Thread reaper;
+    private final AtomicBoolean closing = new AtomicBoolean();
+
+    /** Who waits for an outcome, and where it is told. */
+    private record Waiting(CompletableFuture<Outcome> future, Executor executor) {
+        void tell(Outcome outcome) {
+            if (executor == null) {
+                finish(outcome);
+                return;
+            }
+            try {
+                executor.execute(() -> finish(outcome));
+            } catch (java.util.concurrent.RejectedExecutionException refused) {
+                // An executor that was shut down: better here than never.
+                finish(outcome);
+            }
+        }
+
+        private void finish(Outcome outcome) {
+            if (outcome.kind() == Outcome.FAILED) {
+                future.completeExceptionally(outcome.failure());
+            } else {
+                future.complete(outcome);
+            }
+        }
+    }
+
+    private Engine(long store, Rows rows, StoreOptions options) {
+        this.store = store;
+        this.rows = rows;
+        executor = options.executor;
+        clock = options.clock;
+        reaper = new Thread(this::reap, "entresol outcomes");
+        reaper.setDaemon(true);
+    }
+
+    static Engine open(StoreOptions options) {
+        long store;
+        try (Text text = new Text(options.text())) {
+            store = StoreException.checked(NativeStore.open(text.address(), text.length()));
+        }
+        Rows rows = new Rows();
+        Engine engine = new Engine(store, rows, options);
+        CLEANER.register(engine, () -> {
+            NativeStore.release(store);
+            rows.close();
+        });
+        engine.reaper.start();
+        return engine;
+    }
+
+    /** Memory for a request with so many bytes of key and value. */
+    Row row(long length) {
+        return rows.take(length);
+    }
+
+    /** Begins the request in {@code row}, and takes the row back. What follows runs anywhere. */
+    CompletableFuture<Outcome> submit(Row row, int operation) {
+        return submit(row, operation, executor);
+    }
+
+    /** The same, and waits for the outcome. */
+    Outcome run(Row row, int operation) {
+        return await(submit(row, operation, null));
+    }
+
+    /** Begins a job. */
+    CompletableFuture<Outcome> begin(int job, long place) {
+        long token = tokens.incrementAndGet();
+        try {
+            StoreException.checked(NativeStore.begin(store, token, job, place));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        return waiting(token, executor);
+    }
+
+    /** Opens a scan; its address. */
+    long scan(int space, int[] partitions, boolean keysOnly) {
+        int count = partitions == null ? -1 : partitions.length;
+        long bytes = Math.max(8, 2L * Math.max(count, 0));
+        long numbers = StoreException.checked(Native.bufferAllocate(bytes));
+        try {
+            for (int index = 0; index < count; index++) {
+                Memory.putShort(numbers + 2L * index, (short) partitions[index]);
+            }
+            return StoreException.checked(
+                    NativeStore.scanOpen(store, space, numbers, count, keysOnly ? 1 : 0));
+        } finally {
+            Native.bufferFree(numbers, bytes);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Begins to read the next page of a scan. */
+    CompletableFuture<Outcome> page(long scan, int limit) {
+        long token = tokens.incrementAndGet();
+        try {
+            StoreException.checked(
+                    NativeStore.scanNext(store, scan, token, limit, clock.getAsLong()));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        return waiting(token, executor);
+    }
+
+    long count(long place, boolean whole) {
+        try {
+            return StoreException.checked(NativeStore.count(store, place, whole ? 1 : 0));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    StoreStatistics statistics() {
+        try {
+            long text = StoreException.checked(NativeStore.statistics(store));
+            return new StoreStatistics(io.entresol.heap.engine.Failure.text(text));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Waits for an outcome, whose failure is thrown. */
+    <T> T await(CompletableFuture<T> future) {
+        if (Thread.currentThread() == reaper && !future.isDone()) {
+            throw new IllegalStateException("a blocking call in the thread that would end it: give"
+                    + " the store an executor other than one that runs in the caller's thread");
+        }
+        try {
+            return future.join();
+        } catch (CompletionException failure) {
+            if (failure.getCause() instanceof StoreException cause) {
+                cause.addSuppressed(new Throwable("waited for here"));
+                throw cause;
+            }
+            throw failure;
+        }
+    }
+
+    /** Finishes what was begun, and closes. */
+    void close() {
+        if (!closing.compareAndSet(false, true)) {
+            return;
+        }
+        try {
+            StoreException.checked(NativeStore.close(store));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private CompletableFuture<Outcome> submit(Row row, int operation, Executor executor) {
+        long token = tokens.incrementAndGet();
+        boolean answered;
+        Outcome outcome = null;
+        try {
+            row.set(0, operation);
+            row.set(1, token);
+            row.set(2, clock.getAsLong());
+            long place = row.outcome();
+            StoreException.checked(NativeStore.submit(store, row.address(), 1));
+            answered = row.isAnswered();
+            if (answered) {
+                outcome = Outcome.read(place, List.of());
+            }
+        } finally {
+            rows.give(row);
+            Reference.reachabilityFence(this);
+        }
+        if (!answered) {
+            return waiting(token, executor);
+        }
+        return outcome.kind() == Outcome.FAILED
+                ? CompletableFuture.failedFuture(outcome.failure())
+                : CompletableFuture.completedFuture(outcome);
+    }
+
+    private CompletableFuture<Outcome> waiting(long token, Executor executor) {
+        CompletableFuture<Outcome> future = new CompletableFuture<>();
+        Waiting waiting = new Waiting(future, executor);
+        Object early = meeting.putIfAbsent(token, waiting);
+        if (early != null) {
+            meeting.remove(token);
+            waiting.tell((Outcome) early);
+        }
+        return future;
+    }
+
+    private void reap() {
+        long out = Native.bufferAllocate(2 * Long.BYTES);
+        List<Entry> page = new ArrayList<>();
+        try {
+            while (true) {
+                long records = StoreException.checked(NativeStore.reap(store, out));
+                if (records == 0) {
+                    return;
+                }
+                long at = Memory.getLong(out);
+                for (long left = records; left > 0; left--) {
+                    Outcome outcome = Outcome.read(at, page);
+                    if (outcome.kind() == Outcome.ENTRY) {
+                        page.add(outcome.entry());
+                    } else {
+                        meet(Outcome.token(at), outcome);
+                        page = page.isEmpty() ? page : new ArrayList<>();
+                    }
+                    at += Outcome.bytes(at);
+                }
+            }
+        } finally {
+            Native.bufferFree(out, 2 * Long.BYTES);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void meet(long token, Outcome outcome) {
+        Object waiting = meeting.putIfAbsent(token, outcome);
+        if (waiting != null) {
+            meeting.remove(token);
+            ((Waiting) waiting).tell(outcome);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package io.entresol;
+
+import io.entresol.heap.engine.Memory;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
+/**
+ * What became of an operation or a job; {@code entresol.h} draws its record.
+ *
+ * @param kind one of the constants
+ * @param number a version, the kind of a failure, or whether a scan goes on
+ * @param expires when the entry ends; of the end of a page how many records were damaged
+ * @param label the entry's byte
+ * @param key the key, of entries of a scan
+ * @param value the value, or a sentence
+ * @param page the entries of a page
+ */
+record Outcome(int kind, long number, long expires, int label, byte[] key, byte[] value,
+        List<Entry> page) {
+    static final int FOUND = 1;
+    static final int MISSING = 2;
+    static final int STORED = 3;
+    static final int REFUSED = 4;
+    static final int REMOVED = 5;
+    static final int TOUCHED = 6;
+    static final int DONE = 7;
+    static final int ENTRY = 8;
+    static final int FAILED = 9;
+
+    private static final int HEAD_BYTES = 8 * Long.BYTES;
+
+    /** Bytes of the record at an address. */
+    static long bytes(long record) {
+        return Memory.getLong(record);
+    }
+
+    /** Whose record it is. */
+    static long token(long record) {
+        return word(record, 1);
+    }
+
+    /** Reads the record at an address, with the entries that came before it. */
+    static Outcome read(long record, List<Entry> page) {
+        int keyLength = (int) word(record, 6);
+        int valueLength = (int) word(record, 7);
+        long value = record + HEAD_BYTES + ((keyLength + 7L) & ~7L);
+        return new Outcome(
+                (int) word(record, 2), word(record, 3), word(record, 4),
+                (int) word(record, 5) & 0xFF,
+                copy(record + HEAD_BYTES, keyLength), copy(value, valueLength), page);
+    }
+
+    /** The record of a scan as an entry. */
+    Entry entry() {
+        return new Entry(key, value, number, label, expires);
+    }
+
+    /** What failed. */
+    StoreException failure() {
+        return StoreException.of((int) number, sentence());
+    }
+
+    /** The value as a sentence. */
+    String sentence() {
+        return new String(value, StandardCharsets.UTF_8);
+    }
+
+    private static long word(long record, int word) {
+        return Memory.getLong(record + (long) word * Long.BYTES);
+    }
+
+    private static final byte[] NONE = new byte[0];
+
+    private static byte[] copy(long address, int length) {
+        if (length == 0) {
+            return NONE;
+        }
+        byte[] bytes = new byte[length];
+        Memory.copyOut(address, bytes, 0, length);
+        return bytes;
+    }
+}
