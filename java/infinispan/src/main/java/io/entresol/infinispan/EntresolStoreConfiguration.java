@@ -1,0 +1,52 @@
+package io.entresol.infinispan;
+
+import org.infinispan.commons.configuration.BuiltBy;
+import org.infinispan.commons.configuration.ConfigurationFor;
+import org.infinispan.commons.configuration.attributes.AttributeDefinition;
+import org.infinispan.commons.configuration.attributes.AttributeSet;
+import org.infinispan.configuration.cache.AbstractStoreConfiguration;
+import org.infinispan.configuration.cache.AsyncStoreConfiguration;
+import org.infinispan.configuration.serializing.SerializedWith;
+
+/** How a flash store of a cache is configured. */
+@BuiltBy(EntresolStoreConfigurationBuilder.class)
+@ConfigurationFor(EntresolStore.class)
+@SerializedWith(EntresolStoreConfigurationSerializer.class)
+public class EntresolStoreConfiguration
+        extends AbstractStoreConfiguration<EntresolStoreConfiguration> {
+    /** Files or block devices, with commas between; else a file under {@link #PATH}. */
+    public static final AttributeDefinition<String> DEVICES = text("devices", null);
+    /** What a list of devices means: {@code search} or {@code stripe}. */
+    public static final AttributeDefinition<String> SELECTION = text("selection", "search");
+    /** The folder of the caches' files, below the persistent location unless it is absolute. */
+    public static final AttributeDefinition<String> PATH = text("path", null);
+    /** Size of a file that is made, such as {@code 10GiB}. */
+    public static final AttributeDefinition<String> CAPACITY = text("capacity", "1GiB");
+    /** One cap for index, write buffers and cached values, outside of Java's heap. */
+    public static final AttributeDefinition<String> MEMORY = text("memory", "256MiB");
+    /** {@code memory}, {@code process}, {@code flushed}, {@code periodic:MS} or {@code synced}. */
+    public static final AttributeDefinition<String> DURABILITY = text("durability", "process");
+    /** {@code none}, {@code lz4} or {@code zstd}. */
+    public static final AttributeDefinition<String> COMPRESSION = text("compression", "none");
+
+    /** All attributes. */
+    public static AttributeSet attributeDefinitionSet() {
+        return new AttributeSet(EntresolStoreConfiguration.class,
+                AbstractStoreConfiguration.attributeDefinitionSet(), DEVICES, SELECTION, PATH,
+                CAPACITY, MEMORY, DURABILITY, COMPRESSION);
+    }
+
+    /** Of attributes that the builder checked. */
+    public EntresolStoreConfiguration(AttributeSet attributes, AsyncStoreConfiguration async) {
+        super(Element.ENTRESOL_STORE, attributes, async);
+    }
+
+    /** The value of an attribute. */
+    String get(AttributeDefinition<String> attribute) {
+        return attributes.attribute(attribute).get();
+    }
+
+    private static AttributeDefinition<String> text(String name, String value) {
+        return AttributeDefinition.builder(name, value, String.class).immutable().build();
+    }
+}

@@ -1,0 +1,145 @@
+package io.entresol.infinispan;
+
+import static org.testng.Assert.assertEquals;
+import static org.testng.Assert.assertFalse;
+import static org.testng.Assert.assertThrows;
+import static org.testng.Assert.assertTrue;
+import static org.testng.Assert.expectThrows;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.infinispan.Cache;
+import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.util.Util;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
+import org.infinispan.configuration.parsing.ParserRegistry;
+import org.infinispan.manager.DefaultCacheManager;
+import org.testng.annotations.AfterClass;
+import org.testng.annotations.BeforeClass;
+import org.testng.annotations.Test;
+
+/** Caches whose store is configured in XML, by the class, and in what a server writes itself. */
+@Test(groups = "unit", testName = "infinispan.ConfigurationTest")
+public class ConfigurationTest {
+    private String folder;
+
+    @BeforeClass(alwaysRun = true)
+    protected void makeFolder() {
+        folder = CommonsTestingUtil.tmpDirectory(getClass());
+    }
+
+    @AfterClass(alwaysRun = true)
+    protected void removeFolder() {
+        Util.recursiveFileRemove(folder);
+    }
+
+    private String xml(String store) {
+        return """
+                <infinispan>
+                  <cache-container>
+                    <global-state><persistent-location path="%s"/></global-state>
+                    <local-cache name="flash">
+                      <encoding media-type="application/x-protostream"/>
+                      <memory max-count="100"/>
+                      <persistence>%s</persistence>
+                    </local-cache>
+                  </cache-container>
+                </infinispan>
+                """.formatted(folder, store);
+    }
+
+    private static ConfigurationBuilderHolder parse(String xml) {
+        return new ParserRegistry().parse(xml);
+    }
+
+    private static EntresolStoreConfiguration only(Configuration configuration) {
+        return (EntresolStoreConfiguration) configuration.persistence().stores().get(0);
+    }
+
+    public void whatIsWrittenIsReadAgain() {
+        String store = """
+                <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                    devices="/dev/a,/dev/b" selection="stripe" capacity="2GiB" memory="300MB"
+                    durability="periodic:100" compression="zstd" preload="true">
+                  <write-behind modification-queue-size="77"/>
+                </entresol-store>""";
+        ConfigurationBuilder builder =
+                parse(xml(store)).getNamedConfigurationBuilders().get("flash");
+        Configuration read = builder.build();
+        String written = new ParserRegistry().serialize("flash", read);
+        assertTrue(written.contains("urn:infinispan:config:store:entresol:16.0"), written);
+        Configuration again = new ParserRegistry().parse(written)
+                .getNamedConfigurationBuilders().get("flash").build();
+        for (Configuration each : new Configuration[] {read, again}) {
+            EntresolStoreConfiguration found = only(each);
+            assertEquals(found.get(EntresolStoreConfiguration.DEVICES), "/dev/a,/dev/b");
+            assertEquals(found.get(EntresolStoreConfiguration.SELECTION), "stripe");
+            assertEquals(found.get(EntresolStoreConfiguration.CAPACITY), "2GiB");
+            assertEquals(found.get(EntresolStoreConfiguration.MEMORY), "300MB");
+            assertEquals(found.get(EntresolStoreConfiguration.DURABILITY), "periodic:100");
+            assertEquals(found.get(EntresolStoreConfiguration.COMPRESSION), "zstd");
+            assertTrue(found.preload());
+            assertEquals(found.async().modificationQueueSize(), 77);
+        }
+    }
+
+    public void mistakesAreNamedWhenTheCacheIsConfigured() {
+        for (String mistake : new String[] {"capacity=\"much\"", "durability=\"forever\"",
+                "compression=\"gzip\"", "selection=\"any\"", "devices=\"a\" path=\"b\"",
+                "shared=\"true\""}) {
+            String store = "<entresol-store xmlns=\"urn:infinispan:config:store:entresol:16.0\" "
+                    + mistake + "/>";
+            CacheConfigurationException refused = expectThrows(CacheConfigurationException.class,
+                    () -> parse(xml(store)).getNamedConfigurationBuilders().get("flash").build());
+            String said = refused.toString() + java.util.Arrays.toString(refused.getSuppressed());
+            String name = mistake.substring(0, mistake.indexOf('='));
+            assertTrue(said.contains(name.equals("devices") ? "path" : name), said);
+        }
+        assertThrows(Exception.class, () -> parse(xml("<entresol-store colour=\"red\"/>")));
+    }
+
+    public void theExampleOfTheGuideIsACacheOnFlash() throws Exception {
+        String guide = Files.readString(Path.of("../../docs/guides/infinispan.md"));
+        int start = guide.indexOf("```xml\n") + 7;
+        String example = guide.substring(start, guide.indexOf("```", start))
+                .replace("/var/lib/infinispan", folder + "/guide");
+        try (DefaultCacheManager manager = new DefaultCacheManager(parse(example), true)) {
+            Cache<String, String> cache = manager.getCache("flash");
+            cache.put("key", "value");
+            cache.getAdvancedCache().getDataContainer().clear();
+            assertEquals(cache.get("key"), "value");
+            assertTrue(Files.exists(Path.of(folder, "guide")));
+        }
+    }
+
+    public void entriesAreThereAfterTheContainerStartedAnew() throws Exception {
+        String store = """
+                <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                    capacity="64MiB" memory="64MiB" durability="synced"/>""";
+        int count = 3_000;
+        try (DefaultCacheManager manager = new DefaultCacheManager(parse(xml(store)), true)) {
+            Cache<String, String> cache = manager.getCache("flash");
+            for (int number = 0; number < count; number++) {
+                cache.put("key " + number, "value " + number);
+            }
+            cache.put("mortal", "value", 1, TimeUnit.DAYS);
+            assertEquals(cache.size(), count + 1);
+            cache.remove("key 7");
+        }
+        try (DefaultCacheManager manager = new DefaultCacheManager(parse(xml(store)), true)) {
+            Cache<String, String> cache = manager.getCache("flash");
+            assertEquals(cache.size(), count);
+            assertFalse(cache.containsKey("key 7"));
+            assertEquals(cache.get("mortal"), "value");
+            for (int number = 0; number < count; number++) {
+                assertEquals(cache.get("key " + number), number == 7 ? null : "value " + number);
+            }
+            cache.clear();
+            assertEquals(cache.size(), 0);
+        }
+    }
+}
