@@ -37,6 +37,8 @@ final class Engine {
     private final ConcurrentHashMap<Long, Object> meeting = new ConcurrentHashMap<>();
     private final Thread reaper;
     private final AtomicBoolean closing = new AtomicBoolean();
+    /** Why outcomes are reaped no more, if that is so before the store was closed. */
+    private volatile StoreException broken;
 
     /** Who waits for an outcome, and where it is told. */
     private record Waiting(CompletableFuture<Outcome> future, Executor executor) {
@@ -221,6 +223,9 @@ final class Engine {
             meeting.remove(token);
             waiting.tell((Outcome) early);
         }
+        if (broken != null) {
+            future.completeExceptionally(broken);
+        }
         return future;
     }
 
@@ -245,6 +250,13 @@ final class Engine {
                     at += Outcome.bytes(at);
                 }
             }
+        } catch (StoreException failure) {
+            broken = failure;
+            meeting.values().forEach(waiting -> {
+                if (waiting instanceof Waiting someone) {
+                    someone.future().completeExceptionally(failure);
+                }
+            });
         } finally {
             Native.bufferFree(out, 2 * Long.BYTES);
             Reference.reachabilityFence(this);
