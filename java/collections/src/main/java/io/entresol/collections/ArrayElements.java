@@ -9,15 +9,16 @@ import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /** The elements of an array list: a row of cells. */
-final class ArrayElements<E> extends AbstractList<E> implements RandomAccess {
-    private final PersistentArrayList<E> owner;
+final class ArrayElements<E> extends AbstractList<E>
+        implements RandomAccess, CodedObject.Contents {
+    private final CodedObject owner;
     private final Chunks row;
     private final Cells<E> cells;
 
-    ArrayElements(PersistentArrayList<E> owner, Chunks row, Cells<E> cells) {
+    ArrayElements(CodedObject owner) {
         this.owner = owner;
-        this.row = row;
-        this.cells = cells;
+        this.row = new Chunks(owner.objects().heap(), owner.block());
+        this.cells = new Cells<>(owner.objects().heap(), owner.codec(0));
     }
 
     @Override
@@ -153,7 +154,8 @@ final class ArrayElements<E> extends AbstractList<E> implements RandomAccess {
         });
     }
 
-    void trace(Tracer tracer) {
+    @Override
+    public void trace(Tracer tracer) {
         row.trace(tracer, word -> cells.trace(word, tracer));
     }
 

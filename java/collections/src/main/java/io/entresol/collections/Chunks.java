@@ -2,9 +2,11 @@ package io.entresol.collections;
 
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.RadixTree;
+import io.entresol.heap.Range;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
 import java.nio.ByteBuffer;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /**
@@ -24,6 +26,11 @@ final class Chunks {
         this.heap = heap;
         this.header = header;
         this.tree = RadixTree.open(heap, header.getLong(Header.ROOT_AT));
+    }
+
+    /** Makes what an empty row consists of; gives what writes the words of its header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
+        return RadixEntries.empty(heap);
     }
 
     long size() {

@@ -2,7 +2,9 @@ package io.entresol.collections;
 
 import io.entresol.heap.Range;
 import io.entresol.heap.ReadGuard;
+import io.entresol.heap.TransactionalHeap;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
@@ -12,35 +14,81 @@ import java.util.function.Supplier;
 abstract class CodedObject extends PersistentObject {
     private final int count;
     private volatile Codec<?>[] codecs;
+    private volatile Contents contents;
 
     CodedObject(ObjectHeap objects, long handle, int count) {
         super(objects, handle);
         this.count = count;
     }
 
-    /** Makes an object in a transaction; {@code words} fills the header's words. */
-    static <T extends CodedObject> T make(ObjectType<T> type, ObjectHeap objects,
-            Consumer<Range> words, Codec<?>... codecs) {
+    /** What a collection is to what it holds. */
+    interface Contents {
+        /** Tells what it is made of and leads to. */
+        void trace(Tracer tracer);
+    }
+
+    /** The type of a class of collections, whatever they hold. */
+    @SuppressWarnings("unchecked")
+    static <T extends CodedObject> ObjectType<T> type(
+            Class<? super T> type, ObjectType.Maker<T> maker) {
+        return ObjectType.of((Class<T>) type, Header.FIELDS, maker);
+    }
+
+    /**
+     * Makes an object in a transaction. {@code empty} makes what an object that holds nothing
+     * consists of, and gives what fills the words of its header.
+     */
+    @SuppressWarnings("unchecked")
+    static <T extends CodedObject> T make(ObjectType<? super T> type, ObjectHeap objects,
+            Function<TransactionalHeap, Consumer<Range>> empty, Codec<?>... codecs) {
         String[] names = names(codecs);
-        T made = type.create(objects, Header.bytes(names), range -> {
-            words.accept(range);
-            Header.write(range, names);
+        CodedObject made = objects.run(() -> {
+            Consumer<Range> words = empty.apply(objects.heap());
+            return (CodedObject) type.create(objects, Header.bytes(names), range -> {
+                words.accept(range);
+                Header.write(range, names);
+            });
         });
-        ((CodedObject) made).use(codecs);
-        return made;
+        made.use(codecs);
+        // It is what the codecs say.
+        return (T) made;
     }
 
     /** The object of a handle, which must have been made with these codecs. */
+    @SuppressWarnings("unchecked")
     static <T extends CodedObject> T open(
-            Class<T> type, ObjectHeap objects, long handle, Codec<?>... codecs) {
+            ObjectType<? super T> type, ObjectHeap objects, long handle, Codec<?>... codecs) {
         PersistentObject found = objects.object(handle);
-        if (!type.isInstance(found)) {
+        if (!type.type().isInstance(found)) {
             throw new IllegalArgumentException(handle + " is the handle of a "
-                    + found.getClass().getName() + ", not of a " + type.getName());
+                    + found.getClass().getName() + ", not of a " + type);
         }
         found.handle();
         ((CodedObject) found).take(codecs);
-        return type.cast(found);
+        return (T) found;
+    }
+
+    /** What the object holds, on its block and with its codecs; asked for once. */
+    abstract Contents read();
+
+    /** What the object holds; refused if the object was undone. */
+    @SuppressWarnings("unchecked")
+    final <C extends Contents> C contents() {
+        handle();
+        if (contents == null) {
+            synchronized (this) {
+                if (contents == null) {
+                    contents = read();
+                }
+            }
+        }
+        // A class knows what it reads.
+        return (C) contents;
+    }
+
+    @Override
+    protected final void trace(Tracer tracer) {
+        contents().trace(tracer);
     }
 
     /** One of the codecs. */

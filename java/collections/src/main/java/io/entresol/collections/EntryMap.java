@@ -1,6 +1,7 @@
 package io.entresol.collections;
 
 import java.util.AbstractMap;
+import java.util.AbstractSet;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.Map;
@@ -19,7 +20,8 @@ import java.util.function.Supplier;
  * {@code java.util.HashMap}. Functions that a caller hands over run inside the transaction, while
  * no other changes the map.
  */
-class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
+class EntryMap<K, V> extends AbstractMap<K, V>
+        implements ConcurrentMap<K, V>, CodedObject.Contents {
     /** What an entry is that was gone when it was looked at. */
     private static final Entry<?, ?> GONE = new SimpleImmutableEntry<>(null, null);
 
@@ -207,7 +209,7 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
     }
 
     @Override
-    public Set<K> keySet() {
+    public AbstractSet<K> keySet() {
         return new Keys<>(this);
     }
 
@@ -216,8 +218,8 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
         return new EntrySet<>(this);
     }
 
-    /** Tells what the map is made of and leads to. */
-    final void trace(Tracer tracer) {
+    @Override
+    public final void trace(Tracer tracer) {
         entries.trace(tracer);
         try (Entries.Walk walk = entries.walk(Bounds.ALL, false)) {
             Entries.Reader<byte[]> reader = (key, word) -> {
@@ -310,25 +312,6 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
     final Entry<K, V> take(K key) {
         long word = entries.remove(encoded(key));
         return word == 0 ? null : new SimpleImmutableEntry<>(key, released(word));
-    }
-
-    static <K> Iterator<K> keysOf(Iterator<? extends Entry<K, ?>> entries) {
-        return new Iterator<>() {
-            @Override
-            public boolean hasNext() {
-                return entries.hasNext();
-            }
-
-            @Override
-            public K next() {
-                return entries.next().getKey();
-            }
-
-            @Override
-            public void remove() {
-                entries.remove();
-            }
-        };
     }
 
     static <T> T required(T entry) {
@@ -453,7 +436,7 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
     }
 
     /** The keys of a map, as a view of it. */
-    private static final class Keys<K> extends SetView<K> {
+    static class Keys<K> extends SetView<K> {
         private final EntryMap<K, ?> map;
 
         Keys(EntryMap<K, ?> map) {
@@ -468,7 +451,23 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
 
         @Override
         public Iterator<K> iterator() {
-            return keysOf(map.entrySet().iterator());
+            Iterator<? extends Entry<K, ?>> entries = map.entrySet().iterator();
+            return new Iterator<>() {
+                @Override
+                public boolean hasNext() {
+                    return entries.hasNext();
+                }
+
+                @Override
+                public K next() {
+                    return entries.next().getKey();
+                }
+
+                @Override
+                public void remove() {
+                    entries.remove();
+                }
+            };
         }
 
         @Override
@@ -483,7 +482,7 @@ class EntryMap<K, V> extends AbstractMap<K, V> implements ConcurrentMap<K, V> {
     }
 
     /** A set that shows a map; what changes many elements is one transaction. */
-    abstract static class SetView<E> extends java.util.AbstractSet<E> {
+    abstract static class SetView<E> extends AbstractSet<E> {
         private final EntryMap<?, ?> shown;
 
         SetView(EntryMap<?, ?> shown) {

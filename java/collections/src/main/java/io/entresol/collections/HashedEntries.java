@@ -1,7 +1,12 @@
 package io.entresol.collections;
 
+import io.entresol.heap.MemoryAccessor;
+import io.entresol.heap.Range;
+import io.entresol.heap.TransactionalHeap;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /**
@@ -12,9 +17,22 @@ final class HashedEntries implements Entries {
     private final Entries entries;
     private final long seed;
 
-    HashedEntries(Entries entries, long seed) {
+    private HashedEntries(Entries entries, long seed) {
         this.entries = entries;
         this.seed = seed;
+    }
+
+    /** Makes what no entries consist of; gives what writes the words of their header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
+        long seed = ThreadLocalRandom.current().nextLong();
+        return RadixEntries.empty(heap)
+                .andThen(range -> range.setLong(Header.SEED_AT, seed));
+    }
+
+    /** The entries whose header has these words. */
+    static HashedEntries open(TransactionalHeap heap, MemoryAccessor header) {
+        return new HashedEntries(
+                RadixEntries.open(heap, header), header.getLong(Header.SEED_AT));
     }
 
     @Override

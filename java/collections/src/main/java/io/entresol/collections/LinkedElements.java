@@ -10,15 +10,16 @@ import java.util.Objects;
 import java.util.function.Supplier;
 
 /** The elements of a linked list or queue: nodes that lead to cells. */
-final class LinkedElements<E> extends AbstractSequentialList<E> {
+final class LinkedElements<E> extends AbstractSequentialList<E>
+        implements CodedObject.Contents {
     private final CodedObject owner;
     private final Links links;
     private final Cells<E> cells;
 
-    LinkedElements(CodedObject owner, Links links, Cells<E> cells) {
+    LinkedElements(CodedObject owner) {
         this.owner = owner;
-        this.links = links;
-        this.cells = cells;
+        this.links = new Links(owner.objects().heap(), owner.block());
+        this.cells = new Cells<>(owner.objects().heap(), owner.codec(0));
     }
 
     @Override
@@ -62,17 +63,35 @@ final class LinkedElements<E> extends AbstractSequentialList<E> {
         return true;
     }
 
-    void addFirst(E element) {
+    // These are public, since newer versions of Java have lists with methods of these names.
+
+    public void addFirst(E element) {
         changed(() -> insert(links.first(), element));
     }
 
-    void addLast(E element) {
+    public void addLast(E element) {
         changed(() -> insert(0, element));
     }
 
     @Override
     public boolean addAll(Collection<? extends E> others) {
         return changed(() -> super.addAll(size(), others));
+    }
+
+    public E getFirst() {
+        return owner.looked(() -> read(required(links.first())));
+    }
+
+    public E getLast() {
+        return owner.looked(() -> read(required(links.last())));
+    }
+
+    public E removeFirst() {
+        return changed(() -> remove(required(links.first())));
+    }
+
+    public E removeLast() {
+        return changed(() -> remove(required(links.last())));
     }
 
     /** The first element; null if there is none. */
@@ -105,7 +124,8 @@ final class LinkedElements<E> extends AbstractSequentialList<E> {
         });
     }
 
-    void trace(Tracer tracer) {
+    @Override
+    public void trace(Tracer tracer) {
         links.trace(tracer);
         for (long node = links.first(); node != 0; node = links.next(node)) {
             cells.trace(links.word(node), tracer);
@@ -138,6 +158,13 @@ final class LinkedElements<E> extends AbstractSequentialList<E> {
         E element = cells.read(word);
         cells.release(word);
         return element;
+    }
+
+    private static long required(long node) {
+        if (node == 0) {
+            throw new NoSuchElementException("there is no element");
+        }
+        return node;
     }
 
     private E read(long node) {

@@ -1,8 +1,10 @@
 package io.entresol.collections;
 
 import io.entresol.heap.MemoryAccessor;
+import io.entresol.heap.Range;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
+import java.util.function.Consumer;
 
 /**
  * Words in nodes that know the next and the one before. Changes are part of the thread's current
@@ -22,7 +24,12 @@ final class Links {
     Links(TransactionalHeap heap, MemoryAccessor header) {
         this.heap = heap;
         this.header = header;
-        this.turn = Turn.open(heap, header.getLong(Header.ROOT_AT));
+        this.turn = Turn.open(heap, header);
+    }
+
+    /** Makes what no nodes consist of; gives what writes the words of their header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
+        return Turn.empty(heap);
     }
 
     /** Keeps transactions of other threads from changes until the current one ends. */

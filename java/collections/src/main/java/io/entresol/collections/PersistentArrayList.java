@@ -1,6 +1,5 @@
 package io.entresol.collections;
 
-import io.entresol.heap.RadixTree;
 import java.util.RandomAccess;
 
 /**
@@ -11,50 +10,31 @@ import java.util.RandomAccess;
  */
 public final class PersistentArrayList<E> extends PersistentList<E> implements RandomAccess {
     /** What heaps know of the class. */
-    @SuppressWarnings("unchecked")
-    static final ObjectType<PersistentArrayList<?>> TYPE = ObjectType.of(
-            (Class<PersistentArrayList<?>>) (Class<?>) PersistentArrayList.class, Header.FIELDS,
-            PersistentArrayList::new);
-
-    private volatile ArrayElements<E> elements;
+    static final ObjectType<PersistentArrayList<?>> TYPE =
+            type(PersistentArrayList.class, PersistentArrayList::new);
 
     private PersistentArrayList(ObjectHeap objects, long handle) {
         super(objects, handle);
     }
 
     /** Makes an empty list. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentArrayList<E> create(ObjectHeap objects, Codec<E> codec) {
-        return objects.run(() -> {
-            long tree = RadixTree.create(objects.heap()).handle();
-            return (PersistentArrayList<E>) make(TYPE, objects,
-                    range -> range.setLong(Header.ROOT_AT, tree), codec);
-        });
+        return make(TYPE, objects, Chunks::empty, codec);
     }
 
     /** The list of that handle, which was made with the same codec. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentArrayList<E> open(
             ObjectHeap objects, long handle, Codec<E> codec) {
-        return (PersistentArrayList<E>) open(TYPE.type(), objects, handle, codec);
-    }
-
-    @Override
-    protected void trace(Tracer tracer) {
-        elements().trace(tracer);
+        return open(TYPE, objects, handle, codec);
     }
 
     @Override
     ArrayElements<E> elements() {
-        handle();
-        if (elements == null) {
-            synchronized (this) {
-                if (elements == null) {
-                    elements = new ArrayElements<>(this, new Chunks(objects().heap(), block()),
-                            new Cells<>(objects().heap(), codec()));
-                }
-            }
-        }
-        return elements;
+        return contents();
+    }
+
+    @Override
+    Contents read() {
+        return new ArrayElements<E>(this);
     }
 }

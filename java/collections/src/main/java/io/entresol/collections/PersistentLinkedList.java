@@ -2,7 +2,6 @@ package io.entresol.collections;
 
 import java.util.Deque;
 import java.util.Iterator;
-import java.util.NoSuchElementException;
 
 /**
  * A list in a heap that is quick to change at both ends and where an iterator stands, and slow to
@@ -11,32 +10,22 @@ import java.util.NoSuchElementException;
  */
 public final class PersistentLinkedList<E> extends PersistentList<E> implements Deque<E> {
     /** What heaps know of the class. */
-    @SuppressWarnings("unchecked")
-    static final ObjectType<PersistentLinkedList<?>> TYPE = ObjectType.of(
-            (Class<PersistentLinkedList<?>>) (Class<?>) PersistentLinkedList.class, Header.FIELDS,
-            PersistentLinkedList::new);
-
-    private volatile LinkedElements<E> elements;
+    static final ObjectType<PersistentLinkedList<?>> TYPE =
+            type(PersistentLinkedList.class, PersistentLinkedList::new);
 
     private PersistentLinkedList(ObjectHeap objects, long handle) {
         super(objects, handle);
     }
 
     /** Makes an empty list. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentLinkedList<E> create(ObjectHeap objects, Codec<E> codec) {
-        return objects.run(() -> {
-            long turn = Turn.create(objects.heap());
-            return (PersistentLinkedList<E>) make(TYPE, objects,
-                    range -> range.setLong(Header.ROOT_AT, turn), codec);
-        });
+        return make(TYPE, objects, Links::empty, codec);
     }
 
     /** The list of that handle, which was made with the same codec. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentLinkedList<E> open(
             ObjectHeap objects, long handle, Codec<E> codec) {
-        return (PersistentLinkedList<E>) open(TYPE.type(), objects, handle, codec);
+        return open(TYPE, objects, handle, codec);
     }
 
     @Override
@@ -63,18 +52,12 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
 
     @Override
     public E removeFirst() {
-        return inTransaction(() -> {
-            requireSome();
-            return pollFirst();
-        });
+        return elements().removeFirst();
     }
 
     @Override
     public E removeLast() {
-        return inTransaction(() -> {
-            requireSome();
-            return pollLast();
-        });
+        return elements().removeLast();
     }
 
     @Override
@@ -89,14 +72,12 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
 
     @Override
     public E getFirst() {
-        requireSome();
-        return peekFirst();
+        return elements().getFirst();
     }
 
     @Override
     public E getLast() {
-        requireSome();
-        return peekLast();
+        return elements().getLast();
     }
 
     @Override
@@ -166,27 +147,12 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
     }
 
     @Override
-    protected void trace(Tracer tracer) {
-        elements().trace(tracer);
+    LinkedElements<E> elements() {
+        return contents();
     }
 
     @Override
-    LinkedElements<E> elements() {
-        handle();
-        if (elements == null) {
-            synchronized (this) {
-                if (elements == null) {
-                    elements = new LinkedElements<>(this, new Links(objects().heap(), block()),
-                            new Cells<>(objects().heap(), codec()));
-                }
-            }
-        }
-        return elements;
-    }
-
-    private void requireSome() {
-        if (isEmpty()) {
-            throw new NoSuchElementException("the list is empty");
-        }
+    Contents read() {
+        return new LinkedElements<E>(this);
     }
 }

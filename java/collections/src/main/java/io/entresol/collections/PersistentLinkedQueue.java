@@ -1,6 +1,5 @@
 package io.entresol.collections;
 
-import java.util.NoSuchElementException;
 import java.util.Queue;
 
 /**
@@ -10,32 +9,22 @@ import java.util.Queue;
  */
 public final class PersistentLinkedQueue<E> extends PersistentCollection<E> implements Queue<E> {
     /** What heaps know of the class. */
-    @SuppressWarnings("unchecked")
-    static final ObjectType<PersistentLinkedQueue<?>> TYPE = ObjectType.of(
-            (Class<PersistentLinkedQueue<?>>) (Class<?>) PersistentLinkedQueue.class,
-            Header.FIELDS, PersistentLinkedQueue::new);
-
-    private volatile LinkedElements<E> elements;
+    static final ObjectType<PersistentLinkedQueue<?>> TYPE =
+            type(PersistentLinkedQueue.class, PersistentLinkedQueue::new);
 
     private PersistentLinkedQueue(ObjectHeap objects, long handle) {
         super(objects, handle);
     }
 
     /** Makes an empty queue. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentLinkedQueue<E> create(ObjectHeap objects, Codec<E> codec) {
-        return objects.run(() -> {
-            long turn = Turn.create(objects.heap());
-            return (PersistentLinkedQueue<E>) make(TYPE, objects,
-                    range -> range.setLong(Header.ROOT_AT, turn), codec);
-        });
+        return make(TYPE, objects, Links::empty, codec);
     }
 
     /** The queue of that handle, which was made with the same codec. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentLinkedQueue<E> open(
             ObjectHeap objects, long handle, Codec<E> codec) {
-        return (PersistentLinkedQueue<E>) open(TYPE.type(), objects, handle, codec);
+        return open(TYPE, objects, handle, codec);
     }
 
     @Override
@@ -50,10 +39,7 @@ public final class PersistentLinkedQueue<E> extends PersistentCollection<E> impl
 
     @Override
     public E remove() {
-        return inTransaction(() -> {
-            requireSome();
-            return poll();
-        });
+        return elements().removeFirst();
     }
 
     @Override
@@ -63,32 +49,16 @@ public final class PersistentLinkedQueue<E> extends PersistentCollection<E> impl
 
     @Override
     public E element() {
-        requireSome();
-        return peek();
-    }
-
-    @Override
-    protected void trace(Tracer tracer) {
-        elements().trace(tracer);
+        return elements().getFirst();
     }
 
     @Override
     LinkedElements<E> elements() {
-        handle();
-        if (elements == null) {
-            synchronized (this) {
-                if (elements == null) {
-                    elements = new LinkedElements<>(this, new Links(objects().heap(), block()),
-                            new Cells<>(objects().heap(), codec()));
-                }
-            }
-        }
-        return elements;
+        return contents();
     }
 
-    private void requireSome() {
-        if (isEmpty()) {
-            throw new NoSuchElementException("the queue is empty");
-        }
+    @Override
+    Contents read() {
+        return new LinkedElements<E>(this);
     }
 }

@@ -10,8 +10,6 @@ import java.util.function.Function;
 
 /** What maps in a heap have in common. Equal maps have equal entries. */
 public abstract class PersistentMap<K, V> extends CodedObject implements ConcurrentMap<K, V> {
-    private volatile EntryMap<K, V> view;
-
     PersistentMap(ObjectHeap objects, long handle) {
         super(objects, handle, 2);
     }
@@ -24,20 +22,14 @@ public abstract class PersistentMap<K, V> extends CodedObject implements Concurr
 
     /** The entries, with all methods of their kind; refused if the object was undone. */
     EntryMap<K, V> view() {
-        handle();
-        if (view == null) {
-            synchronized (this) {
-                if (view == null) {
-                    view = view(entries(), codec(0), new Cells<>(objects().heap(), codec(1)));
-                }
-            }
-        }
-        return view;
+        return contents();
     }
 
     @Override
-    protected void trace(Tracer tracer) {
-        view().trace(tracer);
+    final Contents read() {
+        Codec<K> keys = codec(0);
+        Codec<V> values = codec(1);
+        return view(entries(), keys, new Cells<>(objects().heap(), values));
     }
 
     @Override

@@ -18,7 +18,7 @@ public abstract class PersistentSortedMap<K, V> extends PersistentMap<K, V>
 
     @Override
     SortedView<K, V> view() {
-        return (SortedView<K, V>) super.view();
+        return contents();
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.entresol.collections;
 
-import io.entresol.heap.RadixTree;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.NavigableSet;
@@ -13,41 +12,33 @@ import java.util.NavigableSet;
  */
 public final class PersistentTreeSet<E> extends PersistentSet<E> implements NavigableSet<E> {
     /** What heaps know of the class. */
-    @SuppressWarnings("unchecked")
-    static final ObjectType<PersistentTreeSet<?>> TYPE = ObjectType.of(
-            (Class<PersistentTreeSet<?>>) (Class<?>) PersistentTreeSet.class,
-            Header.FIELDS, PersistentTreeSet::new);
+    static final ObjectType<PersistentTreeSet<?>> TYPE =
+            type(PersistentTreeSet.class, PersistentTreeSet::new);
 
     private PersistentTreeSet(ObjectHeap objects, long handle) {
         super(objects, handle);
     }
 
     /** Makes an empty set. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentTreeSet<E> create(ObjectHeap objects, Codec<E> codec) {
-        return objects.run(() -> {
-            long root = RadixTree.create(objects.heap()).handle();
-            return (PersistentTreeSet<E>) make(TYPE, objects,
-                    range -> range.setLong(Header.ROOT_AT, root), codec);
-        });
+        return make(TYPE, objects, RadixEntries::empty, codec);
     }
 
     /** The set of that handle, which was made with the same codec. */
-    @SuppressWarnings("unchecked")
     public static <E> PersistentTreeSet<E> open(
             ObjectHeap objects, long handle, Codec<E> codec) {
-        return (PersistentTreeSet<E>) open(TYPE.type(), objects, handle, codec);
+        return open(TYPE, objects, handle, codec);
     }
 
     @Override
-    EntryMap<E, Boolean> map() {
-        RadixTree tree = RadixTree.open(objects().heap(), block().getLong(Header.ROOT_AT));
-        return new SortedView<>(this, new RadixEntries(tree), codec(), new Presence());
+    EntryMap<E, Boolean> read() {
+        return new SortedView<>(
+                this, RadixEntries.open(objects().heap(), block()), codec(), new Presence());
     }
 
     @Override
     SortedKeys<E> elements() {
-        return (SortedKeys<E>) super.elements();
+        return this.<SortedView<E, Boolean>>contents().keySet();
     }
 
     @Override

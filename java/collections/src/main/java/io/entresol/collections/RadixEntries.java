@@ -1,14 +1,29 @@
 package io.entresol.collections;
 
+import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.RadixTree;
+import io.entresol.heap.Range;
+import io.entresol.heap.TransactionalHeap;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /** Entries in an adaptive radix tree, in the order of their bytes. A walk shows one moment. */
 final class RadixEntries implements Entries {
     private final RadixTree tree;
 
-    RadixEntries(RadixTree tree) {
+    private RadixEntries(RadixTree tree) {
         this.tree = tree;
+    }
+
+    /** Makes an empty tree; gives what writes the words of its header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
+        long tree = RadixTree.create(heap).handle();
+        return range -> range.setLong(Header.ROOT_AT, tree);
+    }
+
+    /** The entries whose header has these words. */
+    static RadixEntries open(TransactionalHeap heap, MemoryAccessor header) {
+        return new RadixEntries(RadixTree.open(heap, header.getLong(Header.ROOT_AT)));
     }
 
     @Override

@@ -1,12 +1,15 @@
 package io.entresol.collections;
 
 import io.entresol.heap.MemoryAccessor;
+import io.entresol.heap.Range;
 import io.entresol.heap.ReadGuard;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /**
@@ -38,14 +41,19 @@ final class SkipListEntries implements Entries {
     SkipListEntries(TransactionalHeap heap, TransactionalMemoryBlock header) {
         this.heap = heap;
         this.header = header;
-        this.turn = Turn.open(heap, header.getLong(Header.ROOT_AT));
+        this.turn = Turn.open(heap, header);
         this.head = header.getLong(Header.FIRST_AT);
         this.seed = header.getLong(Header.SEED_AT);
     }
 
-    /** The handle of a new list's head, which is on all lists. */
-    static long createHead(TransactionalHeap heap) {
-        return allocate(heap, LISTS_MAX, new byte[0], 0);
+    /** Makes a head, which is on all lists; gives what writes the words of the header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
+        long seed = ThreadLocalRandom.current().nextLong();
+        long head = allocate(heap, LISTS_MAX, new byte[0], 0);
+        return Turn.empty(heap).andThen(range -> {
+            range.setLong(Header.FIRST_AT, head);
+            range.setLong(Header.SEED_AT, seed);
+        });
     }
 
     @Override

@@ -5,7 +5,7 @@ import java.util.Iterator;
 import java.util.NavigableSet;
 
 /** The keys of a sorted map, or of a part of one, as a view of it; those of a set can be added. */
-final class SortedKeys<K> extends EntryMap.SetView<K> implements NavigableSet<K> {
+final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
     private final SortedView<K, ?> map;
 
     SortedKeys(SortedView<K, ?> map) {
@@ -14,28 +14,8 @@ final class SortedKeys<K> extends EntryMap.SetView<K> implements NavigableSet<K>
     }
 
     @Override
-    public Iterator<K> iterator() {
-        return EntryMap.keysOf(map.entrySet().iterator());
-    }
-
-    @Override
     public Iterator<K> descendingIterator() {
         return descendingSet().iterator();
-    }
-
-    @Override
-    public boolean add(K key) {
-        return map.adds(key);
-    }
-
-    @Override
-    public boolean contains(Object key) {
-        return map.containsKey(key);
-    }
-
-    @Override
-    public boolean remove(Object key) {
-        return map.removes(key);
     }
 
     @Override

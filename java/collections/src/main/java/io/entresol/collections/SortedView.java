@@ -193,7 +193,7 @@ final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigab
     }
 
     @Override
-    public NavigableSet<K> keySet() {
+    public SortedKeys<K> keySet() {
         return new SortedKeys<>(this);
     }
 

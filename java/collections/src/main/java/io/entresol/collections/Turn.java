@@ -1,7 +1,10 @@
 package io.entresol.collections;
 
+import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.RadixTree;
+import io.entresol.heap.Range;
 import io.entresol.heap.TransactionalHeap;
+import java.util.function.Consumer;
 
 /**
  * Whose turn it is to change a collection that is made of blocks: a radix tree with one entry,
@@ -17,15 +20,16 @@ final class Turn {
         this.tree = tree;
     }
 
-    /** The handle of a new turn. */
-    static long create(TransactionalHeap heap) {
+    /** Makes a turn that nobody has; gives what writes the words of its header. */
+    static Consumer<Range> empty(TransactionalHeap heap) {
         RadixTree tree = RadixTree.create(heap);
         tree.put(KEY, 0, 0);
-        return tree.handle();
+        return range -> range.setLong(Header.ROOT_AT, tree.handle());
     }
 
-    static Turn open(TransactionalHeap heap, long handle) {
-        return new Turn(RadixTree.open(heap, handle));
+    /** The turn that a header leads to. */
+    static Turn open(TransactionalHeap heap, MemoryAccessor header) {
+        return new Turn(RadixTree.open(heap, header.getLong(Header.ROOT_AT)));
     }
 
     /** Waits until no other transaction has the turn; the current one has it until it ends. */
