@@ -1,31 +1,22 @@
 package io.entresol.collections;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
-import java.io.File;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
-import java.nio.charset.StandardCharsets;
+import io.entresol.heap.Kills;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A JVM that changes a list, a queue and two maps in each transaction is killed again and again, at
- * a place that a seed chooses ({@code entresol.seed}, printed); all of them are found as the same
- * transaction left them, and that is none before the last acknowledged one.
+ * A JVM that changes a list, a queue and two maps in each transaction is killed again and again; all
+ * of them are found as the same transaction left them, and that is none before the last
+ * acknowledged one.
  */
 class CollectionsKillTest {
-    private static final int ROUNDS = Integer.getInteger("entresol.kill.rounds", 5);
-    private static final long SEED = Long.getLong("entresol.seed", 43);
     private static final long LENGTH = 150;
     private static final long KEYS = 40;
     private static final long COUNT = -1;
@@ -35,50 +26,16 @@ class CollectionsKillTest {
 
     @Test
     void collectionsAreFoundAsOneTransactionLeftThem() throws Exception {
-        System.out.println("kills: " + ROUNDS + " rounds, -Dentresol.seed=" + SEED);
         String path = folder.resolve("heap").toString();
         try (ObjectHeap heap = ObjectHeap.create(path, 16L << 20)) {
             new Contents(heap).create();
         }
-        Random random = new Random(SEED);
-        long last = 0;
-        for (int round = 0; round < ROUNDS; round++) {
-            long acknowledged = runAndKill(path, 1 + random.nextInt(300));
-            assertTrue(acknowledged > last, "round " + round + " committed nothing");
+        new Kills(43).everyCommittedIsFound(Child.class, path, () -> {
             try (ObjectHeap heap = ObjectHeap.open(path)) {
-                last = new Contents(heap).check();
                 assertEquals("", heap.heap().check());
+                return new Contents(heap).check();
             }
-            assertTrue(last >= acknowledged, "round " + round + ": " + acknowledged
-                    + " transactions were acknowledged, " + last + " are there");
-        }
-    }
-
-    /** The last transaction that the child said was committed before it was killed. */
-    private static long runAndKill(String path, int after)
-            throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>();
-        command.add(System.getProperty("java.home") + File.separator + "bin/java");
-        for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
-            if (flag.startsWith("-Dentresol.heap.native=jni") || flag.contains("native-access")) {
-                command.add(flag);
-            }
-        }
-        // Surefire may hand the class path over in a jar of its own.
-        command.addAll(List.of("-cp", System.getProperty("surefire.test.class.path",
-                System.getProperty("java.class.path")), Child.class.getName(), path));
-        Process child = new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
-        long acknowledged = 0;
-        try (BufferedReader lines = new BufferedReader(
-                new InputStreamReader(child.getInputStream(), StandardCharsets.US_ASCII))) {
-            for (int line = 0; line < after; line++) {
-                acknowledged = Long.parseLong(lines.readLine());
-            }
-            child.destroyForcibly();
-        }
-        child.waitFor();
-        return acknowledged;
+        });
     }
 
     /** What the heap holds: all of it follows from the number of the last transaction. */

@@ -3,9 +3,7 @@ package io.entresol.examples;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
-import java.io.File;
-import java.io.InputStreamReader;
+import io.entresol.heap.Kills;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,20 +21,8 @@ class EmployeesTest {
             employees.hire(7, 3000, "Gr\u00e9goire");
             employees.hire(7, 3000, "Gregor");
         }
-        String java = System.getProperty("java.home") + File.separator + "bin/java";
-        String classes = System.getProperty("surefire.test.class.path",
-                System.getProperty("java.class.path"));
-        Process program = new ProcessBuilder(java, "--class-path", classes,
-                "io.entresol.examples.Employees", path, "churn").start();
-        long raises = 0;
-        try (BufferedReader lines =
-                new BufferedReader(new InputStreamReader(program.getInputStream()))) {
-            while (raises < 50) {
-                raises = Long.parseLong(lines.readLine());
-            }
-            program.destroyForcibly();
-        }
-        program.waitFor();
+        long raises = Long.parseLong(
+                Kills.after(50, 0, Employees.class, path, "churn"));
         try (Employees employees = new Employees(path)) {
             long raised = employees.salary(1) - 1000;
             assertTrue(raised >= raises, raises + " raises were said, " + raised + " are there");
