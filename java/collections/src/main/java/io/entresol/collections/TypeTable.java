@@ -1,6 +1,7 @@
 package io.entresol.collections;
 
 import io.entresol.heap.RadixTree;
+import io.entresol.heap.Transaction;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
 import java.nio.ByteBuffer;
@@ -14,8 +15,10 @@ import java.util.zip.CRC32C;
  * a number (4 bytes, the highest first) to the same block. A type's number is given once and never
  * again.
  *
- * <p>What is kept in Java is committed. Who meets a type that another transaction enters waits for
- * the end of that.
+ * <p>A type is entered in a transaction of its own, which stays if the one that needed the type is
+ * undone: so no transaction waits for the end of another one because both met new types. What is
+ * kept in Java is committed. The monitor is a leaf but for the tree, which nobody else changes; who
+ * takes it keeps garbage collection away already.
  */
 final class TypeTable {
     private static final long NUMBER_AT = 0;
@@ -50,52 +53,43 @@ final class TypeTable {
         }
     }
 
-    /** The number of a type, which is entered if it is not there; in a transaction. */
+    /** The number of a type, which is entered if it is not there. */
     int number(ObjectType<?> type) {
         Integer known = numbers.get(type);
-        if (known != null) {
-            return known;
-        }
-        byte[] key = key(type.name());
-        tree.hold(key);
-        long handle = tree.get(key, 0);
-        int number = handle == 0 ? enter(type, key) : compared(type, handle, key);
-        long block = tree.get(key, 0);
-        heap.whenSettled(() -> keep(type, number, block), () -> { });
-        return number;
+        return known != null ? known : entered(type);
     }
 
     /** The type of a number that an object has. */
     ObjectType<?> type(int number) {
         ObjectType<?> known = types.get(number);
-        if (known != null) {
-            return known;
-        }
-        Long entered = blocks.get(number);
-        long block = entered == null ? entered(number) : entered;
-        ObjectType<?> type = Types.named(name(at(block)), TypeTable.class);
-        if (isSame(type, at(block)) && entered != null) {
-            keep(type, number, block);
-        } else if (!heap.isReadOnly()) {
-            heap.execute(() -> {
-                number(type);
-            });
-        }
-        return type;
+        return known != null ? known : found(number);
     }
 
-    /** The block of a type that was not there when the heap was opened. */
-    private long entered(int number) {
-        byte[] key = key(number);
-        long block = heap.isReadOnly() ? 0 : heap.execute(() -> {
+    private synchronized int entered(ObjectType<?> type) {
+        byte[] key = key(type.name());
+        long block = Transaction.apart(heap, () -> {
             tree.hold(key);
-            return tree.get(key, 0);
+            long handle = tree.get(key, 0);
+            return handle == 0 ? enter(type, key) : compared(type, handle, key);
         });
-        if (block == 0) {
+        int number = at(block).getInt(NUMBER_AT);
+        keep(type, number, block);
+        return number;
+    }
+
+    private synchronized ObjectType<?> found(int number) {
+        Long block = blocks.get(number);
+        if (block == null) {
             throw new IllegalArgumentException(
                     "there is no object: " + Integer.toUnsignedString(number) + " is no type");
         }
-        return block;
+        ObjectType<?> type = Types.named(name(at(block)), TypeTable.class);
+        if (isSame(type, at(block)) || heap.isReadOnly()) {
+            keep(type, number, block);
+        } else {
+            entered(type);
+        }
+        return type;
     }
 
     private void keep(ObjectType<?> type, int number, long block) {
@@ -104,25 +98,27 @@ final class TypeTable {
         types.put(number, type);
     }
 
-    private int enter(ObjectType<?> type, byte[] key) {
+    /** The block of a new type. */
+    private long enter(ObjectType<?> type, byte[] key) {
         int number = (int) (tree.size() / 2) + 1;
-        long handle = write(number, type.name(), type.fields());
-        tree.put(key, handle, 0);
-        tree.put(key(number), handle, 0);
-        return number;
+        long block = write(number, type.name(), type.fields());
+        tree.put(key, block, 0);
+        tree.put(key(number), block, 0);
+        return block;
     }
 
-    /** The number of a type that is there; its fields become those of the class. */
-    private int compared(ObjectType<?> type, long handle, byte[] key) {
+    /** The block of a type that is there; its fields become those of the class. */
+    private long compared(ObjectType<?> type, long handle, byte[] key) {
         TransactionalMemoryBlock block = at(handle);
-        int number = block.getInt(NUMBER_AT);
-        if (!isSame(type, block)) {
-            long longer = write(number, type.name(), type.fields());
-            tree.put(key, longer, 0);
-            tree.put(key(number), longer, 0);
-            block.free();
+        if (isSame(type, block)) {
+            return handle;
         }
-        return number;
+        int number = block.getInt(NUMBER_AT);
+        long longer = write(number, type.name(), type.fields());
+        tree.put(key, longer, 0);
+        tree.put(key(number), longer, 0);
+        block.free();
+        return longer;
     }
 
     /** Whether a type has the fields of the heap, not more; throws if they are others. */

@@ -14,6 +14,8 @@ import io.entresol.heap.Transaction;
 import io.entresol.heap.TransactionalHeap;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -109,6 +111,56 @@ final class ObjectHeapTest {
     }
 
     @Test
+    void aTransactionMeetsANewTypeWhileAnotherOneThatMetOneGoesOn() throws Exception {
+        // The younger one was told to abort and try again, as it would have waited for the older
+        // one's end with a list that the older one might have wanted.
+        try (ObjectHeap objects = create()) {
+            PersistentArrayList<Long> list = PersistentArrayList.create(objects, Codec.LONG);
+            CountDownLatch met = new CountDownLatch(1);
+            CountDownLatch done = new CountDownLatch(1);
+            FutureTask<Other> older = new FutureTask<>(() -> objects.run(() -> {
+                Other made = named("first").create(objects, 16, range -> { });
+                met.countDown();
+                await(done);
+                return made;
+            }));
+            new Thread(older).start();
+            met.await();
+            Other younger;
+            try {
+                younger = objects.run(() -> {
+                    list.add(1L);
+                    return named("second").create(objects, 16, range -> { });
+                });
+            } finally {
+                done.countDown();
+            }
+            assertEquals(List.of(1L), list);
+            assertNotSame(younger, older.get());
+            assertSame(younger, objects.object(younger.handle()));
+            assertEquals("", objects.heap().check());
+        }
+    }
+
+    @Test
+    void aTypeThatAnUndoneTransactionMetIsUsedByLaterOnes() {
+        long handle;
+        try (ObjectHeap objects = create()) {
+            assertThrows(IllegalStateException.class, () -> objects.run(() -> {
+                Other.TYPE.create(objects, 16, range -> { });
+                throw new IllegalStateException("undo");
+            }));
+            Other other = Other.TYPE.create(objects, 16, range -> { });
+            objects.directory().put("other", other);
+            handle = other.handle();
+        }
+        try (ObjectHeap objects = ObjectHeap.open(path())) {
+            assertEquals(handle, objects.directory().get("other", Other.class).handle());
+            assertEquals(0, objects.collect().freedBlocks());
+        }
+    }
+
+    @Test
     void otherFieldsAreRefusedAndMoreAreTaken() {
         try (ObjectHeap objects = create()) {
             ObjectType<Other> first = ObjectType.of(Other.class, Other.class, "o", "a int, b int",
@@ -154,6 +206,18 @@ final class ObjectHeapTest {
         try (TransactionalHeap heap = TransactionalHeap.createHeap(path(), BYTES)) {
             Transaction.create(heap, () -> heap.setRoot(heap.allocateMemoryBlock(24).handle()));
             assertThrows(IllegalArgumentException.class, () -> ObjectHeap.of(heap));
+        }
+    }
+
+    private static ObjectType<Other> named(String name) {
+        return ObjectType.of(Other.class, Other.class, name, "", Other::new);
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException failure) {
+            throw new IllegalStateException(failure);
         }
     }
 

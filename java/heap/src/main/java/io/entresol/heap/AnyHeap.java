@@ -381,6 +381,19 @@ public abstract class AnyHeap implements AutoCloseable {
         return work;
     }
 
+    /** Takes the thread's transaction away until {@link #resumeWork}; null if there is none. */
+    final Work suspendWork() {
+        Work work = current.get();
+        current.remove();
+        return work;
+    }
+
+    final void resumeWork(Work work) {
+        if (work != null) {
+            current.set(work);
+        }
+    }
+
     final void endWork(Work work) {
         current.remove();
         giveLog(work.log());

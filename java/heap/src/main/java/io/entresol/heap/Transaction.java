@@ -45,6 +45,19 @@ public final class Transaction {
         return create(heap).run(body);
     }
 
+    /**
+     * Runs {@code body} in a transaction of its own, which is committed when this returns, whatever
+     * becomes of the thread's current one. It must not change what that one holds or stored to.
+     */
+    public static <T> T apart(AnyHeap heap, Supplier<T> body) {
+        Work outer = heap.suspendWork();
+        try {
+            return create(heap).run(body);
+        } finally {
+            heap.resumeWork(outer);
+        }
+    }
+
     /** As {@link #create(AnyHeap, Runnable)}, under the name that the first programs for LLPL use. */
     public static void run(AnyHeap heap, Runnable body) {
         create(heap, body);

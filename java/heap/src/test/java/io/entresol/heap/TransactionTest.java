@@ -105,6 +105,32 @@ class TransactionTest {
     }
 
     @Test
+    void whatIsDoneApartIsCommittedThoughTheTransactionAroundItIsUndone() {
+        TransactionalMemoryBlock around = heap.allocateMemoryBlock(8);
+        long[] made = new long[2];
+        assertThrows(Refused.class, () -> Transaction.create(heap, () -> {
+            around.setLong(0, 1);
+            made[0] = heap.allocateMemory(8);
+            made[1] = Transaction.apart(heap, () -> {
+                long block = heap.allocateMemoryBlock(8, range -> range.setLong(0, 7)).handle();
+                heap.setRoot(block);
+                return block;
+            });
+            assertThrows(Refused.class, () -> Transaction.apart(heap, () -> {
+                heap.setRoot(0);
+                throw new Refused();
+            }));
+            around.setLong(0, 2);
+            throw new Refused();
+        }));
+        assertEquals(0, around.getLong(0));
+        assertFalse(heap.isLive(made[0]));
+        reopen();
+        assertEquals(made[1], heap.getRoot());
+        assertEquals(7, heap.memoryBlockFromHandle(made[1]).getLong(0));
+    }
+
+    @Test
     void anInnerAbortUndoesTheInnerPartOnly() {
         TransactionalMemoryBlock block = heap.allocateMemoryBlock(64);
         long[] born = new long[3];
