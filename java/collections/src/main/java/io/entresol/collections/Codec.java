@@ -11,8 +11,8 @@ import java.util.function.LongConsumer;
  * their texts are ordered.
  */
 public interface Codec<T> {
-    /** Strings in UTF-8. */
-    Codec<String> STRING = of("string", value -> value.getBytes(StandardCharsets.UTF_8),
+    /** Strings in UTF-8; one with half of a surrogate pair is refused. */
+    Codec<String> STRING = of("string", Utf8::bytes,
             bytes -> new String(bytes, StandardCharsets.UTF_8));
 
     /** Bytes as they are. */

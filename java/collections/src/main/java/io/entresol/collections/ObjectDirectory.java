@@ -69,6 +69,6 @@ public final class ObjectDirectory {
     }
 
     private static byte[] key(String name) {
-        return Objects.requireNonNull(name, "the name").getBytes(StandardCharsets.UTF_8);
+        return Utf8.bytes(Objects.requireNonNull(name, "the name"));
     }
 }

@@ -13,7 +13,7 @@ public final class PersistentString extends PersistentBox<String> {
 
     /** Makes one of that text. */
     public static PersistentString of(ObjectHeap objects, String value) {
-        byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+        byte[] bytes = Utf8.bytes(value);
         return TYPE.create(objects, HEADER_BYTES + bytes.length, range -> {
             if (bytes.length > 0) {
                 range.copyFromArray(bytes, 0, HEADER_BYTES, bytes.length);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.entresol.heap.Durability;
 import io.entresol.heap.HeapOptions;
@@ -34,6 +35,22 @@ final class CodecTest {
                 Double.NaN);
         ordered(Codec.UUID, new UUID(0, 1), new UUID(1, 0), new UUID(1, -1), new UUID(-1, 0));
         ordered(Codec.STRING, "", "a", "aa", "b", "\u00e4", "\uffff", "\ud83d\ude00");
+    }
+
+    @Test
+    void halfOfASurrogatePairIsRefused() {
+        // It became a question mark, so that keys which differ were one.
+        for (String text : List.of("\ud83d", "a\ude00b", "\ude00\ud83d", "\ud83d\ud83d\ude00")) {
+            IllegalArgumentException refused = assertThrows(
+                    IllegalArgumentException.class, () -> Codec.STRING.encode(text));
+            assertTrue(refused.getMessage().contains("U+D"), refused.getMessage());
+        }
+        try (ObjectHeap objects = Heaps.create(folder)) {
+            assertThrows(IllegalArgumentException.class,
+                    () -> PersistentString.of(objects, "\ud83d"));
+            assertThrows(IllegalArgumentException.class,
+                    () -> objects.directory().get("\ud83d", Object.class));
+        }
     }
 
     @Test
