@@ -162,9 +162,10 @@ public final class ObjectHeap implements AutoCloseable {
             List<PersistentObject> alive = proxies.alive();
             alive.forEach(object -> collection.object(object.handle()));
             collection.block(heap.getRoot());
-            types.trace(collection);
             directory.trace(collection);
             collection.mark();
+            // Last: a type whose class has more fields by now is entered anew when one is met.
+            types.trace(collection);
             Reference.reachabilityFence(alive);
             return collection.sweep();
         } finally {

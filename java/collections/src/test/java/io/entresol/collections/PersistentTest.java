@@ -130,6 +130,29 @@ final class PersistentTest {
     }
 
     @Test
+    void fieldsThatAClassGotAreKeptByACollectionThatLearnsOfThemFirst() throws Exception {
+        // The entry of the longer fields was made after the types had been looked at, and freed.
+        String first = "package p; import io.entresol.collections.*; @Persistent public interface A"
+                + " { int a(); void a(int v); }";
+        String second = "package p; import io.entresol.collections.*; @Persistent public interface"
+                + " A { int a(); void a(int v); long b(); void b(long v); }";
+        try (ObjectHeap objects = Heaps.create(folder)) {
+            Object made = make(compiled("p.A", first, "one"), "p.PersistentA", objects);
+            objects.directory().put("it", made);
+        }
+        for (String place : List.of("two", "three")) {
+            try (ObjectHeap objects = Heaps.open(folder)) {
+                in(compiled("p.A", second, place), () -> {
+                    assertEquals(1, objects.collect().keptObjects());
+                    PersistentTuple1.of(objects, "takes the room of what is freed");
+                    assertEquals(0L, call(objects.directory().get("it", Object.class), "b"));
+                });
+                assertEquals("", objects.heap().check());
+            }
+        }
+    }
+
+    @Test
     void mistakesAreErrorsAtTheirPlace() throws Exception {
         refused("interface A { void a(int v); }", "nothing reads the field a");
         refused("interface A { int a(); void a(long v); }", "read as int and changed as long");
