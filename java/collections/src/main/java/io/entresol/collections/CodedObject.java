@@ -60,8 +60,9 @@ abstract class CodedObject extends PersistentObject {
             ObjectType<? super T> type, ObjectHeap objects, long handle, Codec<?>... codecs) {
         PersistentObject found = objects.object(handle);
         if (!type.type().isInstance(found)) {
-            throw new IllegalArgumentException(handle + " is the handle of a "
-                    + found.getClass().getName() + ", not of a " + type);
+            throw new IllegalArgumentException(handle + " is the handle of "
+                    + (found == null ? "nothing" : "a " + found.getClass().getName())
+                    + ", not of a " + type);
         }
         found.handle();
         ((CodedObject) found).take(codecs);

@@ -20,7 +20,9 @@ import java.util.List;
 import java.util.ListIterator;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -74,6 +76,13 @@ class CollectionsTest {
         System.gc();
         assertEquals(List.of('a', 'b'), heap.directory().get("letters", Object.class));
         heap.collect();
+    }
+
+    @Test
+    void aHandleOfNothingIsRefusedWithASentence() {
+        IllegalArgumentException refused = assertThrows(IllegalArgumentException.class,
+                () -> PersistentArrayList.open(heap, 0, Codec.LONG));
+        assertTrue(refused.getMessage().contains("PersistentArrayList"), refused.getMessage());
     }
 
     @Test
