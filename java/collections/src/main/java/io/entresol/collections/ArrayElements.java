@@ -1,6 +1,7 @@
 package io.entresol.collections;
 
 import java.util.AbstractList;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.ConcurrentModificationException;
 import java.util.Objects;
@@ -110,21 +111,20 @@ final class ArrayElements<E> extends AbstractList<E>
     public boolean removeIf(Predicate<? super E> condition) {
         Objects.requireNonNull(condition, "condition");
         return changed(() -> {
+            BitSet taken = chosen(condition);
+            if (taken.isEmpty()) {
+                return false;
+            }
             int size = size();
-            int kept = 0;
-            for (int index = 0; index < size; index++) {
+            int kept = taken.nextSetBit(0);
+            for (int index = kept; index < size; index++) {
                 long word = row.get(index);
-                if (condition.test(cells.read(word))) {
+                if (taken.get(index)) {
                     cells.release(word);
                 } else {
-                    if (kept < index) {
-                        row.set(kept, word);
-                    }
+                    row.set(kept, word);
                     kept++;
                 }
-            }
-            if (kept == size) {
-                return false;
             }
             modCount++;
             row.close(kept, size - (long) kept);
@@ -165,6 +165,21 @@ final class ArrayElements<E> extends AbstractList<E>
             row.hold();
             return body.get();
         });
+    }
+
+    /** Which elements a condition holds for, as long as it changes none. */
+    private BitSet chosen(Predicate<? super E> condition) {
+        BitSet chosen = new BitSet();
+        int expected = modCount;
+        for (int index = 0; index < size(); index++) {
+            if (condition.test(read(index))) {
+                chosen.set(index);
+            }
+            if (modCount != expected) {
+                throw new ConcurrentModificationException("the condition changed the list");
+            }
+        }
+        return chosen;
     }
 
     private Void insert(int index, E element) {

@@ -86,6 +86,24 @@ class CollectionsTest {
     }
 
     @Test
+    void aConditionThatChangesTheListRemovesNothing() {
+        // What the condition took away was freed a second time.
+        PersistentArrayList<Long> list = PersistentArrayList.create(heap, Codec.LONG);
+        List<Long> numbers = List.of(1L, 2L, 3L, 4L, 5L, 6L);
+        list.addAll(numbers);
+        assertThrows(ConcurrentModificationException.class, () -> list.removeIf(each -> {
+            if (each == 4) {
+                list.remove(list.size() - 1);
+            }
+            return each < 3;
+        }));
+        assertEquals(numbers, list);
+        assertTrue(list.removeIf(each -> each % 2 == 0 && list.size() == 6));
+        assertEquals(List.of(1L, 3L, 5L), list);
+        assertEquals("", heap.heap().check());
+    }
+
+    @Test
     void collectionsOfCollectionsAreFoundAgain() {
         PersistentTreeMap<String, Object> root =
                 PersistentTreeMap.create(heap, Codec.STRING, heap.any());
