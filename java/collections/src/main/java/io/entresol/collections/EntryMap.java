@@ -1,5 +1,6 @@
 package io.entresol.collections;
 
+import java.util.AbstractCollection;
 import java.util.AbstractMap;
 import java.util.AbstractSet;
 import java.util.Collection;
@@ -12,6 +13,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /**
@@ -214,6 +216,11 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     }
 
     @Override
+    public Collection<V> values() {
+        return new ValueView<>(this);
+    }
+
+    @Override
     public Set<Entry<K, V>> entrySet() {
         return new EntrySet<>(this);
     }
@@ -319,6 +326,27 @@ class EntryMap<K, V> extends AbstractMap<K, V>
             throw new NoSuchElementException("no element is left");
         }
         return entry;
+    }
+
+    /** A part of each entry, one after the other. */
+    static <K, V, T> Iterator<T> parts(EntryMap<K, V> map, Function<Entry<K, V>, T> part) {
+        Iterator<Entry<K, V>> entries = map.entrySet().iterator();
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return entries.hasNext();
+            }
+
+            @Override
+            public T next() {
+                return part.apply(entries.next());
+            }
+
+            @Override
+            public void remove() {
+                entries.remove();
+            }
+        };
     }
 
     private V read(long word) {
@@ -451,23 +479,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
 
         @Override
         public Iterator<K> iterator() {
-            Iterator<? extends Entry<K, ?>> entries = map.entrySet().iterator();
-            return new Iterator<>() {
-                @Override
-                public boolean hasNext() {
-                    return entries.hasNext();
-                }
-
-                @Override
-                public K next() {
-                    return entries.next().getKey();
-                }
-
-                @Override
-                public void remove() {
-                    entries.remove();
-                }
-            };
+            return parts(map, Entry::getKey);
         }
 
         @Override
@@ -478,6 +490,51 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         @Override
         public boolean remove(Object key) {
             return map.removes(key);
+        }
+    }
+
+    /** The values of a map, as a view of it; what changes many is one transaction. */
+    private static final class ValueView<V> extends AbstractCollection<V> {
+        private final EntryMap<?, V> map;
+
+        ValueView(EntryMap<?, V> map) {
+            this.map = map;
+        }
+
+        @Override
+        public Iterator<V> iterator() {
+            return parts(map, Entry::getValue);
+        }
+
+        @Override
+        public int size() {
+            return map.size();
+        }
+
+        @Override
+        public boolean isEmpty() {
+            return map.isEmpty();
+        }
+
+        @Override
+        public void clear() {
+            map.clear();
+        }
+
+        @Override
+        public boolean removeIf(Predicate<? super V> condition) {
+            return map.objects.run((Supplier<Boolean>) () -> super.removeIf(condition));
+        }
+
+        @Override
+        public boolean removeAll(Collection<?> others) {
+            return removeIf(others::contains);
+        }
+
+        @Override
+        public boolean retainAll(Collection<?> others) {
+            Objects.requireNonNull(others, "others");
+            return removeIf(value -> !others.contains(value));
         }
     }
 
@@ -502,6 +559,11 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         @Override
         public void clear() {
             shown.clear();
+        }
+
+        @Override
+        public boolean removeIf(Predicate<? super E> condition) {
+            return shown.objects.run((Supplier<Boolean>) () -> super.removeIf(condition));
         }
 
         @Override

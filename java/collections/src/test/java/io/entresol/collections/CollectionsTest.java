@@ -104,6 +104,40 @@ class CollectionsTest {
     }
 
     @Test
+    void whatChangesManyEntriesThroughAViewIsOneTransaction() {
+        PersistentTreeMap<Long, Long> map =
+                PersistentTreeMap.create(heap, Codec.LONG, Codec.LONG);
+        Map<Long, Long> before = new TreeMap<>();
+        for (long key = 0; key < 10; key++) {
+            before.put(key, key);
+        }
+        map.putAll(before);
+        Predicate<Object> failing = each -> {
+            if (each.equals(7L)) {
+                throw new IllegalStateException("in the middle");
+            }
+            return true;
+        };
+        Collection<Long> others = new ArrayList<>() {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            public boolean contains(Object element) {
+                return failing.test(element);
+            }
+        };
+        List<Runnable> changes = List.of(
+                () -> map.keySet().removeIf(failing),
+                () -> map.values().removeIf(failing),
+                () -> map.entrySet().removeIf(entry -> failing.test(entry.getKey())),
+                () -> map.values().removeAll(others));
+        for (Runnable change : changes) {
+            assertThrows(IllegalStateException.class, change::run);
+            assertEquals(before, map);
+        }
+    }
+
+    @Test
     void collectionsOfCollectionsAreFoundAgain() {
         PersistentTreeMap<String, Object> root =
                 PersistentTreeMap.create(heap, Codec.STRING, heap.any());
