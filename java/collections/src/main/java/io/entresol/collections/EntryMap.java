@@ -169,8 +169,8 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     public V computeIfPresent(
             K key, BiFunction<? super K, ? super V, ? extends V> function) {
         Objects.requireNonNull(function, "function");
-        byte[] encoded = inside(key);
-        return held(encoded, () -> {
+        byte[] encoded = encoded(key);
+        return !admits(encoded) ? null : held(encoded, () -> {
             V found = read(entries.get(encoded));
             return found == null ? null : result(encoded, function.apply(key, found));
         });

@@ -138,6 +138,15 @@ class CollectionsTest {
     }
 
     @Test
+    void aKeyOutsideAPartOfAMapIsNotComputed() {
+        PersistentTreeMap<Long, Long> map =
+                PersistentTreeMap.create(heap, Codec.LONG, Codec.LONG);
+        map.put(5L, 5L);
+        assertNull(map.headMap(5L).computeIfPresent(5L, (key, value) -> value + 1));
+        assertEquals(5L, map.get(5L));
+    }
+
+    @Test
     void collectionsOfCollectionsAreFoundAgain() {
         PersistentTreeMap<String, Object> root =
                 PersistentTreeMap.create(heap, Codec.STRING, heap.any());
