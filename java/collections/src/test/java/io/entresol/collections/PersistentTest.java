@@ -153,6 +153,51 @@ final class PersistentTest {
     }
 
     @Test
+    void whatAPersistentClassTracesByItselfIsKept() throws Exception {
+        String source = "package p; import io.entresol.collections.*; @Persistent public abstract"
+                + " class A extends PersistentObject { protected A(ObjectHeap o, long h)"
+                + " { super(o, h); } public abstract long own(); public abstract void own(long v);"
+                + " protected void trace(Tracer tracer) { tracer.block(own()); } }";
+        ClassLoader loader = compiled("p.A", source, "one");
+        try (ObjectHeap objects = Heaps.create(folder)) {
+            Object made = make(loader, "p.PersistentA", objects);
+            long block = objects.heap().allocateMemory(100);
+            call(made, "own", long.class, block);
+            assertEquals(0, objects.collect().freedBlocks());
+            assertTrue(objects.heap().isLive(block));
+        }
+    }
+
+    @Test
+    void methodsThatObjectsHaveAreNoFields() throws Exception {
+        String source = "package p; import io.entresol.collections.*; @Persistent public interface"
+                + " A { long handle(); ObjectHeap objects(); String toString(); int a(); }";
+        ClassLoader loader = compiled("p.A", source, "one");
+        try (ObjectHeap objects = Heaps.create(folder)) {
+            Object made = Class.forName("p.PersistentA", true, loader)
+                    .getMethod("create", ObjectHeap.class, int.class).invoke(null, objects, 5);
+            assertEquals(((PersistentObject) made).handle(), call(made, "handle"));
+            assertEquals(5, call(made, "a"));
+        }
+    }
+
+    @Test
+    void fieldsMayHaveAnnotationsOfTheirTypes() throws Exception {
+        String source = "package p; import io.entresol.collections.*;"
+                + " import java.lang.annotation.*; @Persistent public interface A {"
+                + " @Target(ElementType.TYPE_USE) @interface Maybe { }"
+                + " @Maybe String a(); void a(@Maybe String v); @Maybe Long b();"
+                + " void b(@Maybe Long v); byte @Maybe [] c(); void c(byte @Maybe [] v); }";
+        ClassLoader loader = compiled("p.A", source, "one");
+        try (ObjectHeap objects = Heaps.create(folder)) {
+            Object made = make(loader, "p.PersistentA", objects);
+            call(made, "a", String.class, "x");
+            assertEquals("x", call(made, "a"));
+            assertNull(call(made, "b"));
+        }
+    }
+
+    @Test
     void mistakesAreErrorsAtTheirPlace() throws Exception {
         refused("interface A { void a(int v); }", "nothing reads the field a");
         refused("interface A { int a(); void a(long v); }", "read as int and changed as long");
@@ -167,6 +212,7 @@ final class PersistentTest {
         refused("class A extends PersistentObject { A(ObjectHeap o, long h) { super(o, h); }"
                 + " protected void trace(Tracer t) { } }", "must be abstract");
         refused("final class A { }", "cannot be final");
+        refused("interface A { int block(); }", "block() is a method of");
         refused("enum A { B }", "only an interface or an abstract class");
         refused("abstract class A extends PersistentObject { A(ObjectHeap o) { super(o, 1); } }",
                 "needs a constructor");

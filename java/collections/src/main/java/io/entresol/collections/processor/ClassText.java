@@ -51,7 +51,7 @@ final class ClassText {
 
     private void factory(String simple) {
         String parameters = declared.fixed().stream()
-                .map(field -> ", " + field.type() + " " + argument(field))
+                .map(field -> ", " + TypeText.of(field.type()) + " " + argument(field))
                 .collect(Collectors.joining());
         line("");
         line("    /** Makes an object. */");
@@ -70,7 +70,7 @@ final class ClassText {
     }
 
     private void accessors(FieldModel field) {
-        String type = field.type().toString();
+        String type = TypeText.of(field.type());
         line("");
         line("    @Override");
         line("    " + visibility(field.getter) + type + " " + field.getter.getSimpleName()
@@ -94,6 +94,9 @@ final class ClassText {
         line("");
         line("    @Override");
         line("    protected void trace(Tracer tracer) {");
+        if (declared.tracesItself()) {
+            line("        super.trace(tracer);");
+        }
         line("        fields.trace(tracer);");
         for (FieldModel field : declared.fields()) {
             if (!field.kind.isPrimitive()) {

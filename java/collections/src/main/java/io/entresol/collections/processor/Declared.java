@@ -4,10 +4,12 @@ import io.entresol.collections.Fields;
 import io.entresol.collections.ObjectHeap;
 import io.entresol.collections.Persistent;
 import io.entresol.collections.PersistentObject;
+import io.entresol.collections.Tracer;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import javax.annotation.processing.ProcessingEnvironment;
 import javax.lang.model.element.Element;
@@ -133,6 +135,22 @@ final class Declared {
                 .getTypeElement(PersistentObject.class.getName()).asType());
     }
 
+    /** Whether the class tells a tracer more than its fields. */
+    boolean tracesItself() {
+        for (ExecutableElement method : methods(element)) {
+            if (method.getSimpleName().contentEquals("trace")
+                    && method.getParameters().size() == 1
+                    && TypeText.of(method.getParameters().get(0).asType())
+                            .equals(Tracer.class.getName())
+                    && !method.getModifiers().contains(Modifier.ABSTRACT)) {
+                require(!method.getModifiers().contains(Modifier.FINAL), method, "trace cannot be"
+                        + " final: the class of the objects adds the fields to it");
+                return !isInterface();
+            }
+        }
+        return false;
+    }
+
     private boolean hasConstructor() {
         for (ExecutableElement constructor
                 : ElementFilter.constructorsIn(element.getEnclosedElements())) {
@@ -178,7 +196,7 @@ final class Declared {
         require(kind != null, getter, type + " cannot be the type of a field: it is neither a"
                 + " primitive, a box of one, String, UUID, byte[] or Object, nor persistent");
         long at = (end + kind.bytes() - 1) / kind.bytes() * kind.bytes();
-        return new FieldModel(property(getter, type), getter, kind, at);
+        return new FieldModel(property(getter, kind), getter, kind, at);
     }
 
     private void pair(ExecutableElement setter, Map<String, FieldModel> named) {
@@ -199,14 +217,13 @@ final class Declared {
         List<ExecutableElement> own = new ArrayList<>();
         for (ExecutableElement method
                 : ElementFilter.methodsIn(element.getEnclosedElements())) {
-            if (method.getModifiers().contains(Modifier.ABSTRACT)) {
+            if (method.getModifiers().contains(Modifier.ABSTRACT) && !isThere(method)) {
                 own.add(method);
             }
         }
-        for (ExecutableElement method : ElementFilter.methodsIn(
-                environment.getElementUtils().getAllMembers(element))) {
+        for (ExecutableElement method : methods(element)) {
             boolean inherited = method.getModifiers().contains(Modifier.ABSTRACT)
-                    && !own.contains(method);
+                    && !method.getEnclosingElement().equals(element);
             boolean known = method.getEnclosingElement().toString()
                     .equals(PersistentObject.class.getName());
             require(!inherited || known, element, "the abstract method " + method + " of "
@@ -216,10 +233,41 @@ final class Declared {
         return own;
     }
 
-    private static String property(ExecutableElement getter, TypeMirror type) {
+    /** Whether all objects have a method, so that it is no field. */
+    private boolean isThere(ExecutableElement method) {
+        TypeElement base =
+                environment.getElementUtils().getTypeElement(PersistentObject.class.getName());
+        for (ExecutableElement known : methods(base)) {
+            Set<Modifier> seen = known.getModifiers();
+            if (!known.getSimpleName().equals(method.getSimpleName())
+                    || !sameParameters(known, method)
+                    || !seen.contains(Modifier.PUBLIC) && !seen.contains(Modifier.PROTECTED)) {
+                continue;
+            }
+            require(isInterface() && seen.contains(Modifier.PUBLIC), method, method
+                    + " is a method of " + known.getEnclosingElement() + " and cannot be a field's");
+            return true;
+        }
+        return false;
+    }
+
+    private boolean sameParameters(ExecutableElement one, ExecutableElement other) {
+        int count = one.getParameters().size();
+        boolean same = count == other.getParameters().size();
+        for (int index = 0; same && index < count; index++) {
+            same = environment.getTypeUtils().isSameType(one.getParameters().get(index).asType(),
+                    other.getParameters().get(index).asType());
+        }
+        return same;
+    }
+
+    private List<ExecutableElement> methods(TypeElement type) {
+        return ElementFilter.methodsIn(environment.getElementUtils().getAllMembers(type));
+    }
+
+    private static String property(ExecutableElement getter, FieldKind kind) {
         String name = getter.getSimpleName().toString();
-        String boxed = type.toString();
-        if (type.getKind() == TypeKind.BOOLEAN || boxed.equals("java.lang.Boolean")) {
+        if (kind.isTruth()) {
             String stripped = stripped(name, "is");
             if (!stripped.equals(name)) {
                 return stripped;

@@ -33,11 +33,11 @@ final class FieldKind {
             String access = Character.toUpperCase(name.charAt(0)) + name.substring(1);
             return new FieldKind(bytes(type.getKind()), access, name);
         }
-        String erased = environment.getTypeUtils().erasure(type).toString();
+        Element element = environment.getTypeUtils().asElement(type);
+        String erased = TypeText.erased(type);
         if (VALUES.contains(erased)) {
             return new FieldKind(Long.BYTES, "", erased);
         }
-        Element element = environment.getTypeUtils().asElement(type);
         if (!(element instanceof TypeElement)) {
             return null;
         }
@@ -65,6 +65,11 @@ final class FieldKind {
 
     boolean isPrimitive() {
         return !access.isEmpty();
+    }
+
+    /** Whether it is a boolean, or the box of one. */
+    boolean isTruth() {
+        return layout.equals("boolean") || layout.equals("java.lang.Boolean");
     }
 
     /** What heaps are told of the type. */
