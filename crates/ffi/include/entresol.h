@@ -6,8 +6,9 @@
  * (UTF-8, no zero at the end) and is released with entresol_text_release. Kinds: 1 no room,
  * 2 not valid, 3 in use, 4 corrupt, 5 poisoned by a failed write, 6 another kind or format,
  * 7 input or output, 8 a defect of the library, 9 another transaction changes the map: no function
- * waits for one, so try again once it may have ended; of stores: 10 too much waits already, 11 the
- * encryption key is not the store's, 12 the device is in use, foreign or absent.
+ * waits for one, so try again once it may have ended, 13 the same, but the other may wait for this
+ * one, so undo it; of stores: 10 too much waits already, 11 the encryption key is not the store's,
+ * 12 the device is in use, foreign or absent.
  *
  * Levels of durability: 0 the heap's own, 1 sync, 2 group (argument: microseconds), 3 buffered
  * (argument: milliseconds), 4 none. Media: 0 by what the file is, 1 pages, 2 bytes. A heap may be

@@ -10,12 +10,14 @@ use entresol_heap::{Error, ErrorKind};
 
 /// The kind of a panic; others are in `kind_of`.
 pub(crate) const DEFECT: u64 = 8;
+/// The kind of a change or view that would have had to wait for another transaction.
+const HELD: u64 = 9;
+/// The kind of a change that would have had to wait in a circle: the transaction has to be undone.
+const CIRCLE: u64 = 13;
 /// Kinds that only stores have.
 const BUSY: u64 = 10;
 const WRONG_KEY: u64 = 11;
 const DEVICE: u64 = 12;
-/// The kind of a change or view that would have had to wait for another transaction.
-const HELD: u64 = 9;
 
 const WORDS_BEFORE: usize = 2;
 const WORD_BYTES: usize = 8;
@@ -127,6 +129,7 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::Poisoned | ErrorKind::Closed => 5,
         ErrorKind::Incompatible | ErrorKind::WrongKey => 6,
         ErrorKind::Held => HELD,
+        ErrorKind::Busy => CIRCLE,
         _ => 7,
     }
 }

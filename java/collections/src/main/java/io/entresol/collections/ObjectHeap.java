@@ -113,6 +113,15 @@ public final class ObjectHeap implements AutoCloseable {
         return Transaction.create(heap, body);
     }
 
+    /**
+     * As {@link #run(Supplier)}, but where the transaction would wait in a circle with another one,
+     * say for the directory, it is undone and {@code body} runs again: what that does outside the
+     * heap must bear being done more than once.
+     */
+    public <T> T runRepeatable(Supplier<T> body) {
+        return Transaction.repeatable(heap, body);
+    }
+
     /** Runs {@code body}, which changes nothing, with no garbage collection beside it. */
     public <T> T read(Supplier<T> body) {
         lock.readLock().lock();

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.heap.ConflictException;
 import io.entresol.heap.Durability;
 import io.entresol.heap.HeapOptions;
 import io.entresol.heap.Transaction;
@@ -16,6 +17,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -139,6 +141,42 @@ final class ObjectHeapTest {
             assertNotSame(younger, older.get());
             assertSame(younger, objects.object(younger.handle()));
             assertEquals("", objects.heap().check());
+        }
+    }
+
+    @Test
+    void aRepeatableBodyComesThroughBesideAnOlderTransactionThatChangesTheDirectory()
+            throws Exception {
+        try (ObjectHeap objects = create()) {
+            PersistentArrayList<Long> list = PersistentArrayList.create(objects, Codec.LONG);
+            CountDownLatch held = new CountDownLatch(1);
+            CountDownLatch done = new CountDownLatch(1);
+            FutureTask<Void> older = new FutureTask<>(() -> {
+                objects.run(() -> {
+                    objects.directory().put("older", list);
+                    held.countDown();
+                    await(done);
+                    list.add(1L);
+                });
+                return null;
+            });
+            new Thread(older).start();
+            held.await();
+            int[] attempts = {0};
+            Supplier<Boolean> body = () -> {
+                if (++attempts[0] == 3) {
+                    done.countDown();
+                }
+                list.add(2L);
+                objects.directory().put("younger", list);
+                return true;
+            };
+            assertThrows(ConflictException.class, () -> objects.run(body));
+            assertTrue(objects.runRepeatable(body));
+            older.get();
+            assertTrue(attempts[0] >= 3, attempts[0] + " attempts");
+            assertEquals(List.of(1L, 2L), list);
+            assertEquals(List.of("older", "younger"), objects.directory().names());
         }
     }
 

@@ -8,10 +8,8 @@ import io.entresol.heap.engine.Text;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.Lock;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
@@ -34,10 +32,6 @@ public abstract class AnyHeap implements AutoCloseable {
     private static final long STEP_BYTES = 8;
     private static final Cleaner CLEANER = Cleaner.create();
     private static final int IDLE_LOGS = 64;
-    /** How long a change or view waits for a transaction that changes the same map. */
-    private static final Duration PATIENCE = Duration.ofSeconds(10);
-    private static final long PAUSE_NANOS = 20_000;
-    private static final long PAUSE_NANOS_MAX = 2_000_000;
 
     final Kind kind;
     /** Read by every access: one that begins after the heap was closed is refused. */
@@ -524,24 +518,27 @@ public abstract class AnyHeap implements AutoCloseable {
 
     /**
      * The result of a change or view that {@code again} repeats as long as another transaction has
-     * to end first. The wait is Java's, so that a virtual thread gives its carrier to others.
+     * to end first.
      */
     final long awaited(long result, LongSupplier again) {
         long latest = result;
-        long until = System.nanoTime() + PATIENCE.toNanos();
-        for (long pause = PAUSE_NANOS; latest < 0; pause = Math.min(2 * pause, PAUSE_NANOS_MAX)) {
+        Patience patience = new Patience();
+        while (latest < 0) {
             Failure failure = Failure.of(latest);
+            if (failure.kind() == Failure.CIRCLE) {
+                throw new ConflictException(failure.sentence());
+            }
             if (failure.kind() != Failure.HELD) {
                 throw new HeapException(failure.sentence());
             }
             if (Thread.currentThread().isInterrupted()) {
                 throw new HeapException(failure.sentence() + "; the wait for it was interrupted");
             }
-            if (System.nanoTime() - until >= 0) {
+            if (patience.isOver()) {
                 throw new HeapException(failure.sentence() + ", and did not end within "
-                        + PATIENCE.toSeconds() + " s; abort this one and try again");
+                        + Patience.LIMIT.toSeconds() + " s; abort this one and try again");
             }
-            LockSupport.parkNanos(pause);
+            patience.pause();
             requireOpen();
             latest = again.getAsLong();
         }

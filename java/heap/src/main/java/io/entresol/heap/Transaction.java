@@ -58,6 +58,26 @@ public final class Transaction {
         }
     }
 
+    /**
+     * As {@link #create(AnyHeap, Supplier)}, but where that would wait in a circle with another
+     * transaction, it is undone and {@code body} runs again, up to 10 s: what that does outside the
+     * heap must bear being done more than once.
+     */
+    public static <T> T repeatable(AnyHeap heap, Supplier<T> body) {
+        boolean inside = heap.work() != null;
+        Patience patience = new Patience();
+        while (true) {
+            try {
+                return create(heap, body);
+            } catch (ConflictException conflict) {
+                if (inside || patience.isOver() || Thread.currentThread().isInterrupted()) {
+                    throw conflict;
+                }
+                patience.pause();
+            }
+        }
+    }
+
     /** As {@link #create(AnyHeap, Runnable)}, under the name that the first programs for LLPL use. */
     public static void run(AnyHeap heap, Runnable body) {
         create(heap, body);

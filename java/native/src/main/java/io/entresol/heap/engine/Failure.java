@@ -18,9 +18,10 @@ public final class Failure {
     public static final int IO = 7;
     /** A defect of the library. */
     public static final int DEFECT = 8;
-
     /** Another transaction changes the collection; it has to end first. */
     public static final int HELD = 9;
+    /** As that, but the other one may be waiting for this one: this one has to be undone. */
+    public static final int CIRCLE = 13;
     /** Of stores: too much waits for the device already. */
     public static final int TOO_MUCH = 10;
     /** Of stores: the encryption key is missing or another. */
