@@ -555,41 +555,13 @@ public final class PersistentByteBuffer extends PersistentObject
     /** So many bytes as a number whose sign its class knows. */
     private long load(int index, int count) {
         Objects.checkFromIndexSize(index, count, limit());
-        long at = at(index);
-        switch (count) {
-            case Byte.BYTES:
-                return bytes().block().getByte(at);
-            case Short.BYTES:
-                short two = bytes().block().getShort(at);
-                return isSwapped() ? Short.reverseBytes(two) : two;
-            case Integer.BYTES:
-                int four = bytes().block().getInt(at);
-                return isSwapped() ? Integer.reverseBytes(four) : four;
-            default:
-                long eight = bytes().block().getLong(at);
-                return isSwapped() ? Long.reverseBytes(eight) : eight;
-        }
+        return Numbers.load(bytes().block(), at(index), count, isSwapped());
     }
 
     private PersistentByteBuffer store(int index, int count, long value) {
         requireWritable();
         Objects.checkFromIndexSize(index, count, limit());
-        long at = at(index);
-        switch (count) {
-            case Byte.BYTES:
-                bytes().block().setByte(at, (byte) value);
-                break;
-            case Short.BYTES:
-                short two = (short) value;
-                bytes().block().setShort(at, isSwapped() ? Short.reverseBytes(two) : two);
-                break;
-            case Integer.BYTES:
-                int four = (int) value;
-                bytes().block().setInt(at, isSwapped() ? Integer.reverseBytes(four) : four);
-                break;
-            default:
-                bytes().block().setLong(at, isSwapped() ? Long.reverseBytes(value) : value);
-        }
+        Numbers.store(bytes().block(), at(index), count, isSwapped(), value);
         return this;
     }
 
