@@ -1,9 +1,11 @@
 package io.entresol.collections;
 
 import java.util.AbstractSequentialList;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.ConcurrentModificationException;
 import java.util.Iterator;
+import java.util.List;
 import java.util.ListIterator;
 import java.util.NoSuchElementException;
 import java.util.Objects;
@@ -75,7 +77,14 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
 
     @Override
     public boolean addAll(Collection<? extends E> others) {
-        return changed(() -> super.addAll(size(), others));
+        return changed(() -> addAll(size(), others));
+    }
+
+    @Override
+    public boolean addAll(int index, Collection<? extends E> others) {
+        // A copy, as they may be these very elements.
+        List<? extends E> added = new ArrayList<>(others);
+        return changed(() -> super.addAll(index, added));
     }
 
     public E getFirst() {

@@ -86,6 +86,20 @@ class CollectionsTest {
     }
 
     @Test
+    void aListCanBeAddedToItself() {
+        List<Long> expected = new ArrayList<>(List.of(1L, 2L));
+        expected.addAll(expected);
+        expected.addAll(1, expected);
+        for (List<Long> list : List.of(PersistentArrayList.create(heap, Codec.LONG),
+                PersistentLinkedList.create(heap, Codec.LONG))) {
+            list.addAll(List.of(1L, 2L));
+            assertTrue(list.addAll(list));
+            assertTrue(list.addAll(1, list));
+            assertEquals(expected, list);
+        }
+    }
+
+    @Test
     void aConditionThatChangesTheListRemovesNothing() {
         // What the condition took away was freed a second time.
         PersistentArrayList<Long> list = PersistentArrayList.create(heap, Codec.LONG);
