@@ -116,10 +116,6 @@ impl Backing for NbdBacking {
     }
 
     fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
-        if self.in_flight == 0 {
-            // Whether the connection still stands, the next request will tell.
-            return;
-        }
         self.link.turn();
         self.in_flight -= self.link.completions().len();
         completions.append(self.link.completions());

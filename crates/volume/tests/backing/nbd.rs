@@ -13,7 +13,7 @@ use entresol_wire::nbd::{BlockSizes, ExportFlags};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::model::{Model, Seed, perform, seeds, write};
+use crate::model::{Model, Seed, is_readable, perform, seeds, write};
 use crate::scratch::Scratch;
 use crate::server::{Plan, Server};
 
@@ -122,6 +122,38 @@ fn a_client_goes_with_a_goodbye_and_no_answer_left_behind() {
     // It is served when all before it have ended.
     let _last = open(&server);
     assert_eq!(server.goodbyes(), 20);
+}
+
+// A loop that polls descriptors again and again would never rest.
+#[test]
+fn the_descriptor_of_a_backing_with_nothing_in_flight_is_quiet_once_it_was_reaped() {
+    let medium = MemoryMedium::new(BYTES);
+    let server = Server::start(&medium, Plan::new(1));
+    let mut backing = open(&server);
+    perform(&mut backing, read(0, 4096)).unwrap();
+    // What watched over the request wakes once more.
+    while !is_readable(&backing) {
+        std::thread::yield_now();
+    }
+    let mut completions = Vec::new();
+    backing.reap(&mut completions);
+    assert!(completions.is_empty() && !is_readable(&backing));
+}
+
+#[test]
+fn a_connection_that_is_lost_while_nothing_is_in_flight_is_made_again() {
+    let medium = MemoryMedium::new(BYTES);
+    let server = Server::start(&medium, Plan::new(1));
+    let mut backing = open(&server);
+    perform(&mut backing, write(0, &[1; 4096])).unwrap();
+    server.refuse(true);
+    server.refuse(false);
+    let mut completions = Vec::new();
+    while server.connections() < 2 {
+        backing.reap(&mut completions);
+        std::thread::yield_now();
+    }
+    assert!(completions.is_empty());
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl Keeper {
 
     /// Has the owner woken at a moment, or before it.
     pub(super) fn wake_at(&self, at: Instant) {
-        let is_known = self.wakes_at.get().is_some_and(|known| known <= at);
-        if !is_known || self.wakes_at.get().is_some_and(|known| known <= Instant::now()) {
+        let known = self.wakes_at.get();
+        if known.is_none_or(|known| known > at || known <= Instant::now()) {
             self.wakes_at.set(Some(at));
             self.order(Order::WakeAt(at));
         }

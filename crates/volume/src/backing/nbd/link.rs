@@ -150,10 +150,13 @@ impl Link {
         self.completions.push(BackingCompletion { token, result });
     }
 
-    /// Does all that can be done without waiting.
+    /// Does all that can be done without waiting; only if something happened where nothing is
+    /// under way.
     pub(super) fn turn(&mut self) {
         self.take_events(Some(Duration::ZERO));
-        self.advance();
+        if !self.events.is_empty() || !self.tasks.is_empty() {
+            self.advance();
+        }
     }
 
     /// Sends what was taken since the last turn.
