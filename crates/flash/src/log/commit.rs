@@ -309,12 +309,14 @@ impl Log {
         if segment.state == SegmentState::Sealed {
             return Ok(Some(first));
         }
-        let others = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Cold);
-        let Some(stream) = others.into_iter().find(|stream| *stream as u8 == segment.stream) else {
+        if segment.stream == Stream::Cold as u8 {
             return Ok(None);
-        };
+        }
         // Nothing younger can be erased before it, and nothing may fill it for a long time.
-        self.seal(stream)?;
+        Stream::ALL
+            .into_iter()
+            .filter(|stream| *stream as u8 == segment.stream)
+            .try_for_each(|stream| self.seal(stream))?;
         Ok(Some(first))
     }
 
