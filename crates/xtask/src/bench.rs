@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::java;
 use crate::kill;
 use crate::outside;
 use crate::report::Report;
@@ -53,6 +54,7 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
             for name in HEAP_BENCHMARKS {
                 report.run(name, &heap_benchmark(name))?;
             }
+            java::measure(&mut report)?;
             report.run("comparison", &Invocation::new(COMPARISON))?;
         }
         [flag] if flag == "--smoke" => {
@@ -61,6 +63,7 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
         [name] if HEAP_BENCHMARKS.contains(&name.as_str()) => {
             report.run(name, &heap_benchmark(name))?;
         }
+        [name] if name == "java" => java::measure(&mut report)?,
         [name] => {
             report.run(name, &benchmark(name))?;
         }

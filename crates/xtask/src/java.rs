@@ -15,6 +15,12 @@ const MAVEN: &str = "mvn --batch-mode --quiet --file java/pom.xml";
 /// The one flag that a newer Java asks for.
 const ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 
+/// What measures, and what it needs.
+const COSTS: &str = "io.entresol.examples.Costs";
+const MEASURED: &str = "native,heap,collections,examples";
+const MEASURED_ENTRIES: u32 = 1_000_000;
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// `cargo x java [--kills N]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
     let kills = crate::number_option(arguments, "--kills", 5)?;
@@ -42,6 +48,25 @@ pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
             .with_argument(format!("-Dtested.jvm={}", newer.display()))
             .with_argument(format!("-Dtested.flags={ACCESS} -Dentresol.heap.native={path}"));
         report.run(name, &invocation)?;
+    }
+    Ok(())
+}
+
+/// What operations of a heap take of the processor in Java, by either way of writing.
+pub(crate) fn measure(report: &mut Report) -> Result<(), String> {
+    let modules = ["native", "heap", "examples"];
+    let build = format!("{MAVEN} install -DskipTests --projects {MEASURED}");
+    report.run("java", &Invocation::new(&build))?;
+    let jars =
+        modules.map(|module| format!("java/{module}/target/entresol-{module}-{VERSION}.jar"));
+    for medium in ["bytes", "pages"] {
+        let invocation = Invocation::new("java -cp")
+            .with_argument(jars.join(":"))
+            .with_argument(COSTS.to_string())
+            .with_argument("/dev/shm".to_string())
+            .with_argument(MEASURED_ENTRIES.to_string())
+            .with_argument(medium.to_string());
+        report.run(&format!("java {medium}"), &invocation)?;
     }
     Ok(())
 }
