@@ -223,7 +223,8 @@ int64_t entresol_pool_release(int64_t pool);
  * ms, 0 never; label | seconds of idleness << 32; condition: 0 none, 1 absent, 2 present, 3 of the
  * version that follows; version; durability: 0 the store's own, 1 memory, 2 process, 3 flushed,
  * 4 periodic, 5 synced; milliseconds of periodic; address of a place for the outcome, aligned to 8;
- * its bytes }. Operations on one key that overlap in time happen in any order.
+ * its bytes }. Operations on one key that overlap in time happen in any order; a
+ * write comes after the drops and the waiting writes that were begun before it.
  *
  * An outcome is a record of 8 words and bytes: { bytes of the record; token; kind: 1 found,
  * 2 missing, 3 stored, 4 refused by the condition, 5 removed, 6 touched, 7 a job or a page of a

@@ -115,10 +115,15 @@ impl Store {
     }
 
     fn job(&mut self, job: i64, argument: i64) -> Record {
+        let token = self.begin_job(job, argument);
+        self.wait(token).remove(0)
+    }
+
+    fn begin_job(&self, job: i64, argument: i64) -> u64 {
         let token = self.token();
         // SAFETY: the store is open.
         assert_eq!(unsafe { entresol_store_begin(self.address, token as i64, job, argument) }, 0);
-        self.wait(token).remove(0)
+        token
     }
 
     /// The records of `token` up to one that ends it.
@@ -330,6 +335,30 @@ fn scans_give_the_wanted_partitions_and_drops_take_them() {
     assert_eq!(store.run(GET, 2, &2_u64.to_be_bytes(), b"").kind, MISSING);
     assert_eq!(store.job(3, 0).kind, DONE);
     assert_eq!((store.count(None), store.scan(None, 10)), (0, vec![]));
+}
+
+#[test]
+fn writes_that_do_not_wait_for_a_drop_come_after_it_and_in_their_order() {
+    let folder = Folder::new("order");
+    let mut store = Store::open(&folder.file(), &format!("capacity={}", 64 * MIB)).unwrap();
+    for round in 0..500_usize {
+        let mut waiting = vec![store.begin_job(2, 3 << 16)];
+        for number in 0..20 {
+            let mut words = [0; 16];
+            (words[0], words[3]) = (PUT, 3 << 16);
+            let (key, value) = ([number % 4], value_of(round + usize::from(number), 300));
+            if !store.begin(&mut words, &key, &value, &mut [0; 16]) {
+                waiting.push(words[1]);
+            }
+        }
+        for token in waiting {
+            assert!([STORED, DONE].contains(&store.wait(token)[0].kind), "round {round}");
+        }
+        for number in 0..4_u8 {
+            let found = store.run(GET, 3, &[number], b"");
+            assert_eq!(found.value, value_of(round + 16 + usize::from(number), 300), "{round}");
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! 1. Every request and job has exactly one outcome: at once, or reaped.
 //! 2. No call but `reap`, `close`, `open` and `count` waits for the device: a write that would have
 //!    to make room first becomes a job.
+//! 3. A write never overtakes a job that changes entries: while there are any it becomes one.
 //!
 //! Lock order: a lane, then the outbox, which is a leaf. `visit` runs under a lane's lock.
 
@@ -130,7 +131,8 @@ impl Host {
     /// Begins a request; whether it was answered at its place for outcomes.
     pub(super) fn begin(&self, request: &mut Request<'_>) -> bool {
         let now = self.now(request.now);
-        if is_write(&request.operation) && self.short.load(Ordering::Relaxed) {
+        let queues = || self.short.load(Ordering::Relaxed) || self.jobs.has_changes();
+        if is_write(&request.operation) && queues() {
             let owned = OwnedOperation::of(&request.operation);
             let job = Job { token: request.token, task: Task::Operation(owned, now) };
             return self.enqueue_or_refuse(job, request);

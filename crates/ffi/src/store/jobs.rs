@@ -4,6 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use entresol_tier::{Error, ErrorKind, Session, SpaceId, Tiered, Timestamp};
 use parking_lot::{Condvar, Mutex};
@@ -49,6 +50,8 @@ pub(super) enum Task {
 pub(super) struct JobQueue {
     waiting: Mutex<Waiting>,
     added: Condvar,
+    /// Drops and writes that are not done yet.
+    changes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -102,10 +105,16 @@ impl JobQueue {
             return Err(Error::new(ErrorKind::Busy, detail).into());
         }
         waiting.bytes += bytes;
+        self.changes.fetch_add(usize::from(job.is_change()), Ordering::Release);
         waiting.jobs.push_back(job);
         drop(waiting);
         self.added.notify_one();
         Ok(())
+    }
+
+    /// Whether a write that came now would overtake one that came before it, or a drop.
+    pub(super) fn has_changes(&self) -> bool {
+        self.changes.load(Ordering::Acquire) > 0
     }
 
     /// Takes no more jobs; those that wait are done.
@@ -118,6 +127,7 @@ impl JobQueue {
     pub(super) fn work(&self, mut bench: Workbench, host: &Host) {
         while let Some(job) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(|| bench.perform(&job, host)));
+            self.changes.fetch_sub(usize::from(job.is_change()), Ordering::Release);
             let failure = match done {
                 Ok(Ok(())) => continue,
                 Ok(Err(failure)) => failure,
@@ -143,6 +153,11 @@ impl JobQueue {
 }
 
 impl Job {
+    /// Whether it changes entries.
+    fn is_change(&self) -> bool {
+        matches!(self.task, Task::Drop(..) | Task::Operation(..))
+    }
+
     fn bytes(&self) -> usize {
         match &self.task {
             Task::Operation(operation, _) => operation.bytes(),

@@ -9,7 +9,8 @@ import java.util.concurrent.Flow;
 /**
  * Entries by their keys, of 1 byte to 64 KiB; values have up to 64 MiB. Methods that end in
  * {@code Async} never wait for the device; what follows their outcome runs in the executor of the
- * options. Operations on one key that overlap in time happen in any order. Thread-safe.
+ * options. Operations on one key that overlap in time happen in any order, but a write comes after
+ * the {@code clearAsync} that were begun before it. Thread-safe.
  */
 public abstract class Entries {
     private static final int GET = 1;
