@@ -6,12 +6,15 @@
 //! 3. It is only touched through raw pointers and copies; no reference to its bytes is ever made.
 //!    Threads that touch the same bytes at the same time see some mixture of them: order among
 //!    transactions is the program's business.
+//! 4. What is unmapped at the end is all our own. A mapping that fails may leave a hole in place of
+//!    what it was to replace, and any thread may get that hole for its own use: a reservation that
+//!    may have one is never given back.
 #![expect(unsafe_code, reason = "memory that is mapped and addressed by hand")]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -21,6 +24,8 @@ use crate::error::{Error, Result};
 pub struct Memory {
     base: *mut u8,
     length: u64,
+    /// Whether some of it may have become another's.
+    holed: AtomicBool,
 }
 
 // SAFETY: process-wide memory without thread affinity, touched only by copies (invariant 3).
@@ -54,7 +59,7 @@ impl Memory {
             let what = format!("cannot reserve {length} bytes of address space");
             return Err(Error::io(what, io::Error::last_os_error()));
         }
-        Ok(Memory { base: base.cast(), length })
+        Ok(Memory { base: base.cast(), length, holed: AtomicBool::new(false) })
     }
 
     /// Where offset 0 is.
@@ -65,7 +70,7 @@ impl Memory {
     /// Zeroed memory of its own at `offset`, whole pages; what was there is gone.
     pub fn provide(&self, offset: u64, length: u64) -> Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        self.place(offset, length, flags, None)
+        self.place((offset, length), (libc::PROT_READ | libc::PROT_WRITE, flags), None)
     }
 
     /// As [`Memory::provide`], for the part of the range that large pages fit into, and in them if
@@ -86,14 +91,28 @@ impl Memory {
         Ok(())
     }
 
-    /// The bytes of `file` at `offset`, at the same offset here.
+    /// The bytes of `file` at `offset`, at the same offset here. What was there stays if the file
+    /// cannot be mapped so.
     pub(crate) fn map(&self, file: &File, offset: u64, length: u64, share: Share) -> Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
         let flags = match share {
             Share::Private => libc::MAP_PRIVATE | libc::MAP_NORESERVE,
             Share::Shared => libc::MAP_SHARED,
             Share::Synchronous => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
         };
-        self.place(offset, length, flags, Some(file))
+        // A file system refuses only after what was there is gone: so first where nothing is.
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let (descriptor, from) = (file.as_raw_fd(), offset as libc::off_t);
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let tried = unsafe {
+            libc::mmap(std::ptr::null_mut(), length as usize, access, flags, descriptor, from)
+        };
+        check(tried, offset, length)?;
+        // SAFETY: mapped above, and nothing knows of it.
+        unsafe { libc::munmap(tried, length as usize) };
+        self.place((offset, length), (access, flags), Some(file))
     }
 
     /// Zeroed memory in place of everything: files are let go, and who still looks or stores here
@@ -104,22 +123,20 @@ impl Memory {
 
     /// Gives memory back; the range must not be touched any more.
     pub(crate) fn withdraw(&self, offset: u64, length: u64) -> Result<()> {
-        if length == 0 {
-            return Ok(());
-        }
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        let at = self.at(offset, length);
-        // SAFETY: the range lies inside our own reservation.
-        let found =
-            unsafe { libc::mmap(at.cast(), length as usize, libc::PROT_NONE, flags, -1, 0) };
-        check(found, offset, length)
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        self.place((offset, length), (libc::PROT_NONE, flags), None)
     }
 
-    fn place(&self, offset: u64, length: u64, flags: i32, file: Option<&File>) -> Result<()> {
+    /// Maps over what is there.
+    fn place(
+        &self,
+        (offset, length): (u64, u64),
+        (access, flags): (i32, i32),
+        file: Option<&File>,
+    ) -> Result<()> {
         if length == 0 {
             return Ok(());
         }
-        let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = self.at(offset, length);
         let (descriptor, from) = match file {
             Some(file) => (file.as_raw_fd(), offset as libc::off_t),
@@ -129,7 +146,9 @@ impl Memory {
         // SAFETY: the range lies inside our own reservation, so nothing else is replaced.
         let found =
             unsafe { libc::mmap(at.cast(), length as usize, access, flags, descriptor, from) };
-        check(found, offset, length)
+        let placed = check(found, offset, length);
+        self.holed.fetch_or(placed.is_err(), Ordering::Relaxed);
+        placed
     }
 
     /// Copies bytes out.
@@ -211,7 +230,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: this is the only owner of the range.
+        if *self.holed.get_mut() {
+            return;
+        }
+        // SAFETY: this is the only owner of the range, and there is no hole in it.
         unsafe { libc::munmap(self.base.cast(), self.length as usize) };
     }
 }
@@ -222,4 +244,24 @@ fn check(found: *mut libc::c_void, offset: u64, length: u64) -> Result<()> {
         return Err(Error::io(what, io::Error::last_os_error()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_mapped_leaves_no_hole_for_others_memory() {
+        let path = std::env::temp_dir().join(format!("entresol-hole-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(8192).unwrap();
+        let memory = Memory::reserve(8192).unwrap();
+        // Of byte-persistent memory it succeeds; what matters is that something is there.
+        let mapped = memory.map(&file, 0, 8192, Share::Synchronous);
+        let base = memory.base();
+        // SAFETY: asks whether there is a mapping; changes nothing.
+        let asked = unsafe { libc::msync(base.cast(), 8192, libc::MS_ASYNC) };
+        assert_eq!(asked, 0, "{}, after {mapped:?}", io::Error::last_os_error());
+    }
 }
