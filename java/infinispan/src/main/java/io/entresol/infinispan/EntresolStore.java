@@ -7,6 +7,7 @@ import io.entresol.Entry;
 import io.entresol.Space;
 import io.entresol.Store;
 import io.entresol.StoreOptions;
+import io.entresol.StoreStatistics;
 import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.core.Maybe;
 import java.io.IOException;
@@ -97,6 +98,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<Boolean> isAvailable() {
         Store open = store;
         return CompletableFuture.completedFuture(open != null && !open.statistics().poisoned());
+    }
+
+    /** Figures of the store since it started: what it was asked, and what the device had to do. */
+    public StoreStatistics statistics() {
+        return opened().statistics();
     }
 
     @Override

@@ -1,0 +1,138 @@
+package io.entresol.jdbc;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import org.apache.calcite.DataContext;
+import org.apache.calcite.linq4j.Enumerable;
+import org.apache.calcite.linq4j.Enumerator;
+import org.apache.calcite.linq4j.Linq4j;
+import org.apache.calcite.rel.core.TableModify.Operation;
+import org.infinispan.AdvancedCache;
+
+/**
+ * The carrying out of INSERT, UPDATE and DELETE. Each row is a change of its own: one that fails
+ * ends the statement, and those before it stay. An UPDATE or DELETE never overwrites what somebody else
+ * changed since the row was read.
+ *
+ * @param table what is changed
+ * @param operation how
+ * @param updated names of the columns that an UPDATE sets
+ */
+record CacheChange(CacheTable table, Operation operation, List<String> updated)
+        implements Change {
+    /** Changes that are under way at once. */
+    private static final int WINDOW = 256;
+
+    @Override
+    public Enumerable<Object> carryOut(Enumerable<?> rows, DataContext run) {
+        CacheRows cache = table.rows();
+        List<Column> changed = updated.stream().map(this::updatable).toList();
+        long done = 0;
+        // All rows are read before the first is changed: a change must not meet its own result.
+        List<Object[]> read = operation == Operation.INSERT ? null : all(rows);
+        try (Enumerator<?> source = read == null ? rows.enumerator()
+                : Linq4j.enumerator(read)) {
+            List<CompletableFuture<String>> window = new ArrayList<>();
+            while (source.moveNext()) {
+                Object[] row = cells(source.current());
+                window.add(switch (operation) {
+                    case INSERT -> insert(cache, row);
+                    case UPDATE -> update(cache, row, changed);
+                    case DELETE -> delete(cache, row);
+                    default -> throw new UnsupportedOperationException(operation
+                            + " is not there; there are INSERT, UPDATE and DELETE");
+                });
+                if (window.size() == WINDOW) {
+                    done = finished(window, done);
+                }
+            }
+            done = finished(window, done);
+        }
+        return Linq4j.singletonEnumerable(done);
+    }
+
+    /** Waits for changes; how many there are now. */
+    private long finished(List<CompletableFuture<String>> window, long before) {
+        long done = before;
+        String mistake = null;
+        for (CompletableFuture<String> each : window) {
+            String refused = each.join();
+            if (refused == null) {
+                done++;
+            } else if (mistake == null) {
+                mistake = refused;
+            }
+        }
+        window.clear();
+        if (mistake != null) {
+            throw new IllegalStateException(mistake + "; " + done + " other rows are changed");
+        }
+        return done;
+    }
+
+    private static CompletableFuture<String> insert(CacheRows cache, Object[] row) {
+        byte[] key = cache.keys().stored(row[0]);
+        byte[] value = cache.messages().made(row);
+        return cache.cache().putIfAbsentAsync(key, value)
+                .thenApply(old -> old == null ? null : "key " + row[0] + " is there already");
+    }
+
+    private CompletableFuture<String> update(CacheRows cache, Object[] row,
+            List<Column> changed) {
+        int columns = cache.columns().size();
+        Object[] cells = Arrays.copyOfRange(row, columns, row.length);
+        return ifUnchanged(cache, row, (key, old) -> cache.cache()
+                .replaceAsync(key, old, cache.messages().changed(old, changed, cells)));
+    }
+
+    private CompletableFuture<String> delete(CacheRows cache, Object[] row) {
+        return ifUnchanged(cache, row, cache.cache()::removeAsync);
+    }
+
+    private interface Conditional {
+        CompletableFuture<Boolean> change(Object key, byte[] old);
+    }
+
+    private static CompletableFuture<String> ifUnchanged(CacheRows cache, Object[] row,
+            Conditional change) {
+        byte[] key = cache.keys().stored(row[0]);
+        AdvancedCache<Object, Object> entries = cache.cache();
+        return entries.getAsync(key).thenCompose(found -> {
+            byte[] old = found == null ? null : Keys.bytes(found);
+            Object[] now = old == null ? null : cache.messages().cells(old);
+            boolean same = now != null;
+            for (int place = 1; same && place < cache.columns().size(); place++) {
+                same = Objects.equals(now[place], row[place]);
+            }
+            return same ? change.change(key, old) : CompletableFuture.completedFuture(false);
+        }).thenApply(done -> done ? null : "key " + row[0] + " was changed by somebody else since "
+                + "the statement read it; repeat the statement");
+    }
+
+    private static List<Object[]> all(Enumerable<?> rows) {
+        List<Object[]> all = new ArrayList<>();
+        try (Enumerator<?> source = rows.enumerator()) {
+            while (source.moveNext()) {
+                all.add(cells(source.current()));
+            }
+        }
+        return all;
+    }
+
+    private static Object[] cells(Object row) {
+        return row instanceof Object[] cells ? cells : new Object[] {row};
+    }
+
+    private Column updatable(String name) {
+        Column column = table.columns().stream().filter(each -> each.name().equals(name))
+                .findFirst().orElseThrow();
+        if (column.isKey()) {
+            throw new IllegalArgumentException("column " + name + " is the key of the entries, "
+                    + "which cannot be updated; insert another entry and delete this one");
+        }
+        return column;
+    }
+}

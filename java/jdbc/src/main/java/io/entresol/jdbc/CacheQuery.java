@@ -1,0 +1,214 @@
+package io.entresol.jdbc;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.StringJoiner;
+import java.util.function.Function;
+import org.apache.calcite.DataContext;
+import org.apache.calcite.linq4j.Enumerable;
+import org.apache.calcite.linq4j.Linq4j;
+import org.infinispan.commons.marshall.WrappedByteArray;
+
+/**
+ * What a statement asks of one cache.
+ *
+ * @param columns places of the columns that are wanted
+ * @param keys keys that are asked for; null: not by key
+ * @param where conditions for the index, all of which must hold
+ * @param order columns to sort by
+ * @param offset rows to leave out; null: none
+ * @param limit most rows; null: all
+ * @param counted whether the number of rows is wanted, and not the rows
+ */
+record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Condition> where,
+        List<Order> order, Condition.Operand offset, Condition.Operand limit, boolean counted) {
+    /** Where the rows come from. */
+    enum Source {
+        /** The number of hits of the index. */
+        COUNT("index, counted"),
+        /** Fields that the index keeps: no entry is read. */
+        INDEX("index"),
+        /** The entries that the index finds, and no others. */
+        HITS("entries by index"),
+        /** The entries of given keys. */
+        KEYS("entries by key"),
+        /** All entries, in the order of the store. */
+        ALL("all entries");
+
+        private final String shown;
+
+        Source(String shown) {
+            this.shown = shown;
+        }
+
+        @Override
+        public String toString() {
+            return shown;
+        }
+    }
+
+    /** A column to sort by. */
+    record Order(int column, boolean descending) {}
+
+    static CacheQuery all(int columns) {
+        List<Integer> places = new ArrayList<>();
+        for (int place = 0; place < columns; place++) {
+            places.add(place);
+        }
+        return new CacheQuery(places, null, List.of(), List.of(), null, null, false);
+    }
+
+    /** An index gives keys or fields, and both only with their entry. */
+    Source source(List<Column> table) {
+        if (counted) {
+            return Source.COUNT;
+        } else if (keys != null) {
+            return Source.KEYS;
+        } else if (isKeyAlone(table)
+                || columns.stream().allMatch(each -> table.get(each).can(Column.Index.PROJECT))) {
+            return Source.INDEX;
+        }
+        return where.isEmpty() && order.isEmpty() && !isLimited() ? Source.ALL : Source.HITS;
+    }
+
+    private boolean isKeyAlone(List<Column> table) {
+        return columns.size() == 1 && table.get(columns.get(0)).isKey();
+    }
+
+    CacheQuery withColumns(List<Integer> chosen) {
+        return new CacheQuery(chosen, keys, where, order, offset, limit, counted);
+    }
+
+    CacheQuery withKeys(List<Condition.Operand> wanted) {
+        return new CacheQuery(columns, wanted, where, order, offset, limit, counted);
+    }
+
+    CacheQuery withWhere(List<Condition> more) {
+        List<Condition> both = new ArrayList<>(where);
+        both.addAll(more);
+        return new CacheQuery(columns, keys, both, order, offset, limit, counted);
+    }
+
+    CacheQuery withOrder(List<Order> sorted, Condition.Operand from, Condition.Operand most) {
+        return new CacheQuery(columns, keys, where, sorted, from, most, counted);
+    }
+
+    CacheQuery withCount() {
+        return new CacheQuery(columns, keys, where, order, offset, limit, true);
+    }
+
+    boolean isLimited() {
+        return offset != null || limit != null;
+    }
+
+    /** The part of the query in Ickle after the type's name, with its operands for people. */
+    String shown(List<Column> table) {
+        return ickle(table, where.stream().map(Condition::shown).toList())
+                + (offset == null ? "" : " offset " + offset.shown())
+                + (limit == null ? "" : " limit " + limit.shown());
+    }
+
+    private String ickle(List<Column> table, List<String> conditions) {
+        StringJoiner sorted = new StringJoiner(", ", " order by ", "").setEmptyValue("");
+        for (Order each : order) {
+            sorted.add(table.get(each.column()).ickle() + (each.descending() ? " desc" : " asc"));
+        }
+        return (conditions.isEmpty() ? "" : " where " + String.join(" and ", conditions)) + sorted;
+    }
+
+    /** The rows of one run. */
+    Enumerable<Object> read(CacheRows rows, DataContext run) {
+        return switch (source(rows.columns())) {
+            case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));
+            case INDEX -> enumerable(projected(rows, asked(rows, run)));
+            case HITS -> enumerable(chosen(rows.hits(asked(rows, run))));
+            case KEYS -> enumerable(chosen(rows.of(wanted(rows, run))));
+            case ALL -> enumerable(chosen(rows.all()));
+        };
+    }
+
+    private static Enumerable<Object> enumerable(Iterable<Object> rows) {
+        return Linq4j.asEnumerable(rows);
+    }
+
+    private List<Object> wanted(CacheRows rows, DataContext run) {
+        Set<WrappedByteArray> wanted = new LinkedHashSet<>();
+        for (Condition.Operand key : keys) {
+            Object cell = key.value(run);
+            // Nothing equals null.
+            if (cell != null) {
+                wanted.add(Keys.wrapped(rows.keys().stored(cell)));
+            }
+        }
+        return List.copyOf(wanted);
+    }
+
+    private Iterable<Object> projected(CacheRows rows, CacheRows.Asked asked) {
+        List<Column> table = rows.columns();
+        if (isKeyAlone(table)) {
+            List<Object> found = rows.keysOf(asked);
+            return () -> mapped(found.iterator(), key -> rows.keys().cell(Keys.bytes(key)));
+        }
+        List<Column> wanted = columns.stream().map(table::get).toList();
+        List<Object[]> found = rows.fieldsOf(asked, wanted);
+        return () -> mapped(found.iterator(), fields -> {
+            Object[] cells = new Object[fields.length];
+            for (int place = 0; place < cells.length; place++) {
+                cells[place] = wanted.get(place).cell(fields[place]);
+            }
+            return cells.length == 1 ? cells[0] : cells;
+        });
+    }
+
+    private Iterable<Object> chosen(Iterable<Object[]> rows) {
+        return () -> mapped(rows.iterator(), row -> {
+            Object[] cells = new Object[columns.size()];
+            for (int place = 0; place < cells.length; place++) {
+                cells[place] = row[columns.get(place)];
+            }
+            return cells.length == 1 ? cells[0] : cells;
+        });
+    }
+
+    private static <T> Iterator<Object> mapped(Iterator<T> from,
+            Function<T, Object> change) {
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return from.hasNext();
+            }
+
+            @Override
+            public Object next() {
+                return change.apply(from.next());
+            }
+        };
+    }
+
+    private CacheRows.Asked asked(CacheRows rows, DataContext run) {
+        Map<String, Object> parameters = new HashMap<>();
+        List<String> conditions = new ArrayList<>();
+        for (Condition condition : where) {
+            List<Object> names = new ArrayList<>();
+            for (Condition.Operand operand : condition.operands()) {
+                String name = "v" + parameters.size();
+                Object value = operand.value(run);
+                parameters.put(name, value);
+                names.add(":" + name);
+            }
+            conditions.add(String.format(condition.text(), names.toArray()));
+        }
+        return new CacheRows.Asked(ickle(rows.columns(), conditions), parameters,
+                offset == null ? 0 : whole(offset, run),
+                limit == null ? Long.MAX_VALUE : whole(limit, run));
+    }
+
+    private static long whole(Condition.Operand operand, DataContext run) {
+        return ((Number) operand.value(run)).longValue();
+    }
+}

@@ -1,0 +1,292 @@
+package io.entresol.jdbc;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Objects;
+import java.util.Set;
+import org.infinispan.AdvancedCache;
+import org.infinispan.commons.api.query.Query;
+import org.infinispan.commons.dataconversion.MediaType;
+import org.infinispan.commons.util.CloseableIterator;
+import org.infinispan.configuration.cache.CacheMode;
+import org.infinispan.encoding.DataConversion;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.lifecycle.ComponentStatus;
+import org.infinispan.protostream.SerializationContext;
+import org.infinispan.protostream.descriptors.Descriptor;
+import org.infinispan.query.core.impl.EmbeddedQueryFactory;
+import org.infinispan.query.dsl.embedded.impl.QueryEngine;
+import org.infinispan.server.core.query.impl.RemoteQueryManager;
+
+/** The rows of a cache's values of one type: read by key, by index or all, and written. */
+final class CacheRows {
+    /** Entries that are asked of the cache at once, so that their reads of flash overlap. */
+    static final int BATCH = 1_000;
+
+    private final AdvancedCache<Object, Object> cache;
+    private final String type;
+    private final List<Column> columns;
+    private final Keys keys;
+    private final Messages messages;
+    private final QueryEngine<?> engine;
+    /** Whether the type of the keys was not known, there being none. */
+    private final boolean provisional;
+
+    private CacheRows(AdvancedCache<Object, Object> cache, Descriptor type, ColumnType key,
+            SerializationContext schemas, boolean provisional) {
+        this.cache = cache;
+        this.provisional = provisional;
+        this.type = type.getFullName();
+        this.columns = Columns.of(key, type);
+        this.keys = new Keys(schemas, key);
+        this.messages = new Messages(schemas, type, columns);
+        this.engine = ComponentRegistry.componentOf(cache, RemoteQueryManager.class)
+                .getQueryEngine(cache);
+    }
+
+    static CacheRows of(Container container, String name, String type) {
+        AdvancedCache<Object, Object> cache = container.cache(name);
+        requireProtoStream(name, "keys", cache.getKeyDataConversion());
+        requireProtoStream(name, "values", cache.getValueDataConversion());
+        SerializationContext schemas = container.schemas();
+        if (!schemas.getGenericDescriptors().containsKey(type)) {
+            throw new IllegalStateException("cache " + name + " indexes values of type " + type
+                    + ", whose schema is not there; register it first");
+        }
+        Descriptor descriptor = schemas.getMessageDescriptor(type);
+        ColumnType named = container.keyType(name);
+        if (named != null) {
+            return new CacheRows(stored(cache), descriptor, named, schemas, false);
+        }
+        CacheRows rows =
+                new CacheRows(stored(cache), descriptor, ColumnType.VARCHAR, schemas, true);
+        Object some = rows.someKey();
+        return some == null ? rows : new CacheRows(rows.cache, descriptor,
+                Keys.typeOf(schemas, Keys.bytes(some)), schemas, false);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static AdvancedCache<Object, Object> stored(AdvancedCache<Object, Object> cache) {
+        return (AdvancedCache<Object, Object>) cache.withStorageMediaType();
+    }
+
+    private static void requireProtoStream(String cache, String what, DataConversion conversion) {
+        MediaType found = conversion.getStorageMediaType();
+        if (!found.match(MediaType.APPLICATION_PROTOSTREAM)) {
+            throw new IllegalStateException("cache " + cache + ": its " + what + " are kept as "
+                    + found + "; SQL expects " + MediaType.APPLICATION_PROTOSTREAM);
+        }
+    }
+
+    /** A key of the cache, from its index if that is complete; null if there is none. */
+    private Object someKey() {
+        if (IndexState.of(cache).isComplete() && !isDistributed()) {
+            return keysOf(new Asked("", Map.of(), 0, 1)).stream().findFirst().orElse(null);
+        }
+        try (CloseableIterator<Object> all = cache.keySet().iterator()) {
+            return all.hasNext() ? all.next() : null;
+        }
+    }
+
+    /** Whether this still is what a statement should see. */
+    boolean isCurrent() {
+        return !provisional && cache.getStatus() == ComponentStatus.RUNNING;
+    }
+
+    List<Column> columns() {
+        return columns;
+    }
+
+    Keys keys() {
+        return keys;
+    }
+
+    Messages messages() {
+        return messages;
+    }
+
+    AdvancedCache<Object, Object> cache() {
+        return cache;
+    }
+
+    /** About how many there are. */
+    double count() {
+        return Math.max(1, cache.getAdvancedCache().getDataContainer().size());
+    }
+
+    /**
+     * What is asked of the index.
+     *
+     * @param ickle all after the name of the type
+     * @param parameters values by their names
+     * @param offset rows to leave out
+     * @param limit most rows
+     */
+    record Asked(String ickle, Map<String, Object> parameters, long offset, long limit) {
+        /** Nothing compares with null. */
+        boolean isNever() {
+            return limit == 0 || parameters.values().stream().anyMatch(Objects::isNull);
+        }
+
+        int most() {
+            return (int) Math.min(limit, Integer.MAX_VALUE - Math.min(offset, Integer.MAX_VALUE));
+        }
+    }
+
+    /** How many entries the index finds. */
+    long count(Asked asked) {
+        return asked.isNever() ? 0
+                : query("", asked).maxResults(0).execute().count().value();
+    }
+
+    /** Fields that the index keeps. */
+    List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
+        String select = "select "
+                + String.join(", ", wanted.stream().map(Column::ickle).toList()) + " ";
+        return asked.isNever() ? List.of() : query(select, asked).list().stream()
+                .map(found -> found instanceof Object[] fields ? fields : new Object[] {found})
+                .toList();
+    }
+
+    /** Keys of the entries that the index finds, as the cache keeps them. */
+    List<Object> keysOf(Asked asked) {
+        if (asked.isNever()) {
+            return List.of();
+        } else if (isDistributed()) {
+            List<Object> found = new ArrayList<>();
+            try (var entries = query("", asked).entryIterator()) {
+                entries.forEachRemaining(entry ->
+                        found.add(cache.getKeyDataConversion().toStorage(entry.key())));
+            }
+            return found;
+        }
+        requireIndex();
+        return engine.buildSearchQuery(text("", asked), asked.parameters()).ids()
+                .fetch((int) Math.min(asked.offset(), Integer.MAX_VALUE), asked.most()).hits();
+    }
+
+    /** The rows that the index finds, and no others, read a batch at a time. */
+    Iterable<Object[]> hits(Asked asked) {
+        return of(keysOf(asked));
+    }
+
+    private boolean isDistributed() {
+        CacheMode mode = cache.getCacheConfiguration().clustering().cacheMode();
+        return mode.isClustered() && !mode.isReplicated();
+    }
+
+    private Query<Object> query(String select, Asked asked) {
+        requireIndex();
+        Query<Object> query = new EmbeddedQueryFactory(engine).create(text(select, asked));
+        return query.setParameters(asked.parameters())
+                .hitCountAccuracy(Integer.MAX_VALUE)
+                .startOffset(asked.offset())
+                .maxResults(asked.most());
+    }
+
+    private String text(String select, Asked asked) {
+        return select + "from " + type + " p" + asked.ickle();
+    }
+
+    private void requireIndex() {
+        IndexState.of(cache).requireComplete(cache.getName());
+    }
+
+    /** The rows of all entries, read in the order in which the store has them. */
+    Iterable<Object[]> all() {
+        return () -> {
+            CloseableIterator<Map.Entry<Object, Object>> entries = cache.entrySet().iterator();
+            return new Steps<>() {
+                @Override
+                Object[] step() {
+                    while (entries.hasNext()) {
+                        Map.Entry<Object, Object> entry = entries.next();
+                        Object[] row = row(entry.getKey(), entry.getValue());
+                        if (row != null) {
+                            return row;
+                        }
+                    }
+                    entries.close();
+                    return null;
+                }
+            };
+        };
+    }
+
+    /** The rows of the keys that have any, a batch of entries at a time. */
+    Iterable<Object[]> of(List<Object> wanted) {
+        return () -> {
+            Iterator<Object> rest = wanted.iterator();
+            return new Steps<>() {
+                private Iterator<Object[]> batch = List.<Object[]>of().iterator();
+
+                @Override
+                Object[] step() {
+                    while (!batch.hasNext() && rest.hasNext()) {
+                        batch = batch(rest).iterator();
+                    }
+                    return batch.hasNext() ? batch.next() : null;
+                }
+            };
+        };
+    }
+
+    private Collection<Object[]> batch(Iterator<Object> rest) {
+        Set<Object> asked = new LinkedHashSet<>();
+        while (asked.size() < BATCH && rest.hasNext()) {
+            asked.add(rest.next());
+        }
+        Map<Object, Object> found = new LinkedHashMap<>();
+        cache.getAll(asked)
+                .forEach((key, value) -> found.put(Keys.wrapped(Keys.bytes(key)), value));
+        List<Object[]> rows = new ArrayList<>();
+        for (Object key : asked) {
+            // Removed since the index was asked, perhaps.
+            Object value = found.get(Keys.wrapped(Keys.bytes(key)));
+            Object[] row = value == null ? null : row(key, value);
+            if (row != null) {
+                rows.add(row);
+            }
+        }
+        return rows;
+    }
+
+    private Object[] row(Object key, Object value) {
+        Object[] cells = messages.cells(Keys.bytes(value));
+        if (cells != null) {
+            cells[0] = keys.cell(Keys.bytes(key));
+        }
+        return cells;
+    }
+
+    /** An iterator by one method, which gives null at the end. */
+    private abstract static class Steps<T> implements Iterator<T> {
+        private T ahead;
+
+        abstract T step();
+
+        @Override
+        public boolean hasNext() {
+            if (ahead == null) {
+                ahead = step();
+            }
+            return ahead != null;
+        }
+
+        @Override
+        public T next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException("there are no more rows");
+            }
+            T given = ahead;
+            ahead = null;
+            return given;
+        }
+    }
+}

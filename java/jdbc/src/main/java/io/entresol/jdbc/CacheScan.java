@@ -1,0 +1,112 @@
+package io.entresol.jdbc;
+
+import java.util.List;
+import org.apache.calcite.plan.Convention;
+import org.apache.calcite.plan.RelOptCluster;
+import org.apache.calcite.plan.RelOptPlanner;
+import org.apache.calcite.plan.RelOptTable;
+import org.apache.calcite.plan.RelTraitSet;
+import org.apache.calcite.rel.RelCollation;
+import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.RelWriter;
+import org.apache.calcite.rel.core.TableScan;
+import org.apache.calcite.rel.metadata.RelMetadataQuery;
+import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rel.type.RelDataTypeFactory;
+import org.apache.calcite.sql.type.SqlTypeName;
+
+/** The reading of a cache in a plan, with all of the statement that the cache can do itself. */
+class CacheScan extends TableScan {
+    private final CacheTable cache;
+    private final CacheQuery query;
+
+    CacheScan(RelOptCluster cluster, RelTraitSet traits, RelOptTable table, CacheTable cache,
+            CacheQuery query) {
+        super(cluster, traits, List.of(), table);
+        this.cache = cache;
+        this.query = query;
+    }
+
+    /** Reads all columns of all rows. */
+    static CacheScan all(RelOptCluster cluster, RelOptTable table, CacheTable cache) {
+        return new CacheScan(cluster, cluster.traitSetOf(Convention.NONE), table, cache,
+                CacheQuery.all(cache.columns().size()));
+    }
+
+    CacheScan with(CacheQuery changed) {
+        return new CacheScan(getCluster(), getTraitSet(), getTable(), cache, changed);
+    }
+
+    /** A scan whose rows come in an order. */
+    CacheScan sorted(RelCollation order, CacheQuery changed) {
+        return new CacheScan(getCluster(), getTraitSet().replace(order), getTable(), cache,
+                changed);
+    }
+
+    CacheTable cache() {
+        return cache;
+    }
+
+    CacheQuery query() {
+        return query;
+    }
+
+    /** The column that a place of the scan's rows shows. */
+    Column column(int place) {
+        return cache.columns().get(query.columns().get(place));
+    }
+
+    CacheQuery.Source source() {
+        return query.source(cache.columns());
+    }
+
+    @Override
+    public RelNode copy(RelTraitSet traits, List<RelNode> inputs) {
+        return new CacheScan(getCluster(), traits, getTable(), cache, query);
+    }
+
+    @Override
+    public void register(RelOptPlanner planner) {
+        ScanRules.ALL.forEach(planner::addRule);
+        planner.addRule(CacheRead.RULE);
+    }
+
+    @Override
+    public RelDataType deriveRowType() {
+        RelDataTypeFactory factory = getCluster().getTypeFactory();
+        RelDataTypeFactory.Builder row = factory.builder();
+        if (query.counted()) {
+            return row.add("count", factory.createSqlType(SqlTypeName.BIGINT)).build();
+        }
+        List<RelDataType> types = table.getRowType().getFieldList().stream()
+                .map(field -> field.getType()).toList();
+        for (int place : query.columns()) {
+            row.add(cache.columns().get(place).name(), types.get(place));
+        }
+        return row.build();
+    }
+
+    /** Part of what makes two scans the same. */
+    @Override
+    public RelWriter explainTerms(RelWriter writer) {
+        return super.explainTerms(writer)
+                .item("columns", query.columns().stream()
+                        .map(place -> cache.columns().get(place).name()).toList())
+                .item("ickle", query.shown(cache.columns()))
+                .itemIf("keys", query.keys() == null ? null : query.keys().stream()
+                        .map(Condition.Operand::shown).toList(), query.keys() != null)
+                .item("reads", source());
+    }
+
+    @Override
+    public double estimateRowCount(RelMetadataQuery metadata) {
+        double rows = Math.max(1, table.getRowCount());
+        if (query.counted()) {
+            return 1;
+        } else if (query.keys() != null) {
+            return query.keys().size();
+        }
+        return Math.max(1, rows * Math.pow(0.1, query.where().size()))
+                * (query.limit() == null ? 1 : 0.5);
+    }
+}

@@ -1,0 +1,54 @@
+package io.entresol.jdbc;
+
+import java.util.List;
+import org.apache.calcite.plan.RelOptTable;
+import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rel.type.RelDataTypeFactory;
+import org.apache.calcite.schema.Statistic;
+import org.apache.calcite.schema.Statistics;
+import org.apache.calcite.schema.TranslatableTable;
+import org.apache.calcite.schema.impl.AbstractTable;
+import org.apache.calcite.util.ImmutableBitSet;
+
+/** A cache's values of one type as a table. */
+final class CacheTable extends AbstractTable implements TranslatableTable {
+    private final Container container;
+    private final String cache;
+    private final String type;
+
+    CacheTable(Container container, String cache, String type) {
+        this.container = container;
+        this.cache = cache;
+        this.type = type;
+    }
+
+    /** Its rows; the cache starts when they are first asked for. */
+    CacheRows rows() {
+        return container.rows(cache, type);
+    }
+
+    List<Column> columns() {
+        return rows().columns();
+    }
+
+    @Override
+    public RelDataType getRowType(RelDataTypeFactory factory) {
+        RelDataTypeFactory.Builder row = factory.builder();
+        for (Column column : columns()) {
+            RelDataType sql = column.type().sqlType(factory);
+            row.add(column.name(), factory.createTypeWithNullability(sql, !column.isKey()));
+        }
+        return row.build();
+    }
+
+    @Override
+    public Statistic getStatistic() {
+        return Statistics.of(rows().count(), List.of(ImmutableBitSet.of(0)));
+    }
+
+    @Override
+    public RelNode toRel(RelOptTable.ToRelContext context, RelOptTable table) {
+        return CacheScan.all(context.getCluster(), table, this);
+    }
+}

@@ -1,0 +1,57 @@
+package io.entresol.jdbc;
+
+import java.util.List;
+import java.util.Set;
+import org.infinispan.protostream.descriptors.FieldDescriptor;
+
+/**
+ * A column of a table: the key of the entries, or a field of their values.
+ *
+ * @param name its name in SQL; fields of messages inside of others have dots in theirs
+ * @param path the fields that lead to it from the value; empty for the key
+ * @param type what it holds
+ * @param index what the index can do with it
+ */
+record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Index> index) {
+    /** Uses of an index. */
+    enum Index {
+        /** Compared by value. */
+        SEARCH,
+        /** Sorted by. */
+        SORT,
+        /** Read from the index, without the entry. */
+        PROJECT
+    }
+
+    boolean isKey() {
+        return path.isEmpty();
+    }
+
+    /** The last field of the path; null for the key. */
+    FieldDescriptor field() {
+        return path.isEmpty() ? null : path.get(path.size() - 1);
+    }
+
+    /** The column in Ickle, where the values' alias is {@code p}. */
+    String ickle() {
+        return "p." + name;
+    }
+
+    boolean can(Index use) {
+        return index.contains(use);
+    }
+
+    Object cell(Object value) {
+        return isKey() ? value : type.cell(field(), value);
+    }
+
+    /** The field that a cell is compared with. */
+    Object compared(Object cell) {
+        return type.field(field(), cell, "column " + name);
+    }
+
+    /** The field that a cell is stored as. */
+    Object stored(Object cell) {
+        return type.storable(field(), cell, "column " + name);
+    }
+}

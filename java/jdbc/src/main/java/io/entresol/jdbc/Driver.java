@@ -1,0 +1,168 @@
+package io.entresol.jdbc;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.WeakHashMap;
+import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.ConnectStringParser;
+import org.apache.calcite.avatica.DriverVersion;
+import org.apache.calcite.avatica.Handler;
+import org.apache.calcite.avatica.HandlerImpl;
+import org.apache.calcite.jdbc.CalciteConnection;
+import org.apache.calcite.schema.SchemaPlus;
+import org.infinispan.manager.EmbeddedCacheManager;
+
+/**
+ * SQL over the caches of an Infinispan container.
+ *
+ * <ul>
+ *   <li>{@code jdbc:entresol:config=/etc/grid.xml}: the container of a configuration file, started
+ *       in this process with the first connection and stopped with the last;
+ *   <li>{@code jdbc:entresol:container=NAME}: one that this program runs, see {@link #register};
+ *   <li>{@code jdbc:entresol:remote:http://host:port}: those that an {@link SqlServer} serves.
+ * </ul>
+ *
+ * Further parts follow after semicolons: {@code keys=cache:TYPE,cache:TYPE} names the SQL types of
+ * caches' keys, which are taken from a key that is there otherwise.
+ */
+public final class Driver extends org.apache.calcite.jdbc.Driver {
+    /** What every URL of this driver begins with. */
+    public static final String PREFIX = "jdbc:entresol:";
+
+    private static final String REMOTE = "remote:";
+    private static final String SCHEMA = "caches";
+    private static final Driver DRIVER = new Driver();
+
+    static {
+        try {
+            DriverManager.registerDriver(DRIVER);
+        } catch (SQLException failure) {
+            throw new IllegalStateException("the driver manager refuses the driver", failure);
+        }
+    }
+
+    private final Map<Connection, EmbeddedCacheManager> started =
+            Collections.synchronizedMap(new WeakHashMap<>());
+
+    /** For the driver manager, which finds the driver by itself. */
+    public Driver() {
+        super(Preparation::new);
+    }
+
+    /** Makes a container of this process reachable as {@code jdbc:entresol:container=NAME}. */
+    public static void register(String name, EmbeddedCacheManager manager) {
+        Containers.register(name, manager);
+    }
+
+    /** Ends that; connections that are open go on. */
+    public static void unregister(String name) {
+        Containers.unregister(name);
+    }
+
+    /** A connection to a container of this process. */
+    public static Connection connect(EmbeddedCacheManager manager) throws SQLException {
+        return DRIVER.connect(manager, new Properties());
+    }
+
+    @Override
+    public Connection connect(String url, Properties given) throws SQLException {
+        if (!acceptsURL(url)) {
+            return null;
+        }
+        String rest = url.substring(PREFIX.length());
+        if (rest.startsWith(REMOTE)) {
+            return remote(rest.substring(REMOTE.length()), given);
+        }
+        Properties properties = ConnectStringParser.parse(rest, given);
+        String container = properties.getProperty("container");
+        String file = properties.getProperty("config");
+        if (container != null) {
+            return connect(Containers.named(container), properties);
+        } else if (file == null) {
+            throw new SQLException("URL " + url + " names no container; expected " + PREFIX
+                    + "config=FILE, " + PREFIX + "container=NAME or " + PREFIX
+                    + "remote:http://HOST:PORT");
+        }
+        EmbeddedCacheManager manager = Containers.start(Path.of(file));
+        try {
+            Connection connection = connect(manager, properties);
+            started.put(connection, manager);
+            return connection;
+        } catch (SQLException | RuntimeException failure) {
+            Containers.stop(manager);
+            throw failure;
+        }
+    }
+
+    private static Connection remote(String address, Properties given) throws SQLException {
+        int end = address.indexOf(';');
+        String server = end < 0 ? address : address.substring(0, end);
+        String more = end < 0 ? "" : address.substring(end);
+        if (!server.startsWith("http://") && !server.startsWith("https://")) {
+            throw new SQLException("address " + server + " of a server of SQL; expected "
+                    + PREFIX + REMOTE + "http://HOST:PORT");
+        }
+        return new org.apache.calcite.avatica.remote.Driver().connect(
+                "jdbc:avatica:remote:url=" + server + ";serialization=protobuf" + more, given);
+    }
+
+    private Connection connect(EmbeddedCacheManager manager, Properties given)
+            throws SQLException {
+        Properties properties = new Properties();
+        properties.setProperty("lex", "MYSQL_ANSI");
+        properties.setProperty("timeZone", "UTC");
+        properties.putAll(given);
+        Map<String, ColumnType> keys = keys(properties.getProperty("keys", ""));
+        CalciteConnection connection = super.connect(PREFIX, properties)
+                .unwrap(CalciteConnection.class);
+        SchemaPlus root = connection.getRootSchema();
+        root.setCacheEnabled(false);
+        root.add(SCHEMA, new CacheSchema(Container.of(manager, keys)));
+        connection.setSchema(SCHEMA);
+        return connection;
+    }
+
+    private static Map<String, ColumnType> keys(String text) throws SQLException {
+        Map<String, ColumnType> keys = new HashMap<>();
+        for (String each : text.isBlank() ? new String[0] : text.split(",")) {
+            int colon = each.lastIndexOf(':');
+            try {
+                keys.put(each.substring(0, Math.max(colon, 0)).strip(),
+                        Keys.parse(each.substring(colon + 1).strip()));
+            } catch (IllegalArgumentException mistake) {
+                throw new SQLException("keys=" + text + ": " + mistake.getMessage(), mistake);
+            }
+        }
+        return keys;
+    }
+
+    @Override
+    protected String getConnectStringPrefix() {
+        return PREFIX;
+    }
+
+    @Override
+    protected DriverVersion createDriverVersion() {
+        return new DriverVersion("Entresol JDBC Driver", "0.1.0", "Entresol", "0.1.0", true, 0, 1,
+                0, 1);
+    }
+
+    @Override
+    protected Handler createHandler() {
+        return new HandlerImpl() {
+            @Override
+            public void onConnectionClose(AvaticaConnection connection) {
+                EmbeddedCacheManager manager = started.remove(connection);
+                if (manager != null) {
+                    Containers.stop(manager);
+                }
+            }
+        };
+    }
+}

@@ -1,0 +1,182 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.sql.Types;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.infinispan.Cache;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Random queries must answer as H2 answers them over the same rows. */
+class DifferentialTest {
+    private static final long SEED = seed();
+    private static final int ROWS = 400;
+    private static final int QUERIES = 100;
+    private static final String[] NUMBERS = {"age", "wealth", "score"};
+    private static final String[] TEXTS = {"name", "remark", "mood"};
+    private static final String[] COLUMNS =
+            {"_key", "name", "age", "wealth", "score", "active", "mood", "remark"};
+
+    @TempDir
+    Path folder;
+
+    private static long seed() {
+        String given = System.getenv("ENTRESOL_SEED");
+        return given == null ? 7 : Long.parseLong(given);
+    }
+
+    @Test
+    void randomQueriesAnswerAsAnotherDatabaseDoes() throws Exception {
+        Random random = new Random(SEED);
+        try (Grid grid = new Grid(folder);
+                Connection other = DriverManager.getConnection("jdbc:h2:mem:")) {
+            fill(random, grid.cache("people"), other);
+            try (Connection ours = grid.connect()) {
+                for (int number = 0; number < QUERIES; number++) {
+                    compare(random, ours, other, number);
+                }
+            }
+        }
+    }
+
+    private static void compare(Random random, Connection ours, Connection other, int number)
+            throws SQLException {
+        String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, 2);
+        String sql;
+        boolean sorted = false;
+        switch (random.nextInt(4)) {
+            case 0 -> sql = "select count(*), count(age), min(score), max(name), sum(wealth) "
+                    + "from people" + where;
+            case 1 -> sql = "select mood, count(*), sum(age) from people" + where
+                    + " group by mood";
+            default -> {
+                List<String> chosen = new ArrayList<>(List.of(COLUMNS));
+                Collections.shuffle(chosen, random);
+                List<String> columns = chosen.subList(0, 1 + random.nextInt(4));
+                sql = "select " + String.join(", ", columns) + " from people" + where;
+                sorted = random.nextBoolean();
+                if (sorted) {
+                    sql += order(random, columns);
+                }
+            }
+        }
+        String replay = "ENTRESOL_SEED=" + SEED + ", query " + number + ": " + sql + "\n"
+                + Answers.plan(ours, sql);
+        List<String> expected = answered(other, sql, sorted);
+        assertEquals(expected, answered(ours, sql, sorted), replay);
+    }
+
+    private static List<String> answered(Connection connection, String sql, boolean sorted)
+            throws SQLException {
+        List<String> rows = new ArrayList<>(Answers.of(connection, sql));
+        if (!sorted) {
+            Collections.sort(rows);
+        }
+        return rows;
+    }
+
+    /** An order that leaves nothing open, so that limits mean the same rows. */
+    private static String order(Random random, List<String> columns) {
+        StringBuilder order = new StringBuilder(" order by ");
+        for (String column : columns) {
+            order.append(column)
+                    .append(random.nextBoolean() ? " desc nulls last" : " asc nulls "
+                            + (random.nextBoolean() ? "last" : "first"))
+                    .append(", ");
+        }
+        order.setLength(order.length() - 2);
+        if (random.nextBoolean()) {
+            order.append(" offset ").append(random.nextInt(30)).append(" rows fetch next ")
+                    .append(1 + random.nextInt(40)).append(" rows only");
+        }
+        return order.toString();
+    }
+
+    private static String condition(Random random, int depth) {
+        if (depth > 0 && random.nextInt(3) > 0) {
+            String word = random.nextBoolean() ? " and " : " or ";
+            String both = "(" + condition(random, depth - 1) + word
+                    + condition(random, depth - 1) + ")";
+            return random.nextInt(5) == 0 ? "not " + both : both;
+        }
+        String number = pick(random, NUMBERS);
+        String text = pick(random, TEXTS);
+        return switch (random.nextInt(9)) {
+            case 0 -> number + " " + pick(random, "=", "<>", "<", "<=", ">", ">=") + " "
+                    + (random.nextInt(60) - 5);
+            case 1 -> number + " between " + random.nextInt(20) + " and "
+                    + (10 + random.nextInt(40));
+            case 2 -> number + " in (" + random.nextInt(50) + ", " + random.nextInt(50) + ", "
+                    + random.nextInt(50) + ")";
+            case 3 -> text + (random.nextBoolean() ? " = '" : " <> '") + word(random, text) + "'";
+            case 4 -> pick(random, "name", "remark") + " like '"
+                    + pick(random, "a%", "%b", "_b%", "%", "a_", "b") + "'";
+            case 5 -> pick(random, COLUMNS) + (random.nextBoolean() ? " is null" : " is not null");
+            case 6 -> random.nextBoolean() ? "active" : "not active";
+            case 7 -> "_key " + pick(random, "=", "<>", ">") + " 'k" + random.nextInt(ROWS) + "'";
+            default -> "name " + pick(random, "<", ">=") + " '" + word(random, "name") + "'";
+        };
+    }
+
+    private static String word(Random random, String column) {
+        return column.equals("mood") ? pick(random, "CALM", "GLAD", "CROSS", "SAD")
+                : letters(random);
+    }
+
+    private static String letters(Random random) {
+        StringBuilder word = new StringBuilder();
+        for (int length = random.nextInt(3); length >= 0; length--) {
+            word.append("abAé*".charAt(random.nextInt(5)));
+        }
+        return word.toString();
+    }
+
+    private static String pick(Random random, String... from) {
+        return from[random.nextInt(from.length)];
+    }
+
+    private static void fill(Random random, Cache<String, Person> cache, Connection other)
+            throws SQLException {
+        other.createStatement().execute("create table people (_key varchar primary key, "
+                + "name varchar, age int, wealth bigint, score double precision, active boolean, "
+                + "mood varchar, remark varchar)");
+        try (PreparedStatement insert = other.prepareStatement(
+                "insert into people values (?, ?, ?, ?, ?, ?, ?, ?)")) {
+            for (int number = 0; number < ROWS; number++) {
+                Person person = new Person();
+                person.name = some(random, letters(random));
+                person.age = some(random, random.nextInt(60) - 5);
+                person.wealth = some(random, (long) random.nextInt(60) - 5);
+                person.score = some(random, random.nextInt(120) / 2.0);
+                person.active = some(random, random.nextBoolean());
+                person.mood = some(random, Person.Mood.values()[random.nextInt(3)]);
+                person.remark = some(random, letters(random));
+                cache.put("k" + number, person);
+                Object[] cells = {"k" + number, person.name, person.age, person.wealth,
+                        person.score, person.active,
+                        person.mood == null ? null : person.mood.name(), person.remark};
+                for (int place = 0; place < cells.length; place++) {
+                    if (cells[place] == null) {
+                        insert.setNull(place + 1, Types.NULL);
+                    } else {
+                        insert.setObject(place + 1, cells[place]);
+                    }
+                }
+                insert.executeUpdate();
+            }
+        }
+    }
+
+    private static <T> T some(Random random, T value) {
+        return random.nextInt(5) == 0 ? null : value;
+    }
+}

@@ -1,0 +1,96 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import org.infinispan.configuration.cache.IndexStartupMode;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Indexes in memory over entries that outlive them. */
+class IndexRebuildTest {
+    private static final int ROWS = 1_000;
+
+    @TempDir
+    Path folder;
+
+    /** The program that is killed: says a line once all of its rows are acknowledged. */
+    public static void main(String[] arguments) throws Exception {
+        Grid grid = new Grid(Path.of(arguments[0]));
+        try (Connection connection = grid.connect()) {
+            for (int number = 0; number < ROWS; number++) {
+                Person person = new Person();
+                person.name = "name " + number;
+                person.age = number % 10;
+                grid.cache("people").put("k" + number, person);
+            }
+            Answers.change(connection, "delete from people where age = 3");
+            Answers.change(connection, "update people set age = 50 where age = 4");
+        }
+        System.out.println("ready");
+        System.in.read();
+    }
+
+    @Test
+    void killedProcessLosesItsIndexAndNoRowOfAnyQuery() throws Exception {
+        Process killed = new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp", System.getProperty("java.class.path"), IndexRebuildTest.class.getName(),
+                folder.toString()).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        try (BufferedReader said =
+                new BufferedReader(new InputStreamReader(killed.getInputStream()))) {
+            assertEquals("ready", said.lines().filter("ready"::equals).findFirst().orElse(null));
+        } finally {
+            killed.destroyForcibly().waitFor();
+        }
+        try (Grid grid = new Grid(folder); Connection connection = grid.connect()) {
+            assertEquals(List.of(String.valueOf(ROWS * 9 / 10)),
+                    Answers.of(connection, "select count(*) from people"));
+            assertEquals(List.of("0, 100", "1, 100", "2, 100", "5, 100", "6, 100", "7, 100",
+                    "8, 100", "9, 100", "50, 100"), Answers.of(connection,
+                    "select age, count(*) from people group by age order by age"));
+            assertEquals(List.of("name 17"), Answers.of(connection,
+                    "select name from people where name = 'name 17' and age = 7"));
+            assertEquals(1, Answers.change(connection,
+                    "insert into people (_key, name) values ('more', 'name 17')"));
+            assertEquals(List.of("2"), Answers.of(connection,
+                    "select count(*) from people where name = 'name 17'"));
+        }
+    }
+
+    @Test
+    void indexOfUnknownStateAnswersNothing() throws Exception {
+        try (Grid grid = new Grid(folder, "64MiB", IndexStartupMode.AUTO);
+                Connection connection = grid.connect()) {
+            SQLException refused = assertThrows(SQLException.class,
+                    () -> Answers.of(connection, "select name from people where age = 1"));
+            assertTrue(refused.getMessage().contains("startup-mode=\"none\""),
+                    refused.getMessage());
+            // What needs no index is answered.
+            assertEquals(List.of(), Answers.of(connection, "select remark from people"));
+        }
+    }
+
+    @Test
+    void indexThatIsBeingRebuiltSaysHowFarItIs() {
+        IndexState state = new IndexState(IndexState.Stage.REBUILT);
+        state.begin(500);
+        state.add(123);
+        IllegalStateException refused = assertThrows(IllegalStateException.class,
+                () -> state.requireComplete("people"));
+        assertTrue(refused.getMessage().contains("123 of 500"), refused.getMessage());
+        state.fail(new IllegalStateException("no schema"));
+        refused = assertThrows(IllegalStateException.class,
+                () -> state.requireComplete("people"));
+        assertTrue(refused.getMessage().contains("no schema"), refused.getMessage());
+        state.complete();
+        state.requireComplete("people");
+    }
+}

@@ -1,0 +1,158 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.io.StringReader;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import sqlline.SqlLine;
+
+/** The caches of one process from programs and tools that have only a URL. */
+class RemoteTest {
+    @TempDir
+    static Path folder;
+
+    private static Grid grid;
+    private static SqlServer server;
+    private static String remote;
+
+    @BeforeAll
+    static void start() throws Exception {
+        grid = new Grid(folder);
+        Driver.register("tested", grid.manager);
+        server = SqlServer.start(grid.manager, 0);
+        remote = "jdbc:entresol:remote:http://127.0.0.1:" + server.port();
+        try (Connection connection = grid.connect()) {
+            Answers.change(connection, "insert into people (_key, name, age, payload) values "
+                    + "('a', 'Ann', 20, x'01'), ('b', 'Ben', null, null)");
+        }
+    }
+
+    @AfterAll
+    static void stop() {
+        server.close();
+        Driver.unregister("tested");
+        grid.close();
+    }
+
+    @Test
+    void aPlainProgramReadsAndWritesOverHttp() throws Exception {
+        try (Connection connection = DriverManager.getConnection(remote)) {
+            assertEquals(List.of("a, Ann, 20, 01", "b, Ben, null, null"), Answers.of(connection,
+                    "select _key, name, age, payload from people order by _key"));
+            try (PreparedStatement insert = connection.prepareStatement(
+                    "insert into people (_key, name, age) values (?, ?, ?)")) {
+                for (int number = 0; number < 1_500; number++) {
+                    insert.setString(1, "many " + number);
+                    insert.setString(2, "Many");
+                    insert.setInt(3, 1_000 + number);
+                    insert.addBatch();
+                }
+                insert.executeBatch();
+            }
+            // More than one frame of the protocol.
+            assertEquals(1_500, Answers.of(connection,
+                    "select name, age, story from people where age >= 1000").size());
+            try (PreparedStatement query = connection.prepareStatement(
+                    "select name from people where age = ?")) {
+                query.setInt(1, 1_001);
+                try (ResultSet rows = query.executeQuery()) {
+                    assertEquals(List.of("Many"), Answers.of(rows));
+                }
+            }
+            assertEquals(1_500,
+                    Answers.change(connection, "delete from people where age >= 1000"));
+            try (ResultSet tables = connection.getMetaData().getTables(null, "caches", "people",
+                    null)) {
+                assertTrue(tables.next());
+            }
+        }
+    }
+
+    @Test
+    void serverIsReachedFromThisMachineOnly() throws Exception {
+        new Socket(InetAddress.getLoopbackAddress(), server.port()).close();
+        for (NetworkInterface each : NetworkInterface.networkInterfaces().toList()) {
+            for (InetAddress address : each.inetAddresses().toList()) {
+                if (!address.isLoopbackAddress()) {
+                    org.junit.jupiter.api.Assertions.assertThrows(java.io.IOException.class,
+                            () -> new Socket(address, server.port()).close());
+                }
+            }
+        }
+    }
+
+    @Test
+    void sqllineConnectsInProcessAndRemotely() throws Exception {
+        for (String url : List.of("jdbc:entresol:container=tested", remote)) {
+            String said = sqlline(url, "!tables\n!columns %\n"
+                    + "select name, age from people where age = 20;\n");
+            assertTrue(said.contains("people"), said);
+            assertTrue(said.contains("address.city"), said);
+            assertTrue(said.contains("Ann"), said);
+            assertTrue(said.contains("1 row selected"), said);
+        }
+    }
+
+    private static String sqlline(String url, String script) throws Exception {
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        PrintStream stream = new PrintStream(said, true, StandardCharsets.UTF_8);
+        SqlLine tool = new SqlLine();
+        tool.setOutputStream(stream);
+        tool.setErrorStream(stream);
+        String[] arguments = {"-d", Driver.class.getName(), "-u", url, "-n", "", "-p", "",
+                "--maxWidth=400", "--historyFile=" + folder.resolve("history")};
+        tool.begin(arguments, new ByteArrayInputStream(
+                (script + "!quit\n").getBytes(StandardCharsets.UTF_8)), false);
+        return said.toString(StandardCharsets.UTF_8);
+    }
+
+    @Test
+    void shellPrintsTablesJsonAndCsv() throws Exception {
+        String sql = "select _key, name, age from people order by _key";
+        assertEquals("""
+                _key  name  age
+                ----  ----  ----
+                a     Ann   20
+                b     Ben   NULL
+                2 rows
+                """, shell(0, "", "--url", remote, sql));
+        assertEquals("""
+                {"_key":"a","name":"Ann","age":20}
+                {"_key":"b","name":"Ben","age":null}
+                """, shell(0, sql + "\n;\n", "--remote",
+                "http://127.0.0.1:" + server.port(), "--json"));
+        assertEquals("_key,name,age\na,Ann,20\nb,Ben,\n",
+                shell(0, "", "--url", "jdbc:entresol:container=tested", "--csv", sql));
+        assertTrue(shell(1, "", "--url", remote, "select * from nothing")
+                .contains("there is no table `nothing`"));
+        assertTrue(shell(2, "", sql).contains("usage"));
+        assertTrue(shell(2, "", "--config", "/nowhere.xml", sql).contains("/nowhere.xml"));
+        assertTrue(shell(0, "!tables\n", "--url", remote).contains("purchases"));
+    }
+
+    private static String shell(int status, String input, String... arguments) throws Exception {
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        PrintStream stream = new PrintStream(said, true, StandardCharsets.UTF_8);
+        int found = Shell.run(arguments, new StringReader(input), stream, stream);
+        String text = said.toString(StandardCharsets.UTF_8);
+        assertEquals(status, found, text);
+        return text;
+    }
+}
