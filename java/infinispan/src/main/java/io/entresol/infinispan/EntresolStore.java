@@ -7,6 +7,7 @@ import io.entresol.Entry;
 import io.entresol.Space;
 import io.entresol.Store;
 import io.entresol.StoreOptions;
+import io.entresol.StoreStatistics;
 import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.core.Maybe;
 import java.io.IOException;
@@ -16,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -97,6 +99,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<Boolean> isAvailable() {
         Store open = store;
         return CompletableFuture.completedFuture(open != null && !open.statistics().poisoned());
+    }
+
+    /** Figures of the flash store since it was opened; none while it is stopped. */
+    public Optional<StoreStatistics> statistics() {
+        return Optional.ofNullable(store).map(Store::statistics);
     }
 
     @Override
@@ -182,7 +189,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             StoredEntry stored = StoredEntry.decode(found.value());
             K key = unmarshalled(found.key());
             boolean wanted = !stored.hasEnded(now()) && (filter == null || filter.test(key));
-            return wanted ? java.util.Optional.of(entry(key, stored)) : java.util.Optional.empty();
+            return wanted ? Optional.of(entry(key, stored)) : Optional.empty();
         });
     }
 
