@@ -125,7 +125,10 @@ public final class Node {
         }
         StringBuilder text = new StringBuilder(String.valueOf(cause.getMessage()));
         for (Throwable inner = cause.getCause(); inner != null; inner = inner.getCause()) {
-            text.append(": ").append(inner.getMessage());
+            String more = String.valueOf(inner.getMessage());
+            if (text.indexOf(more) < 0) {
+                text.append(": ").append(more);
+            }
         }
         return text.toString();
     }

@@ -49,6 +49,9 @@ record NodeFolder(Path root) {
             }
             copy(plan.site() == null ? "stack.xml" : "stack-of-sites.xml", "stack.xml");
             copy("node.xml", "node.xml");
+            if (plan.users() != null) {
+                askForUsers();
+            }
             copy("log4j2.xml", "log4j2.xml");
             Files.writeString(configuration().resolve("caches.xml"), Endpoints.xml(plan));
             copyUsers(plan);
@@ -145,17 +148,19 @@ record NodeFolder(Path root) {
         }
     }
 
+    /** REST clients give name and password as they are; unasked, a server takes digests only. */
+    private void askForUsers() throws IOException {
+        Path file = configuration().resolve("node.xml");
+        Files.writeString(file, Files.readString(file).replace("<rest-connector/>",
+                "<rest-connector><authentication mechanisms=\"BASIC DIGEST\"/></rest-connector>"));
+    }
+
     private void copyUsers(NodePlan plan) throws IOException {
         Path users = configuration().resolve("users.properties");
         Files.deleteIfExists(users);
         Files.createFile(users, PosixFilePermissions.asFileAttribute(
                 PosixFilePermissions.fromString("rw-------")));
-        // What says that the passwords are written as they are.
-        StringBuilder text = new StringBuilder("#$REALM_NAME=default$\n#$ALGORITHM=clear$\n");
-        if (plan.users() != null) {
-            text.append(Files.readString(plan.users()));
-        }
-        Files.writeString(users, text);
+        Files.writeString(users, plan.users() == null ? "" : Files.readString(plan.users()));
         Files.writeString(configuration().resolve("groups.properties"), "");
     }
 

@@ -29,6 +29,11 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
                     + " users; name a file of lines NAME=PASSWORD: --users FILE, or stay on"
                     + " 127.0.0.1");
         }
+        if (address(clusterAddress).isAnyLocalAddress()) {
+            throw new GridException("--bind " + bind + " is every address of this machine, and"
+                    + " other nodes need one of them: --cluster-address ADDRESS, or 127.0.0.1 for a"
+                    + " node alone");
+        }
     }
 
     /** What {@code node.xml} leaves open. */
@@ -56,8 +61,12 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
     }
 
     static boolean isLoopback(String address) {
+        return address(address).isLoopbackAddress();
+    }
+
+    private static InetAddress address(String address) {
         try {
-            return InetAddress.getByName(address).isLoopbackAddress();
+            return InetAddress.getByName(address);
         } catch (UnknownHostException unknown) {
             throw new GridException("the address '" + address + "' is not known here; give an"
                     + " address of this machine, such as 127.0.0.1", unknown);

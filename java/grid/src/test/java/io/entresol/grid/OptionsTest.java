@@ -29,6 +29,7 @@ class OptionsTest {
         "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
         "list --user me | has no password | ENTRESOL_GRID_PASSWORD",
         "start --bind 0.0.0.0 | there are no users | --users FILE",
+        "start --bind 0.0.0.0 --users /dev/null | is every address | --cluster-address",
         "start --bind no.such.host.invalid | is not known here | 127.0.0.1",
         "start --users /no/such/file | cannot be read | NAME=PASSWORD",
         "start --port-offset 9000 | is 9000 | expected 0 to 7685",
