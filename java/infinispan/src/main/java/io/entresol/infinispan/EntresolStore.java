@@ -17,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -100,9 +101,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         return CompletableFuture.completedFuture(open != null && !open.statistics().poisoned());
     }
 
-    /** Figures of the store since it started: what it was asked, and what the device had to do. */
-    public StoreStatistics statistics() {
-        return opened().statistics();
+    /** Figures of the flash store since it was opened; none while it is stopped. */
+    public Optional<StoreStatistics> statistics() {
+        return Optional.ofNullable(store).map(Store::statistics);
     }
 
     @Override
@@ -188,7 +189,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             StoredEntry stored = StoredEntry.decode(found.value());
             K key = unmarshalled(found.key());
             boolean wanted = !stored.hasEnded(now()) && (filter == null || filter.test(key));
-            return wanted ? java.util.Optional.of(entry(key, stored)) : java.util.Optional.empty();
+            return wanted ? Optional.of(entry(key, stored)) : Optional.empty();
         });
     }
 

@@ -55,7 +55,7 @@ final class Grid implements AutoCloseable {
         PersistenceManager persistence = ComponentRegistry.componentOf(manager.getCache(name),
                 PersistenceManager.class);
         return ((EntresolStore<?, ?>) persistence.getStores(EntresolStore.class).iterator().next())
-                .statistics();
+                .statistics().orElseThrow();
     }
 
     Connection connect() throws SQLException {

@@ -1,0 +1,61 @@
+package io.entresol.grid;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.infinispan.commons.dataconversion.internal.Json;
+
+/** The caches of a grid that people deployed, or that its endpoints began with. */
+final class Caches {
+    private Caches() {
+    }
+
+    static List<String> names(Rest rest) {
+        return rest.get("/v2/caches").asJsonList().stream().map(Json::asString)
+                .filter(name -> !name.startsWith("___") && !name.startsWith("org.infinispan."))
+                .sorted().toList();
+    }
+
+    /** Complains about a cache that is not there, naming those that are. */
+    static void require(Rest rest, String name) {
+        if (!rest.exists(Rest.cache(name))) {
+            throw new GridException("there is no cache '" + name + "' at node " + rest.server()
+                    + "; there are " + names(rest).stream().collect(Collectors.joining(", "))
+                    + "; make one: entresol-grid deploy " + name);
+        }
+    }
+
+    static long size(Rest rest, String name) {
+        return rest.get(Rest.cache(name) + "?action=size").asLong();
+    }
+
+    static Json statistics(Rest rest, String name) {
+        return rest.get(Rest.cache(name) + "?action=stats");
+    }
+
+    static String health(Rest rest, String name) {
+        return rest.getText(Rest.cache(name) + "?action=health").strip();
+    }
+
+    /** The element of the cache's kind, and what it says. */
+    static Json configuration(Rest rest, String name) {
+        Json all = rest.get(Rest.cache(name) + "?action=config");
+        Json inner = all.has(name) ? all.at(name) : all;
+        return inner.asJsonMap().values().iterator().next();
+    }
+
+    /** The words of the template that would make such a cache. */
+    static String template(Json configuration) {
+        String storage = flashStore(configuration).isPresent() ? "flash" : "ram";
+        boolean backup = configuration.has("owners")
+                && configuration.at("owners").asInteger() > 1;
+        return storage + "," + (backup ? "partitioned-with-backup" : "partitioned")
+                + (configuration.has("backups") ? ",two-sites" : "");
+    }
+
+    static Optional<Json> flashStore(Json configuration) {
+        Json persistence = configuration.at("persistence");
+        return persistence == null || !persistence.has("entresol-store") ? Optional.empty()
+                : Optional.of(persistence.at("entresol-store"));
+    }
+}

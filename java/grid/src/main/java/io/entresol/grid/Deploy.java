@@ -1,0 +1,176 @@
+package io.entresol.grid;
+
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.commons.util.ByteQuantity;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code entresol-grid deploy}. */
+@Command(name = "deploy", mixinStandardHelpOptions = true,
+        description = "Makes a cache on all nodes of a grid; it is there after restarts, too.",
+        footer = {"", "Examples:",
+            "  entresol-grid deploy prices --template flash --capacity 10GiB",
+            "  entresol-grid deploy sessions --template ram,partitioned-with-backup",
+            "  entresol-grid deploy orders --capacity 1GiB --index shop.Order"})
+final class Deploy implements Callable<Integer> {
+    /** As MemoryXtend has it where nothing is said. */
+    private static final int CACHE_ENTRIES_PERCENTAGE = 20;
+    private static final String AVERAGE_OBJECT_SIZE = "5KB";
+
+    @Parameters(paramLabel = "NAME", description = "the cache's name")
+    private String name;
+
+    @Option(names = "--template", paramLabel = "WORD,…", defaultValue = "flash,partitioned",
+            description = "ram or flash; partitioned or partitioned-with-backup; two-sites"
+                    + " (${DEFAULT-VALUE})")
+    private String template;
+
+    @Option(names = "--encoding", paramLabel = "ENCODING", defaultValue = "protostream",
+            description = "protostream (objects and JSON, can be queried), bytes, text, or resp"
+                    + " (${DEFAULT-VALUE})")
+    private Encoding encoding;
+
+    @Option(names = "--capacity", paramLabel = "SIZE",
+            description = "flash on each node (1GiB)")
+    private String capacity;
+
+    @Option(names = "--memory", paramLabel = "SIZE", description = "memory of the store on each"
+            + " node, outside of Java's heap: index, buffers and cached values (256MiB)")
+    private String memory;
+
+    @Option(names = "--devices", paramLabel = "PATH,…",
+            description = "files or block devices, the same on each node (a file in its folder)")
+    private String devices;
+
+    @Option(names = "--stripe", description = "use all of the devices, not the first that exists")
+    private boolean stripe;
+
+    @Option(names = "--durability", paramLabel = "LEVEL", description = "memory, process,"
+            + " flushed, periodic:MS or synced (process)")
+    private String durability;
+
+    @Option(names = "--compression", paramLabel = "NAME", description = "none, lz4 or zstd (none)")
+    private String compression;
+
+    @Option(names = "--cache-entries-percentage", paramLabel = "N", description = "share of Java's"
+            + " heap for entries that flash has too (" + CACHE_ENTRIES_PERCENTAGE + ")")
+    private Integer percentage;
+
+    @Option(names = "--average-object-size", paramLabel = "SIZE",
+            description = "of an entry in the heap (" + AVERAGE_OBJECT_SIZE + ")")
+    private String objectSize;
+
+    @Option(names = "--index", paramLabel = "TYPE", split = ",",
+            description = "types whose indexed fields are indexed, as their schema names them")
+    private List<String> indexed = List.of();
+
+    @Option(names = "--database", paramLabel = "N", split = ",",
+            description = "numbers that RESP clients select the cache by")
+    private List<Integer> databases = List.of();
+
+    @Option(names = "--other-site", paramLabel = "SITE",
+            description = "the site that changes go to (two-sites)")
+    private String otherSite;
+
+    @Option(names = "--dry-run", description = "print the configuration and deploy nothing")
+    private boolean dryRun;
+
+    @Mixin
+    private Target target;
+
+    @Override
+    public Integer call() {
+        Rest rest = target.rest();
+        Template wanted = Template.parse(template);
+        refuseContradictions(wanted);
+        Deployment deployment = new Deployment(wanted, encoding, flash(wanted),
+                wanted.onFlash() ? OptionalLong.of(entriesInHeap(rest)) : OptionalLong.empty(),
+                indexed, databases, otherSite);
+        if (dryRun) {
+            System.out.println(deployment.xml(name));
+            return 0;
+        }
+        if (wanted.onTwoSites()
+                && rest.get("/v2/container").at("sites_view").asJsonList().isEmpty()) {
+            throw new GridException("node " + rest.server() + " belongs to no site; start its nodes"
+                    + " with --site NAME --other-site " + otherSite + "=HOST:7850");
+        }
+        deployment.deploy(rest, name);
+        report(deployment);
+        return 0;
+    }
+
+    private void report(Deployment deployment) {
+        if (target.json()) {
+            Json json = Json.object("deployed", name, "template", deployment.template().toString());
+            deployment.entriesInHeap().ifPresent(count -> json.set("entries_in_heap", count));
+            System.out.println(json);
+            return;
+        }
+        System.out.print("deployed " + name + " (" + deployment.template() + ")");
+        deployment.entriesInHeap().ifPresent(count ->
+                System.out.printf(", %,d entries of each node also in its heap", count));
+        System.out.println();
+    }
+
+    private void refuseContradictions(Template wanted) {
+        Object[][] onlyOnFlash = {{"--capacity", capacity}, {"--memory", memory},
+            {"--devices", devices}, {"--durability", durability}, {"--compression", compression},
+            {"--cache-entries-percentage", percentage}, {"--average-object-size", objectSize}};
+        for (Object[] option : onlyOnFlash) {
+            if (!wanted.onFlash() && option[1] != null) {
+                throw new GridException(option[0] + " is for flash, and the template is '"
+                        + template + "'; leave one of them out");
+            }
+        }
+        if (stripe && devices == null) {
+            throw new GridException("--stripe has no devices; name them: --devices PATH,…");
+        }
+        if (wanted.onTwoSites() != (otherSite != null)) {
+            throw new GridException(wanted.onTwoSites()
+                    ? "--template has two-sites; name the one that changes go to: --other-site SITE"
+                    : "--other-site " + otherSite + " is for --template two-sites; the template is"
+                            + " '" + template + "'");
+        }
+        if (!databases.isEmpty() && encoding != Encoding.RESP) {
+            throw new GridException("--database is for --encoding resp; the encoding is "
+                    + encoding.name().toLowerCase(java.util.Locale.ROOT));
+        }
+    }
+
+    private Deployment.Flash flash(Template wanted) {
+        return !wanted.onFlash() ? null : new Deployment.Flash(
+                capacity, memory, devices, stripe, durability, compression);
+    }
+
+    /** MemoryXtend's rule: heap × percentage ÷ size of an object. */
+    private long entriesInHeap(Rest rest) {
+        int share = percentage == null ? CACHE_ENTRIES_PERCENTAGE : percentage;
+        if (share < 0 || share > 100) {
+            throw new GridException("--cache-entries-percentage is " + share
+                    + "; expected 0 to 100");
+        }
+        String text = objectSize == null ? AVERAGE_OBJECT_SIZE : objectSize;
+        long size;
+        try {
+            size = ByteQuantity.parse(text);
+        } catch (IllegalArgumentException mistake) {
+            throw new GridException("--average-object-size is '" + text + "'; expected a size such"
+                    + " as 1700 or 5KB", mistake);
+        }
+        if (size < 1) {
+            throw new GridException("--average-object-size is " + text + "; expected at least 1");
+        }
+        // A cache without a limit would keep all: one entry is the least.
+        return Math.max(1, heapBytes(rest) * share / 100 / size);
+    }
+
+    private static long heapBytes(Rest rest) {
+        return rest.get("/v2/server/memory").at("heap").at("max").asLong();
+    }
+}

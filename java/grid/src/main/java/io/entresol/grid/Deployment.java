@@ -1,0 +1,115 @@
+package io.entresol.grid;
+
+import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.configuration.cache.BackupConfiguration;
+import org.infinispan.configuration.cache.CacheMode;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.cache.IndexStartupMode;
+import org.infinispan.configuration.cache.IndexStorage;
+import org.infinispan.eviction.EvictionStrategy;
+
+/**
+ * A cache as it is asked for.
+ *
+ * @param template what it is kept in, and where
+ * @param encoding how it keeps keys and values
+ * @param flash its store; null: it is in RAM
+ * @param entriesInHeap how many entries Java's heap keeps beside the store; empty: no limit
+ * @param indexed types whose declared fields are indexed
+ * @param databases numbers that RESP clients select the cache by
+ * @param otherSite the site that changes go to; null: none
+ */
+public record Deployment(Template template, Encoding encoding, Flash flash,
+        OptionalLong entriesInHeap, List<String> indexed, List<Integer> databases,
+        String otherSite) {
+    /**
+     * Options of {@code <entresol-store>}; null: as the store has it.
+     *
+     * @param capacity size of a file that is made
+     * @param memory cap of index, buffers and cached values, outside of Java's heap
+     * @param devices files or block devices
+     * @param striped whether to use all of the devices, and not the first that exists
+     * @param durability what an acknowledged write survives
+     * @param compression how values are compressed
+     */
+    public record Flash(String capacity, String memory, String devices, boolean striped,
+            String durability, String compression) {
+        private void apply(ConfigurationBuilder builder) {
+            EntresolStoreConfigurationBuilder store = builder.persistence().passivation(false)
+                    .addStore(EntresolStoreConfigurationBuilder.class);
+            if (capacity != null) {
+                store.capacity(capacity);
+            }
+            if (memory != null) {
+                store.memory(memory);
+            }
+            if (devices != null) {
+                store.devices(devices);
+            }
+            if (striped) {
+                store.selection("stripe");
+            }
+            if (durability != null) {
+                store.durability(durability);
+            }
+            if (compression != null) {
+                store.compression(compression);
+            }
+        }
+    }
+
+    /** Makes the cache; there must be none of this name. */
+    public void deploy(Rest rest, String name) {
+        if (rest.exists(Rest.cache(name))) {
+            throw new GridException("cache '" + name + "' is there already; choose another name,"
+                    + " or drop it and its entries: entresol-grid undeploy " + name);
+        }
+        rest.post(Rest.cache(name), "application/xml", xml(name));
+    }
+
+    String xml(String name) {
+        return Endpoints.xml(Map.of(name, configuration()));
+    }
+
+    /** As Infinispan takes it; complains about what Infinispan would refuse. */
+    Configuration configuration() {
+        ConfigurationBuilder builder = new ConfigurationBuilder();
+        builder.clustering().cacheMode(CacheMode.DIST_SYNC).hash().numOwners(template.owners());
+        builder.statistics().enable();
+        encoding.apply(builder);
+        if (flash != null) {
+            flash.apply(builder);
+        }
+        entriesInHeap.ifPresent(count ->
+                builder.memory().maxCount(count).whenFull(EvictionStrategy.REMOVE));
+        if (!indexed.isEmpty()) {
+            // The index is never older than the entries: the node makes it anew from them when it
+            // starts. Infinispan's own way waits for the cache within the cache's start.
+            builder.indexing().enable().storage(IndexStorage.LOCAL_HEAP)
+                    .startupMode(IndexStartupMode.NONE)
+                    .addIndexedEntities(indexed.toArray(String[]::new));
+        }
+        if (!databases.isEmpty()) {
+            builder.aliases(databases.stream().map(String::valueOf).toArray(String[]::new));
+        }
+        if (otherSite != null) {
+            builder.sites().addBackup().site(otherSite)
+                    .strategy(BackupConfiguration.BackupStrategy.ASYNC);
+        }
+        try {
+            return builder.build();
+        } catch (CacheConfigurationException refused) {
+            StringBuilder text = new StringBuilder("the cache cannot be configured: ")
+                    .append(refused.getMessage());
+            for (Throwable each : refused.getSuppressed()) {
+                text.append("; ").append(each.getMessage());
+            }
+            throw new GridException(text.toString(), refused);
+        }
+    }
+}

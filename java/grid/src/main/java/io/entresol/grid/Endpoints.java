@@ -1,0 +1,38 @@
+package io.entresol.grid;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.parsing.ParserRegistry;
+
+/** The caches that RESP and memcached begin with; each node is configured with them. */
+final class Endpoints {
+    static final String RESP = "respCache";
+    static final String MEMCACHED = "memcachedCache";
+
+    private Endpoints() {
+    }
+
+    static String xml(NodePlan plan) {
+        Deployment asked = plan.endpoints();
+        Map<String, Configuration> caches = new LinkedHashMap<>();
+        caches.put(RESP, with(asked, Encoding.RESP, List.of(0)).configuration());
+        caches.put(MEMCACHED, with(asked, Encoding.BYTES, List.of()).configuration());
+        return xml(caches);
+    }
+
+    /** Configurations as Infinispan writes them. */
+    static String xml(Map<String, Configuration> caches) {
+        ByteArrayOutputStream text = new ByteArrayOutputStream();
+        new ParserRegistry().serialize(text, null, caches);
+        return text.toString(StandardCharsets.UTF_8);
+    }
+
+    private static Deployment with(Deployment asked, Encoding encoding, List<Integer> databases) {
+        return new Deployment(asked.template(), encoding, asked.flash(), asked.entriesInHeap(),
+                List.of(), databases, null);
+    }
+}

@@ -1,0 +1,38 @@
+package io.entresol.grid;
+
+import io.entresol.infinispan.EntresolStore;
+import java.util.Set;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.persistence.manager.PersistenceManager;
+
+/** Asks every node for the figures of its flash stores: JSON text from each. */
+@SuppressWarnings("rawtypes")
+public final class FlashTask extends GridTask {
+    static final String NAME = "entresol-flash";
+
+    /** As the server makes it. */
+    public FlashTask() {
+        super(NAME);
+    }
+
+    @Override
+    public String call() {
+        EmbeddedCacheManager manager = context().getCacheManager();
+        Json caches = Json.object();
+        for (String name : manager.getCacheNames()) {
+            if (!manager.isRunning(name)) {
+                continue;
+            }
+            Set<EntresolStore> stores = ComponentRegistry.of(manager.getCache(name))
+                    .getComponent(PersistenceManager.class).getStores(EntresolStore.class);
+            for (EntresolStore<?, ?> store : stores) {
+                store.statistics().ifPresent(figures ->
+                        caches.set(name, Json.read(figures.json())));
+            }
+        }
+        String node = manager.getCacheManagerConfiguration().transport().nodeName();
+        return Json.object("node", node, "caches", caches).toString();
+    }
+}

@@ -1,0 +1,16 @@
+package io.entresol.grid;
+
+/** What could not be done, and what to do next: a sentence for people. */
+public final class GridException extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    /** A sentence. */
+    public GridException(String message) {
+        super(message);
+    }
+
+    /** A sentence, and what led to it. */
+    public GridException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,106 @@
+package io.entresol.grid;
+
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.infinispan.commons.dataconversion.internal.Json;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Parameters;
+
+/** {@code entresol-grid info}. */
+@Command(name = "info", mixinStandardHelpOptions = true,
+        description = "Tells of the grid's members, or of a cache and its stores on flash.",
+        footer = {"", "Examples:", "  entresol-grid info", "  entresol-grid info prices --json"})
+final class Info implements Callable<Integer> {
+    /** Figures of a store, by the names that docs/reference/http.md gives them. */
+    private static final List<String> FIGURES = List.of("entries", "flash_live_bytes",
+            "write_amplification", "gets", "memory_hits", "flash_hits", "misses", "puts");
+
+    @Parameters(paramLabel = "CACHE", arity = "0..1", description = "a cache; else the grid")
+    private String cache;
+
+    @Mixin
+    private Target target;
+
+    @Override
+    public Integer call() {
+        Rest rest = target.rest();
+        Json facts = cache == null ? grid(rest) : cache(rest);
+        if (target.json()) {
+            System.out.println(facts);
+        } else if (cache == null) {
+            printGrid(facts);
+        } else {
+            printCache(facts);
+        }
+        return 0;
+    }
+
+    private static Json grid(Rest rest) {
+        Json container = rest.get("/v2/container");
+        Json members = Json.array();
+        for (Json member : rest.get("/v2/cluster/members").at("members").asJsonList()) {
+            members.add(Json.object("name", member.at("node_address").asString(),
+                    "address", member.at("physical_addresses").asString(),
+                    "status", member.at("cache_manager_status").asString()));
+        }
+        return Json.object("cluster", container.at("cluster_name").asString(),
+                "version", container.at("version").asString(), "members", members,
+                "caches", Json.make(Caches.names(rest)));
+    }
+
+    private Json cache(Rest rest) {
+        Caches.require(rest, cache);
+        Json configuration = Caches.configuration(rest, cache);
+        Json nodes = Json.array();
+        for (Json text : Json.read(rest.post("/v2/tasks/" + FlashTask.NAME + "?action=exec",
+                null, "")).asJsonList()) {
+            Json node = Json.read(text.asString());
+            Json found = node.at("caches");
+            nodes.add(Json.object("node", node.at("node").asString(),
+                    "flash", found.has(cache) ? found.at(cache) : Json.nil()));
+        }
+        Json store = Caches.flashStore(configuration).orElse(Json.nil());
+        return Json.object("name", cache, "template", Caches.template(configuration),
+                "entries", Caches.size(rest, cache), "status", Caches.health(rest, cache),
+                "store", store, "statistics", Caches.statistics(rest, cache), "nodes", nodes);
+    }
+
+    private static void printGrid(Json facts) {
+        System.out.printf("cluster  %s, Infinispan %s%n", facts.at("cluster").asString(),
+                facts.at("version").asString());
+        System.out.printf("caches   %s%n%n", String.join(", ", facts.at("caches").asJsonList()
+                .stream().map(Json::asString).toList()));
+        Table table = new Table("member", "address", "status");
+        for (Json member : facts.at("members").asJsonList()) {
+            table.add(member.at("name").asString(), member.at("address").asString(),
+                    member.at("status").asString());
+        }
+        System.out.print(table);
+    }
+
+    private static void printCache(Json facts) {
+        System.out.printf("cache     %s%ntemplate  %s%nentries   %,d%nstatus    %s%n",
+                facts.at("name").asString(), facts.at("template").asString(),
+                facts.at("entries").asLong(), facts.at("status").asString());
+        Table table = new Table("node", "entries", "bytes", "written/put", "gets", "from memory",
+                "from flash", "misses", "puts");
+        boolean any = false;
+        for (Json node : facts.at("nodes").asJsonList()) {
+            Json flash = node.at("flash");
+            if (!flash.isNull()) {
+                any = true;
+                Object[] row = new Object[FIGURES.size() + 1];
+                row[0] = node.at("node").asString();
+                for (int at = 0; at < FIGURES.size(); at++) {
+                    Object value = flash.at(FIGURES.get(at)).getValue();
+                    row[at + 1] = value instanceof Double || value instanceof Float
+                            ? String.format(java.util.Locale.ROOT, "%.2f", value)
+                            : ((Number) value).longValue();
+                }
+                table.add(row);
+            }
+        }
+        System.out.print(any ? System.lineSeparator() + table.toString() : "");
+    }
+}

@@ -1,0 +1,41 @@
+package io.entresol.grid;
+
+import java.util.concurrent.Callable;
+import org.infinispan.commons.dataconversion.internal.Json;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+
+/** {@code entresol-grid list}. */
+@Command(name = "list", mixinStandardHelpOptions = true, description = "Lists the caches.",
+        footer = {"", "Example:", "  entresol-grid list --server 10.0.0.1:11222 --json"})
+final class ListCaches implements Callable<Integer> {
+    @Mixin
+    private Target target;
+
+    @Override
+    public Integer call() {
+        Rest rest = target.rest();
+        Table table = new Table("cache", "template", "entries", "status");
+        Json list = Json.array();
+        for (String name : Caches.names(rest)) {
+            Json row = row(rest, name);
+            table.add(name, row.at("template").getValue(), row.at("entries").getValue(),
+                    row.at("status").getValue());
+            list.add(row);
+        }
+        System.out.print(target.json() ? list + System.lineSeparator() : table.toString());
+        return 0;
+    }
+
+    /** A cache that does not answer hides no other. */
+    private static Json row(Rest rest, String name) {
+        Json row = Json.object("name", name, "template", Json.nil(), "entries", Json.nil());
+        try {
+            return row.set("template", Caches.template(Caches.configuration(rest, name)))
+                    .set("entries", Caches.size(rest, name))
+                    .set("status", Caches.health(rest, name));
+        } catch (GridException failure) {
+            return row.set("status", failure.getMessage());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+package io.entresol.grid;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.lifecycle.ComponentStatus;
+import org.infinispan.server.ExitStatus;
+import org.infinispan.server.Server;
+
+/**
+ * The process of a node: an Infinispan server on what {@link NodeFolder#prepare} wrote. On the
+ * standard output it says one line, once it serves or cannot: a JSON object.
+ */
+public final class Node {
+    /** With this argument the node stops when its standard input ends, as its launcher does. */
+    static final String LIFELINE = "--lifeline";
+    /** How long endpoints may take once the caches are there. */
+    private static final long ENDPOINTS_SECONDS = 60;
+
+    private final Server server;
+    private final CompletableFuture<ExitStatus> exit;
+
+    private Node(NodeFolder folder, Properties plan) {
+        server = new Server(folder.server().toFile(),
+                List.of(Path.of("stack.xml"), Path.of("node.xml"), Path.of("caches.xml")), plan);
+        exit = server.run();
+    }
+
+    /** Runs the node of the folder named until it is told to stop. */
+    public static void main(String[] arguments) throws Exception {
+        NodeFolder folder = new NodeFolder(Path.of(arguments[0]));
+        Properties plan = folder.plan();
+        // JGroups and the diagnostics look here, not into the server's properties.
+        plan.forEach((key, value) -> System.setProperty((String) key, (String) value));
+        System.setProperty("log4j2.configurationFile",
+                folder.configuration().resolve("log4j2.xml").toUri().toString());
+        PrintStream launcher = System.out;
+        System.setOut(System.err);
+        try {
+            Node node = new Node(folder, plan);
+            Runtime.getRuntime().addShutdownHook(
+                    new Thread(() -> node.stop(folder), "stop"));
+            if (arguments.length > 1 && arguments[1].equals(LIFELINE)) {
+                node.stopWhenInputEnds();
+            }
+            node.awaitRunning();
+            Indexes.makeAnew(node.server.getCacheManager());
+            folder.writeRunning(facts(plan));
+            launcher.println(facts(plan));
+            node.exit.join();
+            System.exit(0);
+        } catch (Exception failure) {
+            launcher.println(Json.object("error", reason(failure)));
+            failure.printStackTrace();
+            folder.removePid();
+            // Half a server keeps threads that would hold the process.
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private void stop(NodeFolder folder) {
+        server.getExitHandler().exit(ExitStatus.SERVER_SHUTDOWN);
+        exit.handle((status, failure) -> null).join();
+        folder.removePid();
+    }
+
+    /** Until clients are served; the server itself swallows what fails after its caches stand. */
+    private void awaitRunning() throws Exception {
+        CompletableFuture.anyOf(server.cacheManagerStart().toCompletableFuture(), exit).get();
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ENDPOINTS_SECONDS);
+        while (server.getStatus() != ComponentStatus.RUNNING) {
+            if (exit.isDone()) {
+                exit.get();
+                throw new IllegalStateException("the server stopped while it started");
+            }
+            if (System.nanoTime() > deadline) {
+                throw new TimeoutException("an endpoint did not start within " + ENDPOINTS_SECONDS
+                        + " s");
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(10));
+        }
+    }
+
+    /** Any byte before the end means the whole cluster. */
+    private void stopWhenInputEnds() {
+        Thread thread = new Thread(() -> {
+            try {
+                if (System.in.read() >= 0) {
+                    server.clusterStop();
+                    return;
+                }
+            } catch (IOException gone) {
+                // As good as its end.
+            }
+            System.exit(0);
+        }, "lifeline");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private static Json facts(Properties plan) {
+        Ports ports = new Ports(Integer.parseInt(plan.getProperty("entresol.port.offset")));
+        return Json.object("name", plan.getProperty("entresol.node.name"),
+                "pid", ProcessHandle.current().pid(),
+                "address", plan.getProperty("entresol.bind"),
+                "hotrod", ports.main(), "rest", ports.main(), "resp", ports.resp(),
+                "memcached", ports.memcached(), "cluster", ports.cluster());
+    }
+
+    /** The innermost sentence. */
+    private static String reason(Throwable failure) {
+        Throwable cause = failure;
+        while (cause.getCause() != null
+                && (cause.getMessage() == null || cause instanceof ExecutionException
+                || cause.getMessage().contains(cause.getCause().getClass().getName()))) {
+            cause = cause.getCause();
+        }
+        StringBuilder text = new StringBuilder(String.valueOf(cause.getMessage()));
+        for (Throwable inner = cause.getCause(); inner != null; inner = inner.getCause()) {
+            String more = String.valueOf(inner.getMessage());
+            if (text.indexOf(more) < 0) {
+                text.append(": ").append(more);
+            }
+        }
+        return text.toString();
+    }
+}

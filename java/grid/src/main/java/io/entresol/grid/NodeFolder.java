@@ -1,0 +1,198 @@
+package io.entresol.grid;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.Reader;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Enumeration;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
+import org.infinispan.commons.dataconversion.internal.Json;
+
+/**
+ * What a node keeps in its folder: the console's files, configuration, data, diagnostics, and
+ * whether it runs.
+ *
+ * @param root the folder
+ */
+record NodeFolder(Path root) {
+    private static final String PLAN = "node.properties";
+
+    NodeFolder {
+        root = root.toAbsolutePath().normalize();
+    }
+
+    Path server() {
+        return root.resolve("server");
+    }
+
+    Path configuration() {
+        return server().resolve("conf");
+    }
+
+    Path log() {
+        return server().resolve("log");
+    }
+
+    /** Makes all that a server expects to find. */
+    void prepare(NodePlan plan) {
+        try {
+            for (String folder : new String[] {"conf", "data", "lib", "log"}) {
+                Files.createDirectories(server().resolve(folder));
+            }
+            copy(plan.site() == null ? "stack.xml" : "stack-of-sites.xml", "stack.xml");
+            copy("node.xml", "node.xml");
+            if (plan.users() != null) {
+                askForUsers();
+            }
+            copy("log4j2.xml", "log4j2.xml");
+            Files.writeString(configuration().resolve("caches.xml"), Endpoints.xml(plan));
+            copyUsers(plan);
+            try (OutputStream to = Files.newOutputStream(configuration().resolve(PLAN))) {
+                plan.properties().store(to, null);
+            }
+            unpackConsole();
+        } catch (IOException failure) {
+            throw new GridException("cannot prepare the folder " + root + ": " + failure
+                    + "; name a folder that can be written: --dir", failure);
+        }
+    }
+
+    Properties plan() {
+        Properties plan = new Properties();
+        try (Reader from = Files.newBufferedReader(configuration().resolve(PLAN))) {
+            plan.load(from);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+        return plan;
+    }
+
+    /** Says that the node runs, and where; the file is there as a whole or not at all. */
+    void writeRunning(Json facts) {
+        try {
+            Path next = root.resolve("node.json.next");
+            Files.writeString(next, facts.toString());
+            Files.move(next, root.resolve("node.json"), StandardCopyOption.REPLACE_EXISTING,
+                    StandardCopyOption.ATOMIC_MOVE);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** What the running node said of itself; empty if there was none. */
+    Optional<Json> readRunning() {
+        Path file = root.resolve("node.json");
+        try {
+            return Files.exists(file)
+                    ? Optional.of(Json.read(Files.readString(file))) : Optional.empty();
+        } catch (IOException | Json.MalformedJsonException failure) {
+            throw new GridException("cannot read " + file + ": " + failure.getMessage()
+                    + "; remove it if no node runs in " + root, failure);
+        }
+    }
+
+    void writePid(long pid) {
+        try {
+            Files.createDirectories(root);
+            Files.writeString(root.resolve("node.pid"), pid + "\n");
+        } catch (IOException failure) {
+            throw new GridException("cannot write into " + root + ": " + failure, failure);
+        }
+    }
+
+    /** The process of the node that runs here. */
+    Optional<ProcessHandle> process() {
+        Path file = root.resolve("node.pid");
+        if (!Files.exists(file)) {
+            return Optional.empty();
+        }
+        try {
+            long pid = Long.parseLong(Files.readString(file).trim());
+            // Another program may have the number by now.
+            return ProcessHandle.of(pid).filter(ProcessHandle::isAlive).filter(this::isNode);
+        } catch (IOException | NumberFormatException failure) {
+            throw new GridException("cannot read " + file + ": " + failure.getMessage()
+                    + "; remove it if no node runs in " + root, failure);
+        }
+    }
+
+    void removePid() {
+        try {
+            Files.deleteIfExists(root.resolve("node.json"));
+            Files.deleteIfExists(root.resolve("node.pid"));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    private boolean isNode(ProcessHandle process) {
+        try {
+            String line = Files.readString(Path.of("/proc/" + process.pid() + "/cmdline"));
+            return line.contains(Node.class.getName()) && line.contains(root.toString());
+        } catch (IOException gone) {
+            return false;
+        }
+    }
+
+    private void copy(String resource, String file) throws IOException {
+        try (InputStream from = NodeFolder.class.getResourceAsStream(resource)) {
+            Files.copy(from, configuration().resolve(file), StandardCopyOption.REPLACE_EXISTING);
+        }
+    }
+
+    /** REST clients give name and password as they are; unasked, a server takes digests only. */
+    private void askForUsers() throws IOException {
+        Path file = configuration().resolve("node.xml");
+        Files.writeString(file, Files.readString(file).replace("<rest-connector/>",
+                "<rest-connector><authentication mechanisms=\"BASIC DIGEST\"/></rest-connector>"));
+    }
+
+    private void copyUsers(NodePlan plan) throws IOException {
+        Path users = configuration().resolve("users.properties");
+        Files.deleteIfExists(users);
+        Files.createFile(users, PosixFilePermissions.asFileAttribute(
+                PosixFilePermissions.fromString("rw-------")));
+        Files.writeString(users, plan.users() == null ? "" : Files.readString(plan.users()));
+        Files.writeString(configuration().resolve("groups.properties"), "");
+    }
+
+    private void unpackConsole() throws IOException {
+        Path target = root.resolve("static/console");
+        Path jar = consoleJar();
+        Path marker = target.resolve("entresol-unpacked");
+        String version = jar.getFileName().toString();
+        if (Files.exists(marker) && Files.readString(marker).equals(version)) {
+            return;
+        }
+        try (ZipFile zip = new ZipFile(jar.toFile())) {
+            for (Enumeration<? extends ZipEntry> all = zip.entries(); all.hasMoreElements();) {
+                ZipEntry entry = all.nextElement();
+                Path file = target.resolve(entry.getName()).normalize();
+                if (entry.isDirectory() || !file.startsWith(target)) {
+                    continue;
+                }
+                Files.createDirectories(file.getParent());
+                Files.copy(zip.getInputStream(entry), file, StandardCopyOption.REPLACE_EXISTING);
+            }
+        }
+        Files.writeString(marker, version);
+    }
+
+    private static Path consoleJar() {
+        for (String path : System.getProperty("java.class.path").split(":")) {
+            if (path.contains("infinispan-console")) {
+                return Path.of(path);
+            }
+        }
+        throw new GridException("the jar infinispan-console is not on the class path; build the"
+                + " grid anew");
+    }
+}

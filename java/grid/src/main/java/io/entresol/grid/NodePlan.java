@@ -1,0 +1,75 @@
+package io.entresol.grid;
+
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.file.Path;
+import java.util.Properties;
+
+/**
+ * All that is decided about a node before it starts.
+ *
+ * @param name the node's name in its cluster
+ * @param folder where it keeps everything
+ * @param ports where it listens
+ * @param bind the address of its endpoints
+ * @param clusterAddress the address that other nodes reach it at
+ * @param members cluster addresses of nodes to join, {@code HOST[PORT],…} as JGroups writes them
+ * @param clusterName nodes of other names are strangers
+ * @param site where the grid is one of two; null: it is alone
+ * @param heap Java's heap, as {@code -Xmx} takes it
+ * @param users a file of names and passwords; null: anybody may connect
+ * @param endpoints what RESP and memcached keep their entries in
+ */
+record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
+        String members, String clusterName, Site site, String heap, Path users,
+        Deployment endpoints) {
+    NodePlan {
+        if (users == null && !isLoopback(bind)) {
+            throw new GridException("--bind " + bind + " lets other machines in, and there are no"
+                    + " users; name a file of lines NAME=PASSWORD: --users FILE, or stay on"
+                    + " 127.0.0.1");
+        }
+        if (address(clusterAddress).isAnyLocalAddress()) {
+            throw new GridException("--bind " + bind + " is every address of this machine, and"
+                    + " other nodes need one of them: --cluster-address ADDRESS, or 127.0.0.1 for a"
+                    + " node alone");
+        }
+    }
+
+    /** What {@code node.xml} leaves open. */
+    Properties properties() {
+        Properties properties = new Properties();
+        properties.putAll(System.getProperties());
+        properties.setProperty("infinispan.server.home.path", folder.root().toString());
+        properties.setProperty("infinispan.server.log.path", folder.log().toString());
+        properties.setProperty("entresol.node.name", name);
+        properties.setProperty("entresol.bind", bind);
+        properties.setProperty("entresol.port.offset", "" + ports.offset());
+        properties.setProperty("entresol.cluster.name", clusterName);
+        properties.setProperty("entresol.cluster.members", members);
+        properties.setProperty("entresol.realm", users == null ? "open" : "users");
+        properties.setProperty("jgroups.bind.address", clusterAddress);
+        properties.setProperty("jgroups.bind.port", "" + ports.cluster());
+        if (site != null) {
+            properties.setProperty("entresol.site", site.name());
+            properties.setProperty("entresol.site.other", site.other());
+            properties.setProperty("entresol.bridge.port", "" + ports.bridge());
+            properties.setProperty("entresol.bridge.members",
+                    clusterAddress + "[" + ports.bridge() + "]," + site.bridge());
+        }
+        return properties;
+    }
+
+    static boolean isLoopback(String address) {
+        return address(address).isLoopbackAddress();
+    }
+
+    private static InetAddress address(String address) {
+        try {
+            return InetAddress.getByName(address);
+        } catch (UnknownHostException unknown) {
+            throw new GridException("the address '" + address + "' is not known here; give an"
+                    + " address of this machine, such as 127.0.0.1", unknown);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package io.entresol.grid;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Where a node listens: the usual ports, moved by an offset.
+ *
+ * @param offset added to each
+ */
+record Ports(int offset) {
+    /** The ports of a cluster's nodes on one machine stand this far apart. */
+    static final int STEP = 100;
+    /** JGroups notices a death by a socket this far above its own port. */
+    private static final int FAILURE_DETECTION = 50_000;
+
+    Ports {
+        int most = 65_535 - 7850 - FAILURE_DETECTION;
+        if (offset < 0 || offset > most) {
+            throw new GridException("--port-offset is " + offset + "; expected 0 to " + most);
+        }
+    }
+
+    /** Hot Rod, REST, the console and metrics. */
+    int main() {
+        return 11222 + offset;
+    }
+
+    int resp() {
+        return 6379 + offset;
+    }
+
+    int memcached() {
+        return 11211 + offset;
+    }
+
+    int cluster() {
+        return 7800 + offset;
+    }
+
+    /** Where the other site's nodes find this one. */
+    int bridge() {
+        return 7850 + offset;
+    }
+
+    /** Complains about the first port that somebody has, and says what to do. */
+    void check(NodePlan plan) {
+        check(plan.bind(), plan.clusterAddress());
+        if (plan.site() != null) {
+            check(plan.clusterAddress(), bridge(), "the other site");
+            check(plan.clusterAddress(), bridge() + FAILURE_DETECTION, "the other site");
+        }
+    }
+
+    /** The same, for a node without another site. */
+    void check(String bind, String clusterAddress) {
+        Map<Integer, String> uses = new LinkedHashMap<>();
+        uses.put(main(), "Hot Rod, REST and console");
+        uses.put(resp(), "RESP");
+        uses.put(memcached(), "memcached");
+        uses.forEach((port, use) -> check(bind, port, use));
+        check(clusterAddress, cluster(), "the cluster");
+        check(clusterAddress, cluster() + FAILURE_DETECTION, "the cluster");
+    }
+
+    private static void check(String address, int port, String use) {
+        try (ServerSocket socket = new ServerSocket()) {
+            socket.setReuseAddress(true);
+            socket.bind(new InetSocketAddress(InetAddress.getByName(address), port));
+        } catch (IOException failure) {
+            throw new GridException("port " + port + " of " + address + ", for " + use
+                    + ", cannot be had (" + failure.getMessage() + "); stop what listens there, or"
+                    + " move all ports: --port-offset " + STEP, failure);
+        }
+    }
+}

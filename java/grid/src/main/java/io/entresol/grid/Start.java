@@ -1,0 +1,188 @@
+package io.entresol.grid;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.infinispan.commons.dataconversion.internal.Json;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** {@code entresol-grid start}. */
+@Command(name = "start", mixinStandardHelpOptions = true,
+        description = "Starts a node, or a cluster of nodes on this machine.",
+        footer = {"", "Examples:",
+            "  entresol-grid start --dir /var/lib/grid --memory 4g",
+            "  entresol-grid start --nodes 3 --memory 512m --detach",
+            "  entresol-grid start --bind 10.0.0.1 --users users --join 10.0.0.2:7800"})
+final class Start implements Callable<Integer> {
+    /** So small a part of the heap holds what endpoints keep in flight. */
+    private static final int ENDPOINT_ENTRIES = 10_000;
+
+    @Option(names = "--dir", paramLabel = "FOLDER", defaultValue = "entresol-grid",
+            description = "where the node keeps everything (${DEFAULT-VALUE})")
+    private Path folder;
+
+    @Option(names = "--name", paramLabel = "NAME",
+            description = "the node's name in the cluster (its folder's)")
+    private String name;
+
+    @Option(names = "--nodes", paramLabel = "N", defaultValue = "1",
+            description = "so many nodes on this machine, for tests and trials; ports of each are"
+                    + " 100 above those of the one before")
+    private int nodes;
+
+    @Option(names = "--port-offset", paramLabel = "N", defaultValue = "0",
+            description = "added to all ports: 11222 (Hot Rod, REST, console, metrics), 6379"
+                    + " (RESP), 11211 (memcached), 7800 and 57800 (cluster)")
+    private int portOffset;
+
+    @Option(names = "--bind", paramLabel = "ADDRESS", defaultValue = "127.0.0.1",
+            description = "address of the endpoints (${DEFAULT-VALUE})")
+    private String bind;
+
+    @Option(names = "--cluster-address", paramLabel = "ADDRESS",
+            description = "address that other nodes reach this one at (that of --bind)")
+    private String clusterAddress;
+
+    @Option(names = "--cluster-name", paramLabel = "NAME", defaultValue = "entresol-grid",
+            description = "nodes of other names are strangers (${DEFAULT-VALUE})")
+    private String clusterName;
+
+    @Option(names = "--join", paramLabel = "HOST:PORT", split = ",",
+            description = "cluster addresses of other nodes, with commas between")
+    private List<String> join = List.of();
+
+    @Option(names = "--site", paramLabel = "SITE",
+            description = "this grid's name among two that back each other up")
+    private String site;
+
+    @Option(names = "--other-site", paramLabel = "SITE=HOST:PORT,…",
+            description = "the other one's name, and where its nodes listen for sites: 7850 and"
+                    + " their offset")
+    private String otherSite;
+
+    @Option(names = "--users", paramLabel = "FILE",
+            description = "lines NAME=PASSWORD: who may connect; needed beyond this machine")
+    private Path users;
+
+    @Option(names = "--memory", paramLabel = "SIZE", defaultValue = "1g",
+            description = "Java's heap of each node (${DEFAULT-VALUE}); flash caches have memory of"
+                    + " their own beside it")
+    private String memory;
+
+    @Option(names = "--endpoint-template", paramLabel = "TEMPLATE", defaultValue = "flash",
+            description = "what RESP and memcached clients write to: as --template of deploy"
+                    + " (${DEFAULT-VALUE})")
+    private String endpointTemplate;
+
+    @Option(names = "--endpoint-capacity", paramLabel = "SIZE", defaultValue = "256MiB",
+            description = "flash for RESP and as much for memcached (${DEFAULT-VALUE})")
+    private String endpointCapacity;
+
+    @Option(names = "--endpoint-memory", paramLabel = "SIZE", defaultValue = "64MiB",
+            description = "memory for the store of each, outside of the heap (${DEFAULT-VALUE})")
+    private String endpointMemory;
+
+    @Option(names = "--detach", description = "return once the nodes serve; they go on")
+    private boolean detach;
+
+    @Override
+    public Integer call() {
+        List<NodeProcess> started = new ArrayList<>();
+        Thread stopping = new Thread(() -> stop(started), "stop");
+        boolean served = false;
+        if (!detach) {
+            Runtime.getRuntime().addShutdownHook(stopping);
+        }
+        try {
+            for (NodePlan plan : plans()) {
+                started.add(NodeProcess.start(plan, detach));
+            }
+            started.forEach(node -> print(node.awaitRunning()));
+            served = true;
+        } finally {
+            if (!served) {
+                // A cluster starts whole or not at all.
+                started.forEach(NodeProcess::stop);
+            }
+        }
+        System.out.println(detach ? "stop with: entresol-grid stop --dir " + folder
+                : "stop with Ctrl-C or SIGTERM");
+        System.out.flush();
+        return detach ? 0 : started.stream().mapToInt(NodeProcess::awaitEnd).max().orElse(0);
+    }
+
+    /** Several nodes stop as the cluster that they are. */
+    private static void stop(List<NodeProcess> started) {
+        if (started.size() > 1) {
+            started.get(0).stopCluster();
+        }
+        started.forEach(NodeProcess::stop);
+    }
+
+    private List<NodePlan> plans() {
+        if (nodes < 1 || nodes > 9) {
+            throw new GridException("--nodes is " + nodes + "; expected 1 to 9 on one machine");
+        }
+        if (!memory.matches("[0-9]+[kKmMgG]")) {
+            throw new GridException("--memory is '" + memory + "'; expected a size as Java takes"
+                    + " it, such as 512m or 4g");
+        }
+        if (users != null && !Files.isReadable(users)) {
+            throw new GridException("--users " + users + " cannot be read; write lines"
+                    + " NAME=PASSWORD into it");
+        }
+        return IntStream.range(0, nodes).mapToObj(this::plan).toList();
+    }
+
+    private NodePlan plan(int number) {
+        Ports ports = new Ports(portOffset + number * Ports.STEP);
+        String own = clusterAddress == null ? bind : clusterAddress;
+        NodeFolder place = new NodeFolder(
+                nodes == 1 ? folder : folder.resolve("node-" + number));
+        String called = name != null && nodes == 1 ? name
+                : nodes == 1 ? String.valueOf(place.root().getFileName())
+                : (name == null ? "node" : name) + "-" + number;
+        return new NodePlan(called, place, ports, bind, own, members(own), clusterName,
+                Site.parse(site, otherSite), memory, users, endpoints());
+    }
+
+    /** {@code HOST[PORT],…}: those to join, and all that start here. */
+    private String members(String own) {
+        Stream<String> here = IntStream.range(0, nodes)
+                .mapToObj(number -> new Ports(portOffset + number * Ports.STEP).cluster())
+                .map(port -> own + ":" + port);
+        return Members.parse("--join", Stream.concat(join.stream(), here).toArray(String[]::new));
+    }
+
+    private Deployment endpoints() {
+        Template template = Template.parse(endpointTemplate);
+        if (template.onTwoSites()) {
+            throw new GridException("--endpoint-template is '" + endpointTemplate + "'; expected"
+                    + " caches of one site: deploy others, which RESP clients select by name");
+        }
+        Deployment.Flash flash = !template.onFlash() ? null : new Deployment.Flash(
+                endpointCapacity, endpointMemory, null, false, null, null);
+        return new Deployment(template, Encoding.RESP, flash, flash == null
+                ? OptionalLong.empty() : OptionalLong.of(ENDPOINT_ENTRIES),
+                List.of(), List.of(), null);
+    }
+
+    private static void print(Json facts) {
+        String address = facts.at("address").asString();
+        String main = address + ":" + facts.at("rest").asInteger();
+        System.out.printf("node %s serves, process %d%n", facts.at("name").asString(),
+                facts.at("pid").asLong());
+        System.out.printf("  Hot Rod, REST  %s%n", main);
+        System.out.printf("  RESP           %s:%d%n", address, facts.at("resp").asInteger());
+        System.out.printf("  memcached      %s:%d%n", address, facts.at("memcached").asInteger());
+        System.out.printf("  console        http://%s/console/%n", main);
+        System.out.printf("  metrics        http://%s/metrics%n", main);
+        System.out.printf("  cluster        %d%n", facts.at("cluster").asInteger());
+    }
+}

@@ -1,0 +1,73 @@
+package io.entresol.grid;
+
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Locale;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * What a cache's entries are kept in, and on how many nodes and sites: words with commas between.
+ *
+ * @param words at most one of {@code ram} and {@code flash} (if none: flash), at most one of
+ *     {@code partitioned} and {@code partitioned-with-backup} (if none: partitioned), and
+ *     {@code two-sites}
+ */
+public record Template(Set<Word> words) {
+    /** A word of a template. */
+    public enum Word {
+        RAM, FLASH, PARTITIONED, PARTITIONED_WITH_BACKUP, TWO_SITES;
+
+        @Override
+        public String toString() {
+            return name().toLowerCase(Locale.ROOT).replace('_', '-');
+        }
+    }
+
+    /** Reads {@code flash,partitioned-with-backup} and the like. */
+    public static Template parse(String text) {
+        Set<Word> words = new HashSet<>();
+        for (String part : text.split(",", -1)) {
+            Word word = Arrays.stream(Word.values())
+                    .filter(each -> each.toString().equals(part.trim())).findFirst()
+                    .orElseThrow(() -> wrong(text, "'" + part + "' is no template"));
+            words.add(word);
+        }
+        refuseBoth(text, words, Word.RAM, Word.FLASH);
+        refuseBoth(text, words, Word.PARTITIONED, Word.PARTITIONED_WITH_BACKUP);
+        return new Template(words);
+    }
+
+    boolean onFlash() {
+        return !words.contains(Word.RAM);
+    }
+
+    /** On how many nodes of a site each entry is. */
+    int owners() {
+        return words.contains(Word.PARTITIONED_WITH_BACKUP) ? 2 : 1;
+    }
+
+    boolean onTwoSites() {
+        return words.contains(Word.TWO_SITES);
+    }
+
+    @Override
+    public String toString() {
+        return (onFlash() ? Word.FLASH : Word.RAM) + ","
+                + (owners() == 2 ? Word.PARTITIONED_WITH_BACKUP : Word.PARTITIONED)
+                + (onTwoSites() ? "," + Word.TWO_SITES : "");
+    }
+
+    private static void refuseBoth(String text, Set<Word> words, Word one, Word other) {
+        if (words.contains(one) && words.contains(other)) {
+            throw wrong(text, one + " and " + other + " exclude each other");
+        }
+    }
+
+    private static GridException wrong(String text, String why) {
+        return new GridException("--template is '" + text + "': " + why + "; expected words of "
+                + Arrays.stream(Word.values()).map(Word::toString)
+                        .collect(Collectors.joining(", "))
+                + ", with commas between, such as flash,partitioned-with-backup");
+    }
+}

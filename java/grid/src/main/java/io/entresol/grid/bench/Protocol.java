@@ -1,0 +1,31 @@
+package io.entresol.grid.bench;
+
+import io.entresol.grid.Target;
+
+/** By which of the nodes' doors a load comes. */
+enum Protocol {
+    HOTROD("Hot Rod") {
+        @Override
+        Door open(Target target, int respPort, String cache) {
+            return new HotRodDoor(target, cache);
+        }
+    },
+    RESP("RESP") {
+        @Override
+        Door open(Target target, int respPort, String cache) {
+            return new RespDoor(target, respPort, cache);
+        }
+    };
+
+    private final String title;
+
+    Protocol(String title) {
+        this.title = title;
+    }
+
+    abstract Door open(Target target, int respPort, String cache);
+
+    String title() {
+        return title;
+    }
+}

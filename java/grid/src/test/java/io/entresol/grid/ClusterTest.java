@@ -1,0 +1,80 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.junit.jupiter.api.Test;
+
+/** Nodes of one machine as a cluster. */
+class ClusterTest {
+    private static final int NODES = 2;
+    private static final int ENTRIES = 40;
+
+    @Test
+    void entriesWithoutBackupsAreAllThereAfterTheLauncherStoppedItsCluster() throws Exception {
+        TestGrid grid = new TestGrid();
+        String second = "127.0.0.1:" + new Ports(grid.offset + Ports.STEP).main();
+        Process launcher = start(grid);
+        grid.ask("deploy", "spread", "--capacity", "64MiB", "--memory", "32MiB", "--encoding",
+                "text").succeeded();
+        for (int key = 0; key < ENTRIES; key++) {
+            grid.rest().post(Rest.cache("spread") + "/" + key, "text/plain", "value " + key);
+        }
+        Json info = Json.read(grid.ask("info", "spread", "--json").succeeded().out());
+        List<Long> shares = info.at("nodes").asJsonList().stream()
+                .map(node -> node.at("flash").at("entries").asLong()).toList();
+        assertEquals(NODES, shares.size());
+        assertTrue(shares.stream().allMatch(share -> share > 0), shares.toString());
+        assertEquals(ENTRIES, shares.stream().mapToLong(Long::longValue).sum());
+        TestGrid.Ran measured = grid.ask("bench", "--workload", "bigmemory", "--entries", "200",
+                "--iterations", "20", "--rounds", "1", "--threads", "2", "--json");
+        Json results = Json.read(measured.succeeded().out());
+        assertEquals(NODES, results.at("nodes").asInteger());
+        assertEquals(40, results.at("resp").at("mix").at("flash").at("median").at("operations")
+                .asInteger());
+        stop(launcher, grid);
+
+        Process again = start(grid);
+        Rest other = new Rest(second, null, null);
+        for (int key = 0; key < ENTRIES; key++) {
+            assertEquals("value " + key, other.getText(Rest.cache("spread") + "/" + key));
+        }
+        stop(again, grid);
+        grid.remove();
+    }
+
+    /** In the foreground, as a service manager would; back once all nodes serve. */
+    private static Process start(TestGrid grid) throws Exception {
+        Path program = Path.of(System.getProperty("entresol.grid.home"), "bin/entresol-grid");
+        ProcessBuilder builder = new ProcessBuilder(program + "", "start", "--dir",
+                grid.folder + "/cluster", "--nodes", "" + NODES, "--port-offset",
+                "" + grid.offset, "--memory", "384m", "--endpoint-template", "ram")
+                .redirectError(ProcessBuilder.Redirect.INHERIT);
+        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+        Process launcher = builder.start();
+        BufferedReader said = new BufferedReader(
+                new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
+        String line = said.readLine();
+        while (line != null && !line.startsWith("stop with")) {
+            line = said.readLine();
+        }
+        assertTrue(line != null, "the cluster did not start");
+        return launcher;
+    }
+
+    private static void stop(Process launcher, TestGrid grid) throws Exception {
+        launcher.destroy();
+        launcher.waitFor();
+        for (int number = 0; number < NODES; number++) {
+            NodeFolder folder = new NodeFolder(grid.folder.resolve("cluster/node-" + number));
+            assertEquals(Optional.empty(), folder.process());
+        }
+    }
+}

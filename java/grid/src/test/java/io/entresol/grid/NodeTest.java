@@ -1,0 +1,287 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.entresol.grid.bench.RespClient;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Random;
+import org.infinispan.client.hotrod.RemoteCache;
+import org.infinispan.client.hotrod.RemoteCacheManager;
+import org.infinispan.client.hotrod.configuration.ConfigurationBuilder;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+
+/** One node, by all its doors; each test has caches of its own. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class NodeTest {
+    private static final String[] SMALL = {"--capacity", "64MiB", "--memory", "32MiB"};
+
+    private static final String QUERY = "from shop.Order where price > 100 order by name";
+    private static final String DEAR =
+            "name     price%norder 3  150.0%norder 4  200.0%n2 of 2%n".formatted();
+
+    private final HttpClient http = HttpClient.newHttpClient();
+    private TestGrid grid;
+
+    @BeforeAll
+    void start() throws Exception {
+        grid = new TestGrid();
+        grid.start().succeeded();
+        grid.rest().post("/v2/schemas/shop.proto", "text/plain", """
+                package shop;
+                /** @Indexed */
+                message Order {
+                  /** @Basic(sortable = true) */
+                  optional string name = 1;
+                  /** @Basic */
+                  optional double price = 2;
+                }""");
+    }
+
+    @AfterAll
+    void stop() throws Exception {
+        grid.stop().succeeded();
+        grid.remove();
+    }
+
+    private TestGrid.Ran deploy(String name, String... options) {
+        String[] all = new String[options.length + 2];
+        all[0] = "deploy";
+        all[1] = name;
+        System.arraycopy(options, 0, all, 2, options.length);
+        return grid.ask(all);
+    }
+
+    private static String[] small(String... more) {
+        String[] all = java.util.Arrays.copyOf(more, more.length + SMALL.length);
+        System.arraycopy(SMALL, 0, all, more.length, SMALL.length);
+        return all;
+    }
+
+    private RemoteCacheManager hotRod() {
+        return new RemoteCacheManager(new ConfigurationBuilder().addServer().host("127.0.0.1")
+                .port(grid.ports().main()).build());
+    }
+
+    private static byte[] value(int seed) {
+        byte[] value = new byte[2_000];
+        new Random(seed).nextBytes(value);
+        return value;
+    }
+
+    private int status(String path) throws Exception {
+        return http.send(HttpRequest.newBuilder(URI.create("http://" + grid.server() + path))
+                .build(), HttpResponse.BodyHandlers.discarding()).statusCode();
+    }
+
+    private Json flash(String cache) {
+        return Json.read(grid.ask("info", cache, "--json").succeeded().out())
+                .at("nodes").at(0).at("flash");
+    }
+
+    @Test
+    void hotRodClientsGetWhatTheyPutIntoRamAndFlash() {
+        deploy("hot-flash", small("--cache-entries-percentage", "0")).succeeded();
+        deploy("hot-ram", "--template", "ram").succeeded();
+        try (RemoteCacheManager manager = hotRod()) {
+            for (String name : new String[] {"hot-flash", "hot-ram"}) {
+                RemoteCache<String, byte[]> cache = manager.getCache(name);
+                for (int key = 0; key < 200; key++) {
+                    cache.put("key " + key, value(key));
+                }
+                for (int key = 0; key < 200; key++) {
+                    assertArrayEquals(value(key), cache.get("key " + key));
+                }
+                assertNull(cache.get("none"));
+                assertEquals(200, cache.size());
+            }
+        }
+        // One entry at most is in the heap: the others came from the store.
+        assertEquals(200, flash("hot-flash").at("entries").asLong());
+        assertTrue(flash("hot-flash").at("gets").asLong() >= 199);
+        assertTrue(flash("hot-ram").isNull());
+    }
+
+    @Test
+    void respClientsSelectCachesByNameAndByNumber() throws Exception {
+        deploy("resp-flash", small("--encoding", "resp", "--database", "7")).succeeded();
+        byte[] key = {'k', 0, (byte) 200};
+        try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
+            client.set(key, value(1));
+            client.select("resp-flash");
+            assertNull(client.get(key));
+            client.set(key, value(2));
+            client.select("7");
+            assertArrayEquals(value(2), client.get(key));
+            client.select("0");
+            assertArrayEquals(value(1), client.get(key));
+        }
+        assertEquals(1, flash("resp-flash").at("entries").asLong());
+    }
+
+    @Test
+    void memcachedClientsGetWhatTheySet() throws Exception {
+        try (Socket socket = new Socket("127.0.0.1", grid.ports().memcached())) {
+            socket.getOutputStream().write("set door 0 0 4\r\nopen\r\nget door\r\n"
+                    .getBytes(StandardCharsets.US_ASCII));
+            BufferedReader lines = new BufferedReader(new InputStreamReader(
+                    socket.getInputStream(), StandardCharsets.US_ASCII));
+            assertEquals("STORED", lines.readLine());
+            assertEquals("VALUE door 0 4", lines.readLine());
+            assertEquals("open", lines.readLine());
+            assertEquals("END", lines.readLine());
+        }
+        assertTrue(flash("memcachedCache").at("entries").asLong() >= 1);
+    }
+
+    @Test
+    void theConsoleMetricsAndHealthAreServed() throws Exception {
+        assertEquals(200, status("/console/"));
+        assertEquals(200, status("/metrics"));
+        assertEquals(200, status("/health/ready"));
+        assertEquals(200, status("/rest/v2/container/health/status"));
+    }
+
+    @Test
+    void aCacheMadeByPlainRestIsOnFlash() {
+        Rest rest = grid.rest();
+        rest.post(Rest.cache("by-xml"), "application/xml", """
+                <distributed-cache>
+                  <encoding media-type="text/plain"/>
+                  <persistence>
+                    <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                        capacity="64MiB" memory="32MiB" durability="periodic:50"/>
+                  </persistence>
+                </distributed-cache>""");
+        rest.post(Rest.cache("by-json"), "application/json", """
+                {"distributed-cache": {"encoding": {"media-type": "text/plain"},
+                  "persistence": {"entresol-store": {"capacity": "64MiB", "memory": "32MiB"}}}}""");
+        for (String name : new String[] {"by-xml", "by-json"}) {
+            rest.post(Rest.cache(name) + "/key", "text/plain", "value of " + name);
+            assertEquals("value of " + name, rest.getText(Rest.cache(name) + "/key"));
+            assertEquals(1, flash(name).at("entries").asLong());
+        }
+        String durability = Json.read(grid.ask("info", "by-xml", "--json").out())
+                .at("store").at("durability").asString();
+        assertEquals("periodic:50", durability);
+    }
+
+    @Test
+    void anUndeployedCacheIsGoneWithItsFile() throws IOException {
+        deploy("gone", small()).succeeded();
+        assertTrue(grid.ask("list").succeeded().out().contains("gone "));
+        assertTrue(storeFiles("gone") > 0);
+        grid.ask("undeploy", "gone").succeeded();
+        assertFalse(grid.ask("list").succeeded().out().contains("gone "));
+        assertEquals(0, storeFiles("gone"));
+        TestGrid.Ran again = grid.ask("undeploy", "gone");
+        assertEquals(2, again.status());
+        assertTrue(again.err().contains("there is no cache 'gone'"), again.err());
+    }
+
+    private long storeFiles(String cache) throws IOException {
+        try (var files = Files.walk(grid.folder.resolve("node/server/data"))) {
+            return files.filter(Files::isRegularFile).map(Path::toString)
+                    .filter(file -> file.contains("/" + cache + "/")).count();
+        }
+    }
+
+    @Test
+    void listNamesTemplatesAndCountsEntries() {
+        deploy("listed", "--template", "ram,partitioned-with-backup").succeeded();
+        grid.rest().post(Rest.cache("listed") + "/1", "text/plain", "one");
+        String line = grid.ask("list").succeeded().out().lines()
+                .filter(each -> each.startsWith("listed")).findFirst().orElseThrow();
+        assertEquals("listed ram,partitioned-with-backup 1 HEALTHY",
+                line.strip().replaceAll(" +", " "));
+    }
+
+    /** Makes a cache of four orders with an index. */
+    private void deployOrders(String name) {
+        deploy(name, small("--index", "shop.Order")).succeeded();
+        for (int order = 1; order <= 4; order++) {
+            grid.rest().post(Rest.cache(name) + "/" + order, "application/json", Json.object(
+                    "_type", "shop.Order", "name", "order " + order, "price", order * 50)
+                    .toString());
+        }
+    }
+
+    @Test
+    void aQueryIsATableOfWhatItFinds() {
+        deployOrders("orders");
+        assertEquals(DEAR, grid.ask("query", "orders", QUERY).succeeded().out());
+        TestGrid.Ran mistake = grid.ask("query", "orders", "from shop.Nothing");
+        assertEquals(2, mistake.status());
+        assertTrue(mistake.err().contains("shop.Nothing"), mistake.err());
+    }
+
+    @Test
+    void cachesTheirEntriesAndIndexesAreThereAfterARestart() throws Exception {
+        deploy("kept", small("--encoding", "text")).succeeded();
+        for (int key = 0; key < 50; key++) {
+            grid.rest().post(Rest.cache("kept") + "/" + key, "text/plain", "value " + key);
+        }
+        try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
+            client.set("kept".getBytes(StandardCharsets.US_ASCII), value(3));
+        }
+        deployOrders("kept-orders");
+        grid.stop().succeeded();
+        assertFalse(Files.exists(grid.folder.resolve("node/node.pid")));
+        grid.start().succeeded();
+        assertEquals(DEAR, grid.ask("query", "kept-orders", QUERY).succeeded().out());
+        for (int key = 0; key < 50; key++) {
+            assertEquals("value " + key, grid.rest().getText(Rest.cache("kept") + "/" + key));
+        }
+        try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
+            assertArrayEquals(value(3), client.get("kept".getBytes(StandardCharsets.US_ASCII)));
+        }
+    }
+
+    @Test
+    void aCacheOfTwoSitesIsRefusedWhereThereIsOne() {
+        TestGrid.Ran refused = deploy("far", "--template", "two-sites", "--other-site", "NYC");
+        assertEquals(2, refused.status());
+        assertTrue(refused.err().contains("--site NAME --other-site NYC="), refused.err());
+    }
+
+    @Test
+    void theBenchmarkPrintsTheTutorialsTableAndLeavesNoCacheBehind() {
+        String table = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--threads", "2")
+                .succeeded().out();
+        for (String part : new String[] {"Hot Rod, 1 node, 2 threads", "RESP, 1 node, 2 threads",
+            "avg TP per thread", "write, flash", "17,185", "flash / RAM: write"}) {
+            assertTrue(table.contains(part), table);
+        }
+        assertFalse(grid.ask("list").out().contains("entresol-bench"));
+    }
+
+    @Test
+    void aSecondNodeOnTheSameFolderOrPortsIsRefused() throws Exception {
+        TestGrid.Ran sameFolder = grid.start();
+        assertEquals(2, sameFolder.status());
+        assertTrue(sameFolder.err().contains("a node runs in"), sameFolder.err());
+        assertTrue(sameFolder.err().contains("entresol-grid stop --dir"), sameFolder.err());
+        TestGrid.Ran samePorts = TestGrid.inside("start", "--dir", grid.folder + "/other",
+                "--port-offset", "" + grid.offset, "--detach");
+        assertEquals(2, samePorts.status());
+        assertTrue(samePorts.err().contains("port " + grid.ports().main()), samePorts.err());
+        assertTrue(samePorts.err().contains("--port-offset"), samePorts.err());
+    }
+}

@@ -1,0 +1,76 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What is refused before any node is asked or started. */
+class OptionsTest {
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "deploy x --template tape | 'tape' is no template | flash,partitioned-with-backup",
+        "deploy x --template ram,flash | exclude each other | expected words of",
+        "deploy x --template partitioned,partitioned-with-backup | exclude | expected",
+        "deploy x --template ram --capacity 1GiB | --capacity is for flash | leave one of them out",
+        "deploy x --template ram --durability synced | --durability is for flash | leave",
+        "deploy x --stripe | --stripe has no devices | --devices",
+        "deploy x --template two-sites | name the one | --other-site SITE",
+        "deploy x --other-site NYC | is for --template two-sites | flash,partitioned",
+        "deploy x --database 3 | --database is for --encoding resp | protostream",
+        "deploy x --encoding telex | telex | protostream",
+        "deploy x --cache-entries-percentage 120 --dry-run | is 120 | expected 0 to 100",
+        "deploy x --average-object-size big --dry-run | 'big' | 5KB",
+        "list --server nowhere | 'nowhere' | expected HOST:PORT",
+        "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
+        "list --user me | has no password | ENTRESOL_GRID_PASSWORD",
+        "start --bind 0.0.0.0 | there are no users | --users FILE",
+        "start --bind 0.0.0.0 --users /dev/null | is every address | --cluster-address",
+        "start --bind no.such.host.invalid | is not known here | 127.0.0.1",
+        "start --users /no/such/file | cannot be read | NAME=PASSWORD",
+        "start --port-offset 9000 | is 9000 | expected 0 to 7685",
+        "start --nodes 20 | is 20 | expected 1 to 9",
+        "start --memory lots | 'lots' | such as 512m",
+        "start --join here | 'here' | expected HOST:PORT",
+        "start --site LON | go together | --other-site NYC=",
+        "start --site LON --other-site LON=a:1 | both 'LON' | two names",
+        "start --site LON --other-site NYC | expected NAME=HOST:PORT | NYC=10.1.0.1:7850",
+        "start --site LON --other-site NYC=there | 'there' | expected HOST:PORT",
+        "start --dir /proc/none --port-offset 7600 | cannot prepare | --dir",
+        "stop --dir /no/such/folder | no node runs in | --dir",
+    })
+    void aMistakeIsNamedWithWhatToDoNext(String line, String what, String next) {
+        TestGrid.Ran ran = TestGrid.inside(line.split(" "));
+        assertEquals(2, ran.status(), ran.err());
+        assertTrue(ran.err().contains(what), ran.err());
+        assertTrue(ran.err().contains(next), ran.err());
+        assertFalse(ran.err().contains("\tat "), ran.err());
+    }
+
+    @Test
+    void everyCommandHasHelpWithExamples() {
+        String[] commands = {"start", "deploy", "undeploy", "list", "info", "query", "bench",
+            "stop"};
+        for (String command : commands) {
+            TestGrid.Ran ran = TestGrid.inside(command, "--help");
+            assertEquals(0, ran.status(), ran.err());
+            assertTrue(ran.out().contains("Example"), ran.out());
+        }
+        String usage = TestGrid.inside("--help").out();
+        assertTrue(Arrays.stream(commands).allMatch(usage::contains), usage);
+    }
+
+    @Test
+    void wordsOfATemplateAreReadInAnyOrder() {
+        assertEquals("flash,partitioned", Template.parse("flash") + "");
+        assertEquals("ram,partitioned", Template.parse("ram") + "");
+        assertEquals("flash,partitioned-with-backup",
+                Template.parse("partitioned-with-backup") + "");
+        assertEquals("ram,partitioned-with-backup,two-sites",
+                Template.parse("two-sites,partitioned-with-backup,ram") + "");
+    }
+}

@@ -1,0 +1,58 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+
+/** Two grids that back each other up. */
+class SiteTest {
+    /** How often the other site is asked, each time by a request that takes its while. */
+    private static final int PATIENCE = 20_000;
+
+    @Test
+    void changesOfEachSiteReachTheOther() throws Exception {
+        TestGrid london = new TestGrid();
+        TestGrid york = new TestGrid(TestGrid.freeOffset(london.offset + 2 * Ports.STEP));
+        london.start("--site", "LON", "--other-site", "NYC=" + bridge(york)).succeeded();
+        york.start("--site", "NYC", "--other-site", "LON=" + bridge(london)).succeeded();
+        deploy(london, "NYC");
+        deploy(york, "LON");
+        put(london, "key", "from London");
+        put(york, "other key", "from York");
+        awaitValue(york, "key", "from London");
+        awaitValue(london, "other key", "from York");
+        String list = york.ask("list").succeeded().out();
+        assertTrue(list.contains("flash,partitioned,two-sites"), list);
+        for (TestGrid grid : new TestGrid[] {london, york}) {
+            grid.stop().succeeded();
+            grid.remove();
+        }
+    }
+
+    private static String bridge(TestGrid grid) {
+        return "127.0.0.1:" + grid.ports().bridge();
+    }
+
+    private static void deploy(TestGrid grid, String other) {
+        grid.ask("deploy", "both", "--template", "two-sites", "--other-site", other,
+                "--encoding", "text", "--capacity", "64MiB", "--memory", "32MiB").succeeded();
+    }
+
+    private static void put(TestGrid grid, String key, String value) {
+        grid.rest().post(path(key), "text/plain", value);
+    }
+
+    private static String path(String key) {
+        return Rest.cache("both") + "/" + Rest.encode(key);
+    }
+
+    /** Changes travel behind the acknowledgement, and none before the sites have met. */
+    private static void awaitValue(TestGrid grid, String key, String value) {
+        Rest rest = grid.rest();
+        for (int asked = 0; !rest.exists(path(key)); asked++) {
+            assertTrue(asked < PATIENCE, key + " did not come");
+        }
+        assertEquals(value, rest.getText(path(key)));
+    }
+}

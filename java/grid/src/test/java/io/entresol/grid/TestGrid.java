@@ -1,0 +1,130 @@
+package io.entresol.grid;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** A node in a JVM of its own, started and stopped by the program that people start. */
+final class TestGrid {
+    private static final Path HOME = Path.of(System.getProperty("entresol.grid.home"));
+
+    final Path folder;
+    final int offset;
+
+    TestGrid() throws IOException {
+        this(freeOffset(1000));
+    }
+
+    TestGrid(int offset) throws IOException {
+        folder = Files.createTempDirectory("entresol-grid");
+        this.offset = offset;
+    }
+
+    /** What a command did. */
+    record Ran(int status, String out, String err) {
+        Ran succeeded() {
+            if (status != 0) {
+                throw new AssertionError("status " + status + "\n" + out + err);
+            }
+            return this;
+        }
+    }
+
+    Ran start(String... more) throws Exception {
+        List<String> all = new ArrayList<>(List.of("start", "--dir", folder + "/node",
+                "--port-offset", "" + offset, "--memory", "512m", "--endpoint-capacity", "64MiB",
+                "--endpoint-memory", "32MiB", "--detach"));
+        all.addAll(List.of(more));
+        return program(all.toArray(String[]::new));
+    }
+
+    Ran stop() throws Exception {
+        return program("stop", "--dir", folder + "/node");
+    }
+
+    /** The program, as a process. */
+    static Ran program(String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of(HOME.resolve("bin/entresol-grid") + ""));
+        command.addAll(List.of(arguments));
+        return run(new ProcessBuilder(command));
+    }
+
+    static Ran run(ProcessBuilder builder) throws Exception {
+        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+        Path errors = Files.createTempFile("entresol-grid", ".err");
+        Process process = builder.redirectError(errors.toFile()).start();
+        String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        int status = process.waitFor();
+        String err = Files.readString(errors);
+        Files.delete(errors);
+        return new Ran(status, out, err);
+    }
+
+    /** A command that asks the running node, within this process. */
+    Ran ask(String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--server", server()));
+        return inside(all.toArray(String[]::new));
+    }
+
+    /** A command within this process. */
+    static Ran inside(String... arguments) {
+        PrintStream out = System.out;
+        PrintStream err = System.err;
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        ByteArrayOutputStream complained = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(complained, true, StandardCharsets.UTF_8));
+        try {
+            int status = Launcher.run(arguments);
+            return new Ran(status, said.toString(StandardCharsets.UTF_8),
+                    complained.toString(StandardCharsets.UTF_8));
+        } finally {
+            System.setOut(out);
+            System.setErr(err);
+        }
+    }
+
+    Ports ports() {
+        return new Ports(offset);
+    }
+
+    String server() {
+        return "127.0.0.1:" + ports().main();
+    }
+
+    Rest rest() {
+        return new Rest(server(), null, null);
+    }
+
+    void remove() throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+    }
+
+    /** The first from there on with which a node finds all its ports free. */
+    static int freeOffset(int from) {
+        return IntStream.iterate(from, offset -> offset < 7000, offset -> offset + 100)
+                .filter(TestGrid::isFree).findFirst().orElseThrow();
+    }
+
+    private static boolean isFree(int offset) {
+        try {
+            new Ports(offset).check("127.0.0.1", "127.0.0.1");
+            return true;
+        } catch (GridException taken) {
+            return false;
+        }
+    }
+}

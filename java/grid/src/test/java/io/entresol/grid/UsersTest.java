@@ -1,0 +1,37 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.entresol.grid.bench.RespClient;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+
+/** A node that anybody may reach. */
+class UsersTest {
+    @Test
+    void onlyUsersReachANodeOnAllAddresses() throws Exception {
+        TestGrid grid = new TestGrid();
+        Path users = Files.writeString(grid.folder.resolve("users"), "ada=secret\n");
+        grid.start("--bind", "0.0.0.0", "--cluster-address", "127.0.0.1", "--users",
+                users.toString(), "--endpoint-template", "ram").succeeded();
+        TestGrid.Ran nobody = grid.ask("list");
+        assertEquals(2, nobody.status());
+        assertTrue(nobody.err().contains("lets in users only"), nobody.err());
+        assertEquals(2, grid.ask("list", "--user", "ada", "--password", "wrong").status());
+        grid.ask("list", "--user", "ada", "--password", "secret").succeeded();
+        byte[] bytes = {1, 2};
+        try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
+            assertThrows(IOException.class, () -> client.set(bytes, bytes));
+            client.authenticate("ada", "secret");
+            client.set(bytes, bytes);
+            assertArrayEquals(bytes, client.get(bytes));
+        }
+        grid.stop().succeeded();
+        grid.remove();
+    }
+}
