@@ -23,6 +23,9 @@ record Epoch(long incarnation, long view, long topology, long change)
     /** Reads what {@link #toString} gives. */
     static Epoch parse(String text) {
         String[] parts = text.split("\\.");
+        if (parts.length != 4) {
+            throw new IllegalArgumentException("epoch '" + text + "'; expected four numbers");
+        }
         return new Epoch(Long.parseLong(parts[0]), Long.parseLong(parts[1]),
                 Long.parseLong(parts[2]), Long.parseLong(parts[3]));
     }

@@ -89,8 +89,13 @@ public final class Recovery implements AutoCloseable {
     public static Recovery begin(InitializationContext context, RecoveryOptions options,
             Space own) {
         Recovery recovery = new Recovery(context, options, own);
-        STARTED.computeIfAbsent(recovery.registry, container -> new ConcurrentHashMap<>())
-                .put(recovery.name, recovery);
+        // Before anybody can ask: who has a standing must not seem to have none.
+        recovery.standing = recovery.read();
+        STARTED.compute(recovery.registry, (container, caches) -> {
+            Map<String, Recovery> all = caches == null ? new ConcurrentHashMap<>() : caches;
+            all.put(recovery.name, recovery);
+            return all;
+        });
         try {
             recovery.decide();
         } catch (RuntimeException | Error failure) {
@@ -164,7 +169,6 @@ public final class Recovery implements AutoCloseable {
     }
 
     private void decide() {
-        standing = read();
         cache.addListener(new TopologyListener(this));
         long start = System.nanoTime();
         String told = "";
@@ -272,7 +276,7 @@ public final class Recovery implements AutoCloseable {
     private Standing read() {
         byte[] text = own.get(KEY);
         if (text != null) {
-            return Standing.parse(new String(text, StandardCharsets.UTF_8));
+            return parse(new String(text, StandardCharsets.UTF_8));
         }
         return states.readScopedState(name).map(state -> {
             Map<String, String> hash = SavedHash.entries(state);
@@ -282,6 +286,24 @@ public final class Recovery implements AutoCloseable {
                     ("" + state.getChecksum()).getBytes(StandardCharsets.US_ASCII));
             return new Standing(shared, Epoch.NONE, members.containsKey(node), members, hash);
         }).orElse(null);
+    }
+
+    private Standing parse(String text) {
+        Standing read;
+        try {
+            read = Standing.parse(text);
+        } catch (IllegalArgumentException mistake) {
+            throw new PersistenceException("the store of cache " + name
+                    + " says what no version of this one wrote: " + mistake.getMessage(), mistake);
+        }
+        int configured = cache.getCacheConfiguration().clustering().hash().numSegments();
+        int saved = SavedHash.segments(read.hash(), configured);
+        if (saved != configured) {
+            throw new PersistenceException("the store of cache " + name + " has " + saved
+                    + " segments, its configuration " + configured + "; configure segments=\""
+                    + saved + "\", or remove the stores of all nodes");
+        }
+        return read;
     }
 
     private Answer answer() {
@@ -297,12 +319,10 @@ public final class Recovery implements AutoCloseable {
             nodes.put(address, found);
             return found;
         }
-        UUID remembered = nodes.get(address);
-        if (remembered == null) {
-            throw new PersistenceException("cache " + name + ": node " + address
-                    + " owns segments, and its persistent identity is not known");
-        }
-        return remembered;
+        // A node that joins right after another one died may never hear who that was. The next
+        // topology is without it; until then it counts as a member that is missing.
+        return nodes.computeIfAbsent(address, unknown -> UUID.nameUUIDFromBytes(
+                unknown.toString().getBytes(StandardCharsets.UTF_8)));
     }
 
     private int view() {

@@ -82,6 +82,7 @@ final class GridNode {
                 case "remove" -> change(words, false);
                 case "load" -> load(words[1], Long.parseLong(words[2]));
                 case "rest" -> rest();
+                case "set" -> cache.put(words[1], value(1));
                 case "await" -> changes.await(() -> isWhole(Integer.parseInt(words[1])));
                 case "degraded" -> changes.await(() -> cache.getAdvancedCache().getAvailability()
                         == AvailabilityMode.DEGRADED_MODE);

@@ -96,7 +96,8 @@ public class GridRecoveryTest {
                 grid.check(node, 0);
             }
             grid.put(0, 0, KEYS, ++generation);
-            grid.check(1, 0);
+            grid.settle(0);
+            grid.check(1, 2, 0, 1, 2);
         }
     }
 

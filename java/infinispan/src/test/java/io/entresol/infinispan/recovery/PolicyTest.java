@@ -7,6 +7,8 @@ import static org.testng.Assert.expectThrows;
 import io.entresol.infinispan.EntresolStoreConfiguration;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import io.entresol.infinispan.recovery.Answer.Phase;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,6 +19,8 @@ import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
+import org.infinispan.configuration.parsing.ParserRegistry;
 import org.infinispan.distribution.ch.ConsistentHash;
 import org.infinispan.distribution.ch.impl.ConsistentHashFactory;
 import org.infinispan.distribution.ch.impl.SyncConsistentHashFactory;
@@ -139,6 +143,18 @@ public class PolicyTest {
                 "purge=\"false\"", "durability", "global-state"}) {
             assertTrue(refused.getMessage().contains(wrong), refused.getMessage());
         }
+    }
+
+    public void theExampleOfTheGuideCanRecover() throws Exception {
+        String guide = Files.readString(Path.of("../../docs/guides/infinispan.md"));
+        int start = guide.indexOf("```xml\n<distributed-cache") + 7;
+        String example = guide.substring(start, guide.indexOf("```", start));
+        ConfigurationBuilderHolder holder = new ParserRegistry().parse("<infinispan>"
+                + "<cache-container><transport/><global-state/>" + example
+                + "</cache-container></infinispan>");
+        Configuration configuration = holder.getNamedConfigurationBuilders().get("grid").build();
+        Requirements.check("grid", holder.getGlobalConfigurationBuilder().build(), configuration,
+                configuration.persistence().stores().get(0), "process");
     }
 
     private static Choice choose(int me, Answer... answers) {
