@@ -8,6 +8,9 @@ import io.entresol.Space;
 import io.entresol.Store;
 import io.entresol.StoreOptions;
 import io.entresol.StoreStatistics;
+import io.entresol.infinispan.recovery.Arrivals;
+import io.entresol.infinispan.recovery.Recovery;
+import io.entresol.infinispan.recovery.RecoveryOptions;
 import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.core.Maybe;
 import java.io.IOException;
@@ -55,6 +58,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private Marshaller marshaller;
     private MarshallableEntryFactory<K, V> factory;
     private Path file;
+    private Recovery recovery;
+    /** Null unless the cache's cluster recovers from its stores. */
+    private volatile Arrivals arrivals;
     private volatile Store store;
     private volatile boolean mortal;
     /** No entry on flash ends before this moment. */
@@ -126,10 +132,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
         StoredEntry stored = StoredEntry.of(e);
         byte[] key = StoredEntry.bytes(e.getKeyBytes());
+        boolean comes = arrivals != null && arrivals.comes();
         CompletionStage<?> ready = stored.isMortal() && !mortal ? becomeMortal() : null;
-        CompletionStage<Long> written = ready == null
-                ? entries(segment).putAsync(key, stored.encode())
-                : ready.thenCompose(ok -> entries(segment).putAsync(key, stored.encode()));
+        CompletionStage<?> written = ready == null
+                ? put(segment, key, stored.encode(), comes)
+                : ready.thenCompose(ok -> put(segment, key, stored.encode(), comes));
         return written.thenAccept(version -> {
             // Only now: a purge that began before may have missed the entry.
             if (stored.isMortal()) {
@@ -138,23 +145,46 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         });
     }
 
+    private CompletionStage<?> put(int segment, byte[] key, byte[] value, boolean comes) {
+        return comes ? arrivals.put(segment, key, value) : entries(segment).putAsync(key, value);
+    }
+
+    @Override
+    public boolean ignoreCommandWithFlags(long flags) {
+        if (arrivals != null) {
+            arrivals.expect(flags);
+        }
+        return false;
+    }
+
     @Override
     public CompletionStage<Boolean> delete(int segment, Object key) {
-        return entries(segment).removeAsync(marshalled(key));
+        byte[] bytes = marshalled(key);
+        if (arrivals != null) {
+            arrivals.removing(segment, bytes);
+        }
+        return entries(segment).removeAsync(bytes);
     }
 
     @Override
     public CompletionStage<Void> clear() {
+        if (arrivals != null) {
+            arrivals.clearing();
+        }
         return opened().clearAsync();
     }
 
     @Override
     public CompletionStage<Void> addSegments(IntSet segments) {
-        return CompletableFuture.completedFuture(null);
+        return arrivals == null ? CompletableFuture.completedFuture(null)
+                : arrivals.own(segments);
     }
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
+        if (arrivals != null) {
+            return arrivals.disown(segments);
+        }
         CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
         for (int segment : segments.toIntArray()) {
             if (entries(segment).count() > 0) {
@@ -236,6 +266,33 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void open() {
+        RecoveryOptions recovering = context.getCache().getCacheConfiguration().clustering()
+                .cacheMode().needsStateTransfer() ? configuration.recovery() : null;
+        if (recovering != null) {
+            RecoveryOptions.check(context, configuration,
+                    configuration.get(EntresolStoreConfiguration.DURABILITY));
+        }
+        openStore();
+        if (recovering != null) {
+            recover(recovering);
+        }
+    }
+
+    /** Infinispan joins the cluster after the store has started, so the store may wait here. */
+    private void recover(RecoveryOptions recovering) {
+        try {
+            recovery = Recovery.begin(context, recovering, store.space(OWN_SPACE));
+            if (!recovery.keepsEntries()) {
+                store.clear();
+            }
+            arrivals = recovery.arrivals(this::entries);
+        } catch (RuntimeException failure) {
+            close();
+            throw failure;
+        }
+    }
+
+    private void openStore() {
         StoreOptions options = configuration.get(EntresolStoreConfiguration.DEVICES) == null
                 ? StoreOptions.on(makeFolder())
                 : StoreOptions.onDevices(configuration.get(EntresolStoreConfiguration.DEVICES));
@@ -268,6 +325,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void close() {
+        if (recovery != null) {
+            recovery.close();
+            recovery = null;
+            arrivals = null;
+        }
         Store open = store;
         if (open != null) {
             store = null;

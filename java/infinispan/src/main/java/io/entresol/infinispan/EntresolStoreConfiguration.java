@@ -1,9 +1,13 @@
 package io.entresol.infinispan;
 
+import io.entresol.infinispan.recovery.MissingMembers;
+import io.entresol.infinispan.recovery.RecoveryOptions;
+import java.util.Locale;
 import org.infinispan.commons.configuration.BuiltBy;
 import org.infinispan.commons.configuration.ConfigurationFor;
 import org.infinispan.commons.configuration.attributes.AttributeDefinition;
 import org.infinispan.commons.configuration.attributes.AttributeSet;
+import org.infinispan.commons.util.TimeQuantity;
 import org.infinispan.configuration.cache.AbstractStoreConfiguration;
 import org.infinispan.configuration.cache.AsyncStoreConfiguration;
 import org.infinispan.configuration.serializing.SerializedWith;
@@ -28,12 +32,21 @@ public class EntresolStoreConfiguration
     public static final AttributeDefinition<String> DURABILITY = text("durability", "process");
     /** {@code none}, {@code lz4} or {@code zstd}. */
     public static final AttributeDefinition<String> COMPRESSION = text("compression", "none");
+    /** Whether a cluster recovers from its stores: {@code true} or {@code false}. */
+    public static final AttributeDefinition<String> RECOVERY = text("recovery", "false");
+    /** How long the members of a cluster that recovers wait for each other, such as {@code 5m}. */
+    public static final AttributeDefinition<String> RECOVERY_TIMEOUT =
+            text("recovery-timeout", "10m");
+    /** What happens then: {@code refuse}, {@code replicated} or {@code lose}. */
+    public static final AttributeDefinition<String> RECOVERY_MISSING =
+            text("recovery-missing", "refuse");
 
     /** All attributes. */
     public static AttributeSet attributeDefinitionSet() {
         return new AttributeSet(EntresolStoreConfiguration.class,
                 AbstractStoreConfiguration.attributeDefinitionSet(), DEVICES, SELECTION, PATH,
-                CAPACITY, MEMORY, DURABILITY, COMPRESSION);
+                CAPACITY, MEMORY, DURABILITY, COMPRESSION, RECOVERY, RECOVERY_TIMEOUT,
+                RECOVERY_MISSING);
     }
 
     /** Of attributes that the builder checked. */
@@ -44,6 +57,14 @@ public class EntresolStoreConfiguration
     /** The value of an attribute. */
     String get(AttributeDefinition<String> attribute) {
         return attributes.attribute(attribute).get();
+    }
+
+    /** How the cluster recovers; null if it does not. */
+    RecoveryOptions recovery() {
+        return Boolean.parseBoolean(get(RECOVERY))
+                ? new RecoveryOptions(TimeQuantity.valueOf(get(RECOVERY_TIMEOUT)).longValue(),
+                        MissingMembers.valueOf(get(RECOVERY_MISSING).toUpperCase(Locale.ROOT)))
+                : null;
     }
 
     private static AttributeDefinition<String> text(String name, String value) {

@@ -6,15 +6,20 @@ import static io.entresol.infinispan.EntresolStoreConfiguration.DEVICES;
 import static io.entresol.infinispan.EntresolStoreConfiguration.DURABILITY;
 import static io.entresol.infinispan.EntresolStoreConfiguration.MEMORY;
 import static io.entresol.infinispan.EntresolStoreConfiguration.PATH;
+import static io.entresol.infinispan.EntresolStoreConfiguration.RECOVERY;
+import static io.entresol.infinispan.EntresolStoreConfiguration.RECOVERY_MISSING;
+import static io.entresol.infinispan.EntresolStoreConfiguration.RECOVERY_TIMEOUT;
 import static io.entresol.infinispan.EntresolStoreConfiguration.SELECTION;
 
 import io.entresol.Compression;
 import io.entresol.Durability;
+import io.entresol.infinispan.recovery.MissingMembers;
 import java.util.Locale;
 import java.util.Set;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.commons.configuration.attributes.AttributeDefinition;
 import org.infinispan.commons.util.ByteQuantity;
+import org.infinispan.commons.util.TimeQuantity;
 import org.infinispan.configuration.cache.AbstractStoreConfigurationBuilder;
 import org.infinispan.configuration.cache.PersistenceConfigurationBuilder;
 
@@ -61,6 +66,21 @@ public class EntresolStoreConfigurationBuilder extends AbstractStoreConfiguratio
         return set(COMPRESSION, compression);
     }
 
+    /** Whether a cluster recovers from its stores: {@code true} or {@code false}. */
+    public EntresolStoreConfigurationBuilder recovery(String recovery) {
+        return set(RECOVERY, recovery);
+    }
+
+    /** How long the members of a cluster that recovers wait for each other, such as {@code 5m}. */
+    public EntresolStoreConfigurationBuilder recoveryTimeout(String time) {
+        return set(RECOVERY_TIMEOUT, time);
+    }
+
+    /** What happens then: {@code refuse}, {@code replicated} or {@code lose}. */
+    public EntresolStoreConfigurationBuilder recoveryMissing(String choice) {
+        return set(RECOVERY_MISSING, choice);
+    }
+
     @Override
     public void validate() {
         super.validate();
@@ -68,10 +88,10 @@ public class EntresolStoreConfigurationBuilder extends AbstractStoreConfiguratio
         check(MEMORY, ByteQuantity::parse);
         check(DURABILITY, Durability::parse);
         check(COMPRESSION, name -> Compression.valueOf(name.toUpperCase(Locale.ROOT)));
-        String selection = get(SELECTION);
-        if (!Set.of("search", "stripe").contains(selection)) {
-            throw wrong(SELECTION, selection, "expected search or stripe", null);
-        }
+        check(RECOVERY_TIMEOUT, TimeQuantity::valueOf);
+        check(RECOVERY_MISSING, name -> MissingMembers.valueOf(name.toUpperCase(Locale.ROOT)));
+        expect(SELECTION, "search", "stripe");
+        expect(RECOVERY, "true", "false");
         if (get(DEVICES) != null && get(PATH) != null) {
             throw wrong(PATH, get(PATH), "expected either devices or path, not both", null);
         }
@@ -98,6 +118,12 @@ public class EntresolStoreConfigurationBuilder extends AbstractStoreConfiguratio
 
     private String get(AttributeDefinition<String> attribute) {
         return attributes.attribute(attribute).get();
+    }
+
+    private void expect(AttributeDefinition<String> attribute, String one, String other) {
+        if (!Set.of(one, other).contains(get(attribute))) {
+            throw wrong(attribute, get(attribute), "expected " + one + " or " + other, null);
+        }
     }
 
     private void check(AttributeDefinition<String> attribute,

@@ -22,7 +22,9 @@ public class EntresolStoreConfigurationParser implements ConfigurationParser {
             EntresolStoreConfiguration.DEVICES, EntresolStoreConfiguration.SELECTION,
             EntresolStoreConfiguration.PATH, EntresolStoreConfiguration.CAPACITY,
             EntresolStoreConfiguration.MEMORY, EntresolStoreConfiguration.DURABILITY,
-            EntresolStoreConfiguration.COMPRESSION)
+            EntresolStoreConfiguration.COMPRESSION, EntresolStoreConfiguration.RECOVERY,
+            EntresolStoreConfiguration.RECOVERY_TIMEOUT,
+            EntresolStoreConfiguration.RECOVERY_MISSING)
             .collect(Collectors.toMap(AttributeDefinition::name, Function.identity()));
 
     @Override

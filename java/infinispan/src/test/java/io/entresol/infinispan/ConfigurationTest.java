@@ -64,7 +64,8 @@ public class ConfigurationTest {
         String store = """
                 <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
                     devices="/dev/a,/dev/b" selection="stripe" capacity="2GiB" memory="300MB"
-                    durability="periodic:100" compression="zstd" preload="true">
+                    durability="periodic:100" compression="zstd" preload="true"
+                    recovery="true" recovery-timeout="3m" recovery-missing="replicated">
                   <write-behind modification-queue-size="77"/>
                 </entresol-store>""";
         ConfigurationBuilder builder =
@@ -82,6 +83,9 @@ public class ConfigurationTest {
             assertEquals(found.get(EntresolStoreConfiguration.MEMORY), "300MB");
             assertEquals(found.get(EntresolStoreConfiguration.DURABILITY), "periodic:100");
             assertEquals(found.get(EntresolStoreConfiguration.COMPRESSION), "zstd");
+            assertEquals(found.get(EntresolStoreConfiguration.RECOVERY), "true");
+            assertEquals(found.get(EntresolStoreConfiguration.RECOVERY_TIMEOUT), "3m");
+            assertEquals(found.get(EntresolStoreConfiguration.RECOVERY_MISSING), "replicated");
             assertTrue(found.preload());
             assertEquals(found.async().modificationQueueSize(), 77);
         }
@@ -90,7 +94,8 @@ public class ConfigurationTest {
     public void mistakesAreNamedWhenTheCacheIsConfigured() {
         for (String mistake : new String[] {"capacity=\"much\"", "durability=\"forever\"",
                 "compression=\"gzip\"", "selection=\"any\"", "devices=\"a\" path=\"b\"",
-                "shared=\"true\""}) {
+                "shared=\"true\"", "recovery=\"perhaps\"", "recovery-timeout=\"soon\"",
+                "recovery-missing=\"ignore\""}) {
             String store = "<entresol-store xmlns=\"urn:infinispan:config:store:entresol:16.0\" "
                     + mistake + "/>";
             CacheConfigurationException refused = expectThrows(CacheConfigurationException.class,

@@ -1,0 +1,63 @@
+package io.entresol.infinispan.recovery;
+
+import java.util.UUID;
+
+/**
+ * What a node says of a cache when another one asks.
+ *
+ * @param name of the node
+ * @param node its persistent identity; null if it has not started the cache
+ * @param phase how far it is
+ * @param available whether the cache serves all keys, as this node sees it
+ * @param standing what its store says; null if it has none
+ * @param plan that it took over; null if none
+ */
+record Answer(String name, UUID node, Phase phase, boolean available, Standing standing,
+        Plan plan) {
+    private static final String END = "\n--\n";
+
+    /** How far a node is with a cache. */
+    enum Phase {
+        /** The cache was not started there, or the node did not answer. */
+        ABSENT,
+        /** Waits for the others. */
+        WAITING,
+        /** Is about to start the cache empty, unless another one is. */
+        CLAIMING,
+        /** Starts the cache empty. */
+        STARTING,
+        /** Has taken over a plan. */
+        PREPARED,
+        /** Joins with the entries that it has. */
+        RESTORING,
+        /** Joins without entries. */
+        JOINING,
+        /** Takes part in the cache's cluster. */
+        RUNNING
+    }
+
+    /** Of a node that has not started the cache or does not answer. */
+    static Answer absent(String name) {
+        return new Answer(name, null, Phase.ABSENT, false, null, null);
+    }
+
+    /** Reads what {@link #toString} gives; {@code name} is the node's. */
+    static Answer parse(String name, String text) {
+        String[] parts = text.split(END, -1);
+        Lines head = Lines.parse(parts[0]);
+        return new Answer(name, UUID.fromString(head.get("node")),
+                Phase.valueOf(head.get("phase")), Boolean.parseBoolean(head.get("available")),
+                parts[1].isEmpty() ? null : Standing.parse(parts[1]),
+                parts[2].isEmpty() ? null : Plan.parse(parts[2]));
+    }
+
+    boolean isThere() {
+        return phase != Phase.ABSENT;
+    }
+
+    @Override
+    public String toString() {
+        return new Lines().put("node", node).put("phase", phase).put("available", available)
+                + END + (standing == null ? "" : standing) + END + (plan == null ? "" : plan);
+    }
+}

@@ -1,0 +1,129 @@
+package io.entresol.infinispan.recovery;
+
+import io.entresol.Entries;
+import io.entresol.PutOptions;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntFunction;
+import org.infinispan.commons.util.IntSet;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.context.impl.FlagBitSets;
+
+/**
+ * Segments whose entries come from other nodes while users change them. Infinispan keeps what comes
+ * from replacing what users wrote meanwhile in memory, not in stores, so this class does it there:
+ * what comes is put only where there is nothing, and not where a user removed something.
+ *
+ * <p>A segment is dropped before its entries come, so what there is was written since.
+ */
+public final class Arrivals {
+    /** The flags come in a call of their own, right before that of the write. */
+    private static final ThreadLocal<Boolean> COMES = ThreadLocal.withInitial(() -> false);
+
+    private final IntFunction<Entries> store;
+    /** Of each segment that comes, the keys that users removed since it began to. */
+    private final Map<Integer, Set<ByteBuffer>> removed = new ConcurrentHashMap<>();
+    private IntSet owned;
+
+    /** Of a store that keeps its entries if {@code keeps}, else has none. */
+    Arrivals(IntFunction<Entries> store, Kept kept) {
+        this.store = store;
+        this.owned = kept == Kept.ENTRIES ? null : IntSets.mutableEmptySet();
+    }
+
+    /** What a store has when its node joins. */
+    enum Kept {
+        /** Those of the segments that its first topology gives it. */
+        ENTRIES,
+        /** None. */
+        NOTHING
+    }
+
+    /** Takes note of the flags of the command whose write follows. */
+    public void expect(long flags) {
+        COMES.set((flags & FlagBitSets.PUT_FOR_STATE_TRANSFER) != 0);
+    }
+
+    /** Whether the write that is being done is of an entry that comes from another node. */
+    public boolean comes() {
+        boolean comes = COMES.get();
+        COMES.set(false);
+        return comes;
+    }
+
+    /** Puts what comes, unless users know better. */
+    public CompletionStage<?> put(int segment, byte[] key, byte[] value) {
+        Set<ByteBuffer> gone = removed.get(segment);
+        ByteBuffer name = ByteBuffer.wrap(key);
+        if (gone == null || gone.contains(name)) {
+            return CompletableFuture.completedFuture(null);
+        }
+        Entries entries = store.apply(segment);
+        return entries.putAsync(key, value, PutOptions.DEFAULT.ifAbsent())
+                .thenCompose(version -> undo(entries, key, version, gone.contains(name)));
+    }
+
+    /** A user is about to remove a key. */
+    public void removing(int segment, byte[] key) {
+        Set<ByteBuffer> gone = removed.get(segment);
+        if (gone != null) {
+            gone.add(ByteBuffer.wrap(key));
+        }
+    }
+
+    /** A user is about to remove all keys: nothing that still comes is wanted. */
+    public void clearing() {
+        removed.clear();
+    }
+
+    /** The node owns these segments from now on; those that are new are dropped. */
+    public synchronized CompletionStage<Void> own(IntSet segments) {
+        if (owned == null) {
+            owned = IntSets.mutableCopyFrom(segments);
+            return CompletableFuture.completedFuture(null);
+        }
+        IntSet added = IntSets.mutableCopyFrom(segments);
+        added.removeAll(owned);
+        owned.addAll(added);
+        CompletionStage<Void> dropped = drop(added);
+        added.forEach((int segment) -> removed.put(segment, ConcurrentHashMap.newKeySet()));
+        return dropped;
+    }
+
+    /** The node does not own these any more; they are dropped. */
+    public synchronized CompletionStage<Void> disown(IntSet segments) {
+        if (owned != null) {
+            owned.removeAll(segments);
+        }
+        segments.forEach((int segment) -> removed.remove(segment));
+        return drop(segments);
+    }
+
+    /** Nothing comes any more. */
+    void settle() {
+        removed.clear();
+    }
+
+    /** The user may have removed the key after it was looked for, and before it was put. */
+    private static CompletionStage<?> undo(Entries entries, byte[] key, Optional<Long> version,
+            boolean gone) {
+        return version.isPresent() && gone ? entries.removeAsync(key, version.get())
+                : CompletableFuture.completedFuture(null);
+    }
+
+    private CompletionStage<Void> drop(IntSet segments) {
+        CompletionStage<Void> dropped = CompletableFuture.completedFuture(null);
+        for (int segment : segments.toIntArray()) {
+            Entries entries = store.apply(segment);
+            if (entries.count() > 0) {
+                dropped = dropped.thenCompose(done -> entries.clearAsync());
+            }
+        }
+        return dropped;
+    }
+}
