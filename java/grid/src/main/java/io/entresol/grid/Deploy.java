@@ -16,6 +16,7 @@ import picocli.CommandLine.Parameters;
         footer = {"", "Examples:",
             "  entresol-grid deploy prices --template flash --capacity 10GiB",
             "  entresol-grid deploy sessions --template ram,partitioned-with-backup",
+            "  entresol-grid deploy accounts --template flash,partitioned-with-backup --recovery",
             "  entresol-grid deploy orders --capacity 1GiB --index shop.Order"})
 final class Deploy implements Callable<Integer> {
     /** As MemoryXtend has it where nothing is said. */
@@ -56,6 +57,11 @@ final class Deploy implements Callable<Integer> {
 
     @Option(names = "--compression", paramLabel = "NAME", description = "none, lz4 or zstd (none)")
     private String compression;
+
+    @Option(names = "--recovery", description = "bring every acknowledged entry back after all"
+            + " nodes died, and none that was removed while a node was down; the cache then serves"
+            + " nobody while half of the nodes, or all copies of an entry, are gone")
+    private boolean recovery;
 
     @Option(names = "--cache-entries-percentage", paramLabel = "N", description = "share of Java's"
             + " heap for entries that flash has too (" + CACHE_ENTRIES_PERCENTAGE + ")")
@@ -121,6 +127,7 @@ final class Deploy implements Callable<Integer> {
     private void refuseContradictions(Template wanted) {
         Object[][] onlyOnFlash = {{"--capacity", capacity}, {"--memory", memory},
             {"--devices", devices}, {"--durability", durability}, {"--compression", compression},
+            {"--recovery", recovery ? Boolean.TRUE : null},
             {"--cache-entries-percentage", percentage}, {"--average-object-size", objectSize}};
         for (Object[] option : onlyOnFlash) {
             if (!wanted.onFlash() && option[1] != null) {
@@ -145,7 +152,7 @@ final class Deploy implements Callable<Integer> {
 
     private Deployment.Flash flash(Template wanted) {
         return !wanted.onFlash() ? null : new Deployment.Flash(
-                capacity, memory, devices, stripe, durability, compression);
+                capacity, memory, devices, stripe, durability, compression, recovery);
     }
 
     /** MemoryXtend's rule: heap × percentage ÷ size of an object. */

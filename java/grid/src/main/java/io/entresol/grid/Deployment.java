@@ -11,7 +11,9 @@ import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.cache.IndexStartupMode;
 import org.infinispan.configuration.cache.IndexStorage;
+import org.infinispan.conflict.MergePolicy;
 import org.infinispan.eviction.EvictionStrategy;
+import org.infinispan.partitionhandling.PartitionHandling;
 
 /**
  * A cache as it is asked for.
@@ -38,7 +40,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
      * @param compression how values are compressed
      */
     public record Flash(String capacity, String memory, String devices, boolean striped,
-            String durability, String compression) {
+            String durability, String compression, boolean recovering) {
         private void apply(ConfigurationBuilder builder) {
             EntresolStoreConfigurationBuilder store = builder.persistence().passivation(false)
                     .addStore(EntresolStoreConfigurationBuilder.class);
@@ -59,6 +61,12 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
             }
             if (compression != null) {
                 store.compression(compression);
+            }
+            if (recovering) {
+                store.recovery(Boolean.TRUE.toString());
+                builder.clustering().partitionHandling()
+                        .whenSplit(PartitionHandling.DENY_READ_WRITES)
+                        .mergePolicy(MergePolicy.NONE);
             }
         }
     }

@@ -167,7 +167,7 @@ final class Start implements Callable<Integer> {
                     + " caches of one site: deploy others, which RESP clients select by name");
         }
         Deployment.Flash flash = !template.onFlash() ? null : new Deployment.Flash(
-                endpointCapacity, endpointMemory, null, false, null, null);
+                endpointCapacity, endpointMemory, null, false, null, null, false);
         return new Deployment(template, Encoding.RESP, flash, flash == null
                 ? OptionalLong.empty() : OptionalLong.of(ENDPOINT_ENTRIES),
                 List.of(), List.of(), null);

@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.junit.jupiter.api.Test;
 
@@ -50,6 +51,33 @@ class ClusterTest {
         grid.remove();
     }
 
+    @Test
+    void entriesOfARecoveringCacheAreAllThereAfterAllNodesWereKilled() throws Exception {
+        TestGrid grid = new TestGrid();
+        String second = "127.0.0.1:" + new Ports(grid.offset + Ports.STEP).main();
+        Process launcher = start(grid);
+        grid.ask("deploy", "kept", "--template", "flash,partitioned-with-backup", "--recovery",
+                "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text").succeeded();
+        for (int key = 0; key < ENTRIES; key++) {
+            grid.rest().post(Rest.cache("kept") + "/" + key, "text/plain", "value " + key);
+        }
+        List<ProcessHandle> nodes = IntStream.range(0, NODES)
+                .mapToObj(number -> folder(grid, number).process().orElseThrow()).toList();
+        nodes.forEach(ProcessHandle::destroyForcibly);
+        for (ProcessHandle node : nodes) {
+            node.onExit().get();
+        }
+        launcher.waitFor();
+
+        Process again = start(grid);
+        Rest other = new Rest(second, null, null);
+        for (int key = 0; key < ENTRIES; key++) {
+            assertEquals("value " + key, other.getText(Rest.cache("kept") + "/" + key));
+        }
+        stop(again, grid);
+        grid.remove();
+    }
+
     /** In the foreground, as a service manager would; back once all nodes serve. */
     private static Process start(TestGrid grid) throws Exception {
         Path program = Path.of(System.getProperty("entresol.grid.home"), "bin/entresol-grid");
@@ -73,8 +101,11 @@ class ClusterTest {
         launcher.destroy();
         launcher.waitFor();
         for (int number = 0; number < NODES; number++) {
-            NodeFolder folder = new NodeFolder(grid.folder.resolve("cluster/node-" + number));
-            assertEquals(Optional.empty(), folder.process());
+            assertEquals(Optional.empty(), folder(grid, number).process());
         }
+    }
+
+    private static NodeFolder folder(TestGrid grid, int number) {
+        return new NodeFolder(grid.folder.resolve("cluster/node-" + number));
     }
 }

@@ -41,7 +41,7 @@ final class Pair implements AutoCloseable {
         long bytes = entries * (valueBytes + 200L);
         Deployment.Flash flash = new Deployment.Flash(
                 "" + Math.max(LEAST_CAPACITY, ROOM * bytes),
-                "" + (LEAST_MEMORY + bytes / IN_MEMORY), null, false, null, null);
+                "" + (LEAST_MEMORY + bytes / IN_MEMORY), null, false, null, null, false);
         Encoding encoding = protocol == Protocol.RESP ? Encoding.RESP : Encoding.BYTES;
         try {
             for (Storage storage : Storage.values()) {
