@@ -135,6 +135,10 @@ final class Deploy implements Callable<Integer> {
                         + template + "'; leave one of them out");
             }
         }
+        if (recovery && wanted.owners() < 2) {
+            throw new GridException("--recovery needs a second copy of each entry, and the template"
+                    + " is '" + template + "'; use --template flash,partitioned-with-backup");
+        }
         if (stripe && devices == null) {
             throw new GridException("--stripe has no devices; name them: --devices PATH,…");
         }

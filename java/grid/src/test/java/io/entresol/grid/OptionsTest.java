@@ -24,6 +24,7 @@ class OptionsTest {
         "deploy x --database 3 | --database is for --encoding resp | protostream",
         "deploy x --encoding telex | telex | protostream",
         "deploy x --cache-entries-percentage 120 --dry-run | is 120 | expected 0 to 100",
+        "deploy x --recovery --dry-run | needs a second copy | partitioned-with-backup",
         "deploy x --average-object-size big --dry-run | 'big' | 5KB",
         "list --server nowhere | 'nowhere' | expected HOST:PORT",
         "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
