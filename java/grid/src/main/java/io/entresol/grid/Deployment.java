@@ -77,7 +77,13 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
             throw new GridException("cache '" + name + "' is there already; choose another name,"
                     + " or drop it and its entries: entresol-grid undeploy " + name);
         }
-        rest.post(Rest.cache(name), "application/xml", xml(name));
+        try {
+            rest.post(Rest.cache(name), "application/xml", xml(name));
+        } catch (GridException refused) {
+            // Infinispan's answer has the outermost of the causes only.
+            throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
+                    + " node's folder", refused);
+        }
     }
 
     String xml(String name) {
