@@ -54,7 +54,8 @@ pub enum Access {
 /// How a heap's file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    /// By stores where the file is persistent memory (a mapping with `MAP_SYNC`), else by pages.
+    /// By stores where the file is persistent memory (a mapping with `MAP_SYNC`) or memory of the
+    /// system (tmpfs), which keeps no more of a sync than of a store; else by pages.
     Auto,
     /// By system calls and `fdatasync`.
     Pages,

@@ -1,9 +1,10 @@
 //! Heaps in files, as programs use them.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use entresol_heap::backing::Unit;
 use entresol_heap::{Access, CreateOptions, Durability, ErrorKind, Heap, Medium, OpenOptions};
 
 /// A folder that goes with the test.
@@ -11,10 +12,14 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Folder {
+        Folder::within(&std::env::temp_dir())
+    }
+
+    fn within(folder: &Path) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-heap-basics-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = folder.join(name);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -100,6 +105,31 @@ fn a_heap_closed_under_users_keeps_what_was_committed_and_harms_nobody() {
         drop((user, heap));
         assert_eq!(again.load_u64(again.root()).unwrap(), 7);
         assert!(again.check().unwrap().problems.is_empty());
+    }
+}
+
+#[test]
+fn a_heap_in_memory_of_the_system_is_written_by_stores_unless_told_otherwise() {
+    let shared = Path::new("/dev/shm");
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) || !shared.is_dir() {
+        println!("skipped: no stores past the caches, or no /dev/shm, here");
+        return;
+    }
+    let folder = Folder::within(shared);
+    let heap = Heap::create(&folder.heap(), &small(Medium::Auto)).unwrap();
+    let mut transaction = heap.begin();
+    let block = transaction.allocate(64).unwrap();
+    transaction.write_u64(block, 7).unwrap();
+    transaction.set_root(block).unwrap();
+    transaction.commit().unwrap();
+    let report = heap.durability();
+    assert_eq!((report.unit, report.survives_power_loss), (Unit::Word, Some(false)));
+    assert!(report.survives_kill);
+    heap.close().unwrap();
+    for (medium, unit) in [(Medium::Pages, Unit::Page), (Medium::Auto, Unit::Word)] {
+        let heap = Heap::open(&folder.heap(), &open(medium)).unwrap();
+        assert_eq!(heap.durability().unit, unit);
+        assert_eq!(heap.load_u64(heap.root()).unwrap(), 7);
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct CreateArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum MediumName {
-    /// By stores on persistent memory, else by pages
+    /// By stores on persistent memory and on tmpfs, else by pages
     Auto,
     /// By system calls and syncs
     Pages,

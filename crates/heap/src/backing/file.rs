@@ -80,7 +80,8 @@ impl FileBacking {
     }
 
     /// Chooses how the file is written, now that it has its length; `limit` is the most it may
-    /// become. `Auto` takes stores where they are durable once fenced.
+    /// become. `Auto` takes stores where they are durable once fenced, and where nothing is more
+    /// durable than they are.
     pub(crate) fn with_medium(mut self, medium: Medium, limit: u64) -> Result<FileBacking> {
         if self.access == Access::ReadOnly {
             return Ok(self);
@@ -93,16 +94,18 @@ impl FileBacking {
             return Ok(self);
         }
         let bytes = self.bytes()?;
-        let shares = match (medium, stream::is_supported()) {
-            (_, false) => [].as_slice(),
-            (Medium::Bytes, true) => &[Share::Synchronous, Share::Shared],
-            (_, true) => &[Share::Synchronous],
+        let shares = match (medium, self.survival) {
+            _ if !stream::is_supported() => [].as_slice(),
+            (Medium::Bytes, _) | (_, Survival::Process) => &[Share::Synchronous, Share::Shared],
+            _ => &[Share::Synchronous],
         };
         for share in shares {
             // Room for the extents of large transactions, which lie behind the heap's end.
             let reserved = limit.max(bytes) * 2 + EXTENT_BYTES_MIN;
             let memory = Memory::reserve(reserved)?;
             if memory.map(&self.file, 0, bytes, *share).is_ok() {
+                // A store to what the file has no room for would end the process.
+                self.make_room(0, bytes)?;
                 let bytes = AtomicU64::new(bytes);
                 self.mapped = Some(Mapped { memory, share: *share, bytes, reserved });
                 return Ok(self);

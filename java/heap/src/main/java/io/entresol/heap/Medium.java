@@ -2,7 +2,10 @@ package io.entresol.heap;
 
 /** How a heap's file is written. */
 public enum Medium {
-    /** By stores where the file is byte-persistent memory, else by pages. */
+    /**
+     * By stores where the file is byte-persistent memory or memory of the system (tmpfs), else by
+     * pages.
+     */
     AUTO,
     /** By system calls and syncs. */
     PAGES,
