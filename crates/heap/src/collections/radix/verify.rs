@@ -2,7 +2,7 @@
 
 use crate::Heap;
 use crate::collections::radix::node::{
-    Header, Leaf, Link, NODE_END, NODE_GENERATION, NODE_PLACE, Shape, children, damaged,
+    Header, Leaf, Link, NODE_BYTES, NODE_END, NODE_GENERATION, NODE_PLACE, Shape, children, damaged,
 };
 use crate::collections::radix::search::{Tree, descending};
 use crate::collections::words::Words;
@@ -100,6 +100,9 @@ fn node(heap: &Heap, memory: &Words<'_>, link: Link, position: u64, newest: u64)
     if all.len() + usize::from(end) < 2 || all.windows(2).any(|two| two[0].0 == two[1].0) {
         return Err(damaged("a node with too few children, or two under one byte", handle));
     }
+    if all.iter().any(|child| hidden(memory, link, *child)) {
+        return Err(damaged("a link behind an empty one with the same byte", handle));
+    }
     if memory.load(handle + NODE_GENERATION)? > newest {
         return Err(damaged("a node newer than its tree", handle));
     }
@@ -107,6 +110,18 @@ fn node(heap: &Heap, memory: &Words<'_>, link: Link, position: u64, newest: u64)
         return Err(damaged("a node that is free", handle));
     }
     Ok(())
+}
+
+/// Whether who looks only at the first place with the byte does not find the child.
+fn hidden(memory: &Words<'_>, node: Link, (byte, child): (u8, Link)) -> bool {
+    let handle = node.handle();
+    let Ok(shape @ (Shape::Node4 | Shape::Node16)) = node.shape() else {
+        return false;
+    };
+    let places = 0..shape.capacity() as u64;
+    let mut same = places.filter(|at| memory.byte(handle + NODE_BYTES + at).ok() == Some(byte));
+    let first = same.next().map(|at| memory.load(handle + shape.links() + 8 * at));
+    !matches!(first, Some(Ok(link)) if link == child.0)
 }
 
 /// Counts a block, which must be live and large enough.

@@ -27,6 +27,8 @@ public final class RadixTree {
     private final AnyHeap heap;
     private final long handle;
     private final long address;
+    /** Address of the root's link. */
+    private final long root;
     /** Address of the count of changes. */
     private final long version;
     private boolean live = true;
@@ -36,6 +38,7 @@ public final class RadixTree {
         this.handle = handle;
         long opened = heap.checked(Native.treeOpen(heap.address(), handle));
         this.address = opened;
+        this.root = heap.base() + handle + ROOT;
         this.version = Native.treeVersion(opened);
         AnyHeap.attach(this, () -> Native.treeClose(opened));
     }
@@ -73,18 +76,17 @@ public final class RadixTree {
 
     /** The value of {@code key}, or {@code absent} if it is not there. */
     public long get(byte[] key, long absent) {
-        requireLive();
-        for (int search = 0; search < SEARCHES; search++) {
-            long before = Memory.getLongAcquire(version);
-            long found = search(key);
-            long value = found > 0 ? Memory.getLong(found) : absent;
-            if (found != RadixSearch.UNCLEAR && isUnchangedSince(before)) {
+        long before = Memory.getLongAcquire(version);
+        long found = search(key);
+        if (found > 0) {
+            long value = Memory.getLong(found);
+            if (isUnchangedSince(before)) {
                 return value;
             }
+        } else if (found == RadixSearch.ABSENT && isUnchangedSince(before)) {
+            return absent;
         }
-        Scratch scratch = Scratch.of(key);
-        long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
-        return value(found, scratch, absent);
+        return getAnew(key, absent);
     }
 
     /** Whether {@code key} is there. */
@@ -198,10 +200,24 @@ public final class RadixTree {
         return Long.hashCode(handle);
     }
 
+    private long getAnew(byte[] key, long absent) {
+        requireLive();
+        for (int search = 1; search < SEARCHES; search++) {
+            long before = Memory.getLongAcquire(version);
+            long found = search(key);
+            long value = found > 0 ? Memory.getLong(found) : absent;
+            if (found != RadixSearch.UNCLEAR && isUnchangedSince(before)) {
+                return value;
+            }
+        }
+        Scratch scratch = Scratch.of(key);
+        long found = Native.treeGet(address, scratch.key(), key.length, scratch.out());
+        return value(found, scratch, absent);
+    }
+
     private long search(byte[] key) {
-        long base = heap.base();
         return RadixSearch.find(
-                base, heap.firstHandle(), heap.knownBytes(), base + handle + ROOT, key);
+                heap.base(), heap.firstHandle(), heap.knownBytes(), root, key);
     }
 
     /** Whether all that was read since the count was {@code before} belonged together. */
@@ -209,7 +225,7 @@ public final class RadixTree {
         VarHandle.loadLoadFence();
         boolean unchanged = (before & 1) == 0 && Memory.getLong(version) == before;
         Reference.reachabilityFence(this);
-        heap.requireOpen();
+        requireLive();
         return unchanged;
     }
 

@@ -21,7 +21,8 @@ public final class RadixSearch {
 
     private static final long HANDLE = 0x0000_ffff_ffff_fff8L;
     private static final int POSITION_SHIFT = 48;
-    private static final long POSITION_FAR = 0xffff;
+    /** From here on positions are not in links; keys so long are left to the native library. */
+    private static final int POSITION_FAR = 0xffff;
 
     private static final int LEAF = 1;
     private static final int NODE_4 = 2;
@@ -30,7 +31,6 @@ public final class RadixSearch {
     private static final int NODE_256 = 5;
 
     private static final int END = 8;
-    private static final int PLACE = 16;
     private static final int BYTES = 24;
     private static final int LINKS_4 = 32;
     private static final int LINKS_16 = 40;
@@ -41,7 +41,8 @@ public final class RadixSearch {
     private static final int NODE_256_BYTES = 2072;
     private static final int LEAF_HEAD_BYTES = 16;
     private static final long WORD_BYTES = 8;
-    private static final long LINE_BYTES = 64;
+    /** One in each byte. */
+    private static final long EACH = 0x0101_0101_0101_0101L;
 
     private RadixSearch() {
     }
@@ -50,37 +51,50 @@ public final class RadixSearch {
      * The address of the value of {@code key}, {@link #ABSENT} or {@link #UNCLEAR}. The root's link
      * is at address {@code root}; blocks lie between {@code first} and {@code end}, offsets from
      * {@code base}.
+     *
+     * <p>Most of the time of a large map's searches is waiting for memory. The fewer instructions a
+     * search has, the more of the next ones a processor begins meanwhile: hence one comparison for
+     * both ends of the heap, and no loops and few branches below.
      */
     public static long find(long base, long first, long end, long root, byte[] key) {
+        long room = end - first;
+        long roomOfAny = room - NODE_256_BYTES;
+        if (roomOfAny < 0 || key.length >= POSITION_FAR) {
+            return UNCLEAR;
+        }
+        long lowest = base + first;
+        // A comparison without a sign: an offset below the lowest is far above all others.
+        long highest = roomOfAny + Long.MIN_VALUE;
+        int above = -1;
         long link = Memory.getLong(root);
-        long above = -1;
-        while (link != 0) {
-            long handle = link & HANDLE;
+        while (true) {
+            long offset = (link & HANDLE) - first;
             int shape = (int) link & 7;
-            if (handle < first || handle > end - bytes(shape)) {
-                return UNCLEAR;
+            if (offset + Long.MIN_VALUE > highest) {
+                if (link == 0) {
+                    return ABSENT;
+                }
+                if (offset < 0 || offset > room - bytes(shape)) {
+                    return UNCLEAR;
+                }
             }
-            long at = base + handle;
+            long at = lowest + offset;
             if (shape == LEAF) {
-                return leaf(at, end - handle, key);
+                return leaf(at, room - offset, key);
             }
-            long position = link >>> POSITION_SHIFT;
-            if (position == POSITION_FAR) {
-                position = Memory.getInt(at + PLACE) & 0xffff_ffffL;
-            }
+            int position = (int) (link >>> POSITION_SHIFT);
             if (position <= above) {
                 return UNCLEAR;
             }
             above = position;
             if (position < key.length) {
-                link = child(at, shape, key[(int) position]);
+                link = child(at, shape, key[position]);
             } else if (position == key.length) {
                 link = Memory.getLong(at + END);
             } else {
                 return ABSENT;
             }
         }
-        return ABSENT;
     }
 
     private static long bytes(int shape) {
@@ -105,55 +119,42 @@ public final class RadixSearch {
             case NODE_256:
                 return Memory.getLong(at + BYTES + WORD_BYTES * (key & 0xff));
             case NODE_48:
-                if (touch(at + LINKS_48, at + NODE_48_BYTES)) {
-                    return 0;
-                }
                 int slot = Memory.getByte(at + BYTES + (key & 0xff)) & 0xff;
                 return slot == 0 || slot > 48
                         ? 0 : Memory.getLong(at + LINKS_48 + WORD_BYTES * (slot - 1));
             case NODE_16:
-                if (touch(at + LINKS_16, at + NODE_16_BYTES)) {
-                    return 0;
-                }
-                long low = Memory.getLong(at + BYTES);
-                long high = Memory.getLong(at + BYTES + WORD_BYTES);
-                long link = linked(at + LINKS_16, equalBytes(low, key));
-                return link != 0
-                        ? link : linked(at + LINKS_16 + 8 * WORD_BYTES, equalBytes(high, key));
+                return among16(at, key);
+            case NODE_4:
+                long found = firstEqual(Memory.getLong(at + BYTES), key) & 0xffff_ffffL;
+                return found == 0 ? 0 : Memory.getLong(
+                        at + LINKS_4 + (Long.numberOfTrailingZeros(found) & ~7));
             default:
-                long bytes = Memory.getLong(at + BYTES);
-                return linked(at + LINKS_4, equalBytes(bytes, key) & 0x8080_8080L);
+                // A link of no known shape.
+                return UNCLEAR;
         }
     }
 
     /**
-     * Loads a word of each line, all at once: which of them is needed takes another line to find
-     * out. Never true, as all of them would be links of no known shape.
+     * Which of the two words has the byte is left to arithmetic: a processor that guessed wrong
+     * would begin the next search only once this node is there.
      */
-    private static boolean touch(long from, long to) {
-        long all = Memory.getLong(to - WORD_BYTES);
-        for (long at = from; at < to; at += LINE_BYTES) {
-            all |= Memory.getLong(at);
-        }
-        return all == -1;
+    private static long among16(long at, byte key) {
+        long low = firstEqual(Memory.getLong(at + BYTES), key);
+        long high = firstEqual(Memory.getLong(at + BYTES + WORD_BYTES), key);
+        int inLow = Long.numberOfTrailingZeros(low) >>> 3;
+        int inHigh = Long.numberOfTrailingZeros(high) >>> 3;
+        // A word without the byte counts 8.
+        int index = inLow + (inHigh & -(inLow >>> 3));
+        return index == 16 ? 0 : Memory.getLong(at + LINKS_16 + WORD_BYTES * index);
     }
 
-    /** The first link that is not empty among those whose byte's highest bit is set. */
-    private static long linked(long links, long found) {
-        for (long left = found; left != 0; left &= left - 1) {
-            long link = Memory.getLong(links + (Long.numberOfTrailingZeros(left) & ~7));
-            if (link != 0) {
-                return link;
-            }
-        }
-        return 0;
-    }
-
-    /** The highest bit of each byte of {@code word} that equals {@code value}, exactly. */
-    private static long equalBytes(long word, byte value) {
-        long low = 0x7f7f_7f7f_7f7f_7f7fL;
-        long difference = word ^ (0x0101_0101_0101_0101L * (value & 0xff));
-        return ~(((difference & low) + low) | difference | low);
+    /**
+     * The highest bit of the first byte of {@code word} that equals {@code value}, and bits above
+     * it; 0 if there is none. If a node has a link for the byte, it is at the first place with it.
+     */
+    private static long firstEqual(long word, byte value) {
+        long difference = word ^ (EACH * (value & 0xff));
+        return (difference - EACH) & ~difference & (EACH << 7);
     }
 
     private static long leaf(long at, long room, byte[] key) {
@@ -165,17 +166,24 @@ public final class RadixSearch {
             return UNCLEAR;
         }
         long from = at + LEAF_HEAD_BYTES;
+        if (key.length == WORD_BYTES) {
+            return (long) WORD.get(key, 0) == Memory.getLong(from) ? at + WORD_BYTES : ABSENT;
+        }
+        return isAt(from, key) ? at + WORD_BYTES : ABSENT;
+    }
+
+    private static boolean isAt(long from, byte[] key) {
         int index = 0;
         for (; index <= key.length - WORD_BYTES; index += WORD_BYTES) {
             if ((long) WORD.get(key, index) != Memory.getLong(from + index)) {
-                return ABSENT;
+                return false;
             }
         }
         for (; index < key.length; index++) {
             if (key[index] != Memory.getByte(from + index)) {
-                return ABSENT;
+                return false;
             }
         }
-        return at + WORD_BYTES;
+        return true;
     }
 }
