@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -24,14 +25,20 @@ import java.util.stream.Stream;
  */
 public final class Stores {
     private static final Path CGROUPS = Path.of("/sys/fs/cgroup/memory");
+    /** The status of a process that the kernel killed. */
+    private static final int KILLED = 137;
+    /** Last lines that are shown of who failed. */
+    private static final int SAID = 12;
     private static final String HEAP = "-Xmx384m";
     /** The floor keeps all entries in the heap. */
-    private static final String HEAP_OF_FLOOR = "-Xmx2g";
+    private static final String HEAP_OF_FLOOR = "-Xmx8g";
 
     private final Path folder;
     private final String entries;
     private final String seconds;
     private final long capMib;
+    /** Of those that the first cap was too little for. */
+    private final Map<Contestant, Long> caps = new EnumMap<>(Contestant.class);
     private final Map<String, Map<Contestant, List<Double>>> figures = new TreeMap<>();
 
     private Stores(Path folder, String entries, String seconds, long capMib) {
@@ -69,12 +76,21 @@ public final class Stores {
         return arguments.length > index ? arguments[index] : otherwise;
     }
 
+    /** Plays a turn; who is killed for want of memory plays again with twice as much, twice at most. */
     private void play(Contestant contestant) throws IOException, InterruptedException {
+        long cap = caps.getOrDefault(contestant, capMib);
+        while (play(contestant, cap) == KILLED && cap < capMib << 2) {
+            cap <<= 1;
+            caps.put(contestant, cap);
+        }
+    }
+
+    private int play(Contestant contestant, long cap) throws IOException, InterruptedException {
         Path place = Files.createTempDirectory(folder, "compare");
         try {
             boolean isFloor = contestant == Contestant.FLOOR;
             List<String> command = new ArrayList<>();
-            Path group = isFloor ? null : cgroup();
+            Path group = isFloor ? null : cgroup(cap);
             if (group != null) {
                 command.addAll(List.of("sh", "-c",
                         "echo $$ > " + group.resolve("cgroup.procs") + " && exec \"$@\"", "sh"));
@@ -85,15 +101,21 @@ public final class Stores {
                     seconds));
             Process process = new ProcessBuilder(command)
                     .redirectError(folder.resolve(contestant + ".log").toFile()).start();
+            List<String> said;
             try (BufferedReader lines = new BufferedReader(
                     new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
-                lines.lines().forEach(line -> add(contestant, line));
+                said = lines.lines().toList();
             }
             int status = process.waitFor();
-            if (status != 0) {
-                System.out.println(contestant + " ended with status " + status + ": see "
-                        + folder.resolve(contestant + ".log"));
+            if (status == 0) {
+                said.forEach(line -> add(contestant, line));
+            } else {
+                List<String> log = Files.readAllLines(folder.resolve(contestant + ".log"));
+                System.out.printf("%s ended with status %d under %d MiB:%n%s%n", contestant, status,
+                        cap, String.join("\n", log.subList(
+                                Math.max(0, log.size() - SAID), log.size())));
             }
+            return status;
         } finally {
             remove(place);
         }
@@ -125,13 +147,13 @@ public final class Stores {
     }
 
     /** A cgroup with the cap, or none where none can be made. */
-    private Path cgroup() {
+    private Path cgroup(long mib) {
         Path group = CGROUPS.resolve("entresol-compare");
         try {
             if (!Files.exists(group)) {
                 Files.createDirectory(group);
             }
-            Files.writeString(group.resolve("memory.limit_in_bytes"), "" + (capMib << 20));
+            Files.writeString(group.resolve("memory.limit_in_bytes"), "" + (mib << 20));
             return group;
         } catch (IOException refused) {
             System.out.println("no cap on memory: " + refused);

@@ -27,6 +27,7 @@ import org.infinispan.manager.DefaultCacheManager;
  */
 final class Turn {
     private static final int THREADS = 10;
+    private static final int WARM = 3;
     private static final int VALUE_BYTES = 1_700;
     private static final double NANOS = 1e9;
 
@@ -86,9 +87,10 @@ final class Turn {
             writing.put(key(key), value(key, number));
             return true;
         };
-        phase("warm", seconds, read);
+        // On two processors it takes so long until the compilers have come to what matters.
+        phase("warm", WARM * seconds, read);
         phase("read", seconds, read);
-        phase("warm", seconds / 2, update);
+        phase("warm", seconds, update);
         long before = writtenBytes();
         long operations = phase("update", seconds, update);
         System.out.printf(Locale.ROOT, "update written_per_byte %.2f%n",
