@@ -20,9 +20,10 @@ import org.infinispan.AdvancedCache;
  * @param table what is changed
  * @param operation how
  * @param updated names of the columns that an UPDATE sets
+ * @param readsItself whether the rows may come from the cache that is changed
  */
-record CacheChange(CacheTable table, Operation operation, List<String> updated)
-        implements Change {
+record CacheChange(CacheTable table, Operation operation, List<String> updated,
+        boolean readsItself) implements Change {
     /** Changes that are under way at once. */
     private static final int WINDOW = 256;
 
@@ -32,7 +33,7 @@ record CacheChange(CacheTable table, Operation operation, List<String> updated)
         List<Column> changed = updated.stream().map(this::updatable).toList();
         long done = 0;
         // All rows are read before the first is changed: a change must not meet its own result.
-        List<Object[]> read = operation == Operation.INSERT ? null : all(rows);
+        List<Object[]> read = readsItself ? all(rows) : null;
         try (Enumerator<?> source = read == null ? rows.enumerator()
                 : Linq4j.enumerator(read)) {
             List<CompletableFuture<String>> window = new ArrayList<>();

@@ -15,6 +15,7 @@ import org.apache.calcite.linq4j.tree.Expressions;
 import org.apache.calcite.linq4j.tree.Types;
 import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptRule;
+import org.apache.calcite.plan.RelOptUtil;
 import org.apache.calcite.plan.RelTraitSet;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.convert.ConverterRule;
@@ -47,13 +48,21 @@ final class CacheModify extends TableModify implements EnumerableRel {
         Expression rows = block.append("rows", input.block);
         PhysType counts = PhysTypeImpl.of(implementor.getTypeFactory(), getRowType(),
                 preferred.preferArray());
-        Change change = new CacheChange(getTable().unwrap(CacheTable.class), getOperation(),
-                getUpdateColumnList() == null ? List.of() : getUpdateColumnList());
+        CacheTable table = getTable().unwrap(CacheTable.class);
+        Change change = new CacheChange(table, getOperation(),
+                getUpdateColumnList() == null ? List.of() : getUpdateColumnList(), reads(table));
         Method carryOut = Types.lookupMethod(Change.class, "carryOut", Enumerable.class,
                 DataContext.class);
         block.add(Expressions.return_(null, Expressions.call(
                 implementor.stash(change, Change.class), carryOut, rows, DataContext.ROOT)));
         return implementor.result(counts, block.toBlock());
+    }
+
+    /** Whether the rows may come from the cache that is changed. */
+    private boolean reads(CacheTable table) {
+        return RelOptUtil.findTables(getInput()).stream()
+                .map(each -> each.unwrap(CacheTable.class))
+                .anyMatch(each -> each != null && each.sharesCacheWith(table));
     }
 
     private static final class Rule extends ConverterRule {

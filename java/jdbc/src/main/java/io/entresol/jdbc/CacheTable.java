@@ -28,6 +28,11 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
         return container.rows(cache, type);
     }
 
+    /** Whether an entry of one may be a row of the other. */
+    boolean sharesCacheWith(CacheTable other) {
+        return container == other.container && cache.equals(other.cache);
+    }
+
     List<Column> columns() {
         return rows().columns();
     }

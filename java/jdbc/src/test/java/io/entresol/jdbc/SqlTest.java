@@ -194,6 +194,17 @@ class SqlTest {
     }
 
     @Test
+    void anInsertOfWhatItsOwnTableHasAddsEachRowOnce() throws SQLException {
+        for (int number = 0; number < 2_000; number++) {
+            grid.<String, Person>cache("people").put("k" + number, person("Ann", number));
+        }
+        assertEquals(2_000, Answers.change(connection, "insert into people (_key, name, age) "
+                + "select _key || '+', name, age from people"));
+        assertEquals(List.of("4000, 2000"),
+                query("select count(*), count(distinct age) from people"));
+    }
+
+    @Test
     void tablesJoinAcrossCaches() throws SQLException {
         grid.<String, Person>cache("people").put("1", person("Ann", 20));
         grid.<String, Person>cache("people").put("2", person("Ben", 30));
