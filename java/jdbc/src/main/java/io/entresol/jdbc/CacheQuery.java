@@ -175,19 +175,30 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         });
     }
 
-    private static <T> Iterator<Object> mapped(Iterator<T> from,
+    static <T> Iterator<Object> mapped(Iterator<T> from,
             Function<T, Object> change) {
-        return new Iterator<>() {
-            @Override
-            public boolean hasNext() {
-                return from.hasNext();
-            }
+        return new Mapped<>(from, change);
+    }
 
-            @Override
-            public Object next() {
-                return change.apply(from.next());
+    /** Closed by Calcite when a statement ends, also where nobody wanted the rest. */
+    private record Mapped<T>(Iterator<T> from, Function<T, Object> change)
+            implements Iterator<Object>, AutoCloseable {
+        @Override
+        public boolean hasNext() {
+            return from.hasNext();
+        }
+
+        @Override
+        public Object next() {
+            return change.apply(from.next());
+        }
+
+        @Override
+        public void close() {
+            if (from instanceof CacheRows.Steps<?> steps) {
+                steps.close();
             }
-        };
+        }
     }
 
     private CacheRows.Asked asked(CacheRows rows, DataContext run) {

@@ -212,8 +212,12 @@ final class CacheRows {
                             return row;
                         }
                     }
-                    entries.close();
                     return null;
+                }
+
+                @Override
+                void end() {
+                    entries.close();
                 }
             };
         };
@@ -265,18 +269,36 @@ final class CacheRows {
         return cells;
     }
 
-    /** An iterator by one method, which gives null at the end. */
-    private abstract static class Steps<T> implements Iterator<T> {
+    /** An iterator by one method, which gives null at the end. Closed, it is at its end. */
+    abstract static class Steps<T> implements Iterator<T>, AutoCloseable {
         private T ahead;
+        private boolean ended;
 
         abstract T step();
 
+        /** Called once, at the end or when nobody wants the rest. */
+        void end() {
+            // Most have nothing to let go of.
+        }
+
         @Override
         public boolean hasNext() {
-            if (ahead == null) {
+            if (ahead == null && !ended) {
                 ahead = step();
+                if (ahead == null) {
+                    close();
+                }
             }
             return ahead != null;
+        }
+
+        @Override
+        public void close() {
+            ahead = null;
+            if (!ended) {
+                ended = true;
+                end();
+            }
         }
 
         @Override

@@ -1,0 +1,58 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.function.Function;
+import org.apache.calcite.linq4j.Enumerator;
+import org.apache.calcite.linq4j.Linq4j;
+import org.junit.jupiter.api.Test;
+
+/** How the rows of a statement end. */
+class StepsTest {
+    /** Counts to five, and how often it is ended. */
+    private static final class Counted extends CacheRows.Steps<Object> {
+        private int given;
+        private int ended;
+
+        @Override
+        Object step() {
+            return given < 5 ? given++ : null;
+        }
+
+        @Override
+        void end() {
+            ended++;
+        }
+    }
+
+    private static Enumerator<Object> rows(Counted steps) {
+        Iterable<Object> rows = () -> CacheQuery.mapped(steps, Function.identity());
+        return Linq4j.asEnumerable(rows).enumerator();
+    }
+
+    @Test
+    void whoClosesAStatementBeforeItsLastRowEndsTheReadingOnce() {
+        Counted steps = new Counted();
+        try (Enumerator<Object> rows = rows(steps)) {
+            assertTrue(rows.moveNext());
+            assertEquals(0, steps.ended);
+        }
+        assertEquals(1, steps.ended);
+        assertFalse(steps.hasNext());
+    }
+
+    @Test
+    void whoReadsAllRowsEndsTheReadingOnce() {
+        Counted steps = new Counted();
+        try (Enumerator<Object> rows = rows(steps)) {
+            for (int row = 0; row < 5; row++) {
+                assertTrue(rows.moveNext());
+                assertEquals(row, rows.current());
+            }
+            assertFalse(rows.moveNext());
+        }
+        assertEquals(1, steps.ended);
+    }
+}
