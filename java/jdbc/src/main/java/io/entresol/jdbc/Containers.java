@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
@@ -49,13 +50,14 @@ final class Containers {
                 Path real = file.toRealPath();
                 Started started = STARTED.get(real);
                 if (started == null) {
-                    started = new Started(new DefaultCacheManager(
-                            Files.newInputStream(real), true));
+                    try (InputStream configuration = Files.newInputStream(real)) {
+                        started = new Started(new DefaultCacheManager(configuration, true));
+                    }
                     STARTED.put(real, started);
                 }
                 started.connections++;
                 return started.manager;
-            } catch (IOException failure) {
+            } catch (IOException | RuntimeException failure) {
                 throw new SQLException("configuration " + file + " cannot be read; expected a file "
                         + "that configures an Infinispan cache container: " + failure, failure);
             }

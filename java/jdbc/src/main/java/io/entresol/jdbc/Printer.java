@@ -121,7 +121,7 @@ final class Printer {
             String name = names.get(column);
             if (cell instanceof Boolean truth) {
                 row.put(name, truth);
-            } else if (cell instanceof Number number) {
+            } else if (cell instanceof Number number && Double.isFinite(number.doubleValue())) {
                 row.put(name, new BigDecimal(number.toString()));
             } else {
                 row.put(name, cell == null ? null : text(cell));

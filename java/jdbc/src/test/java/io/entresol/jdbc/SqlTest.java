@@ -6,6 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -313,6 +317,27 @@ class SqlTest {
         assertThrows(SQLException.class, () -> new Driver().connect("jdbc:entresol:x=y",
                 new Properties()));
         assertNull(new Driver().connect("jdbc:other:", new Properties()));
+    }
+
+    @Test
+    void aConfigurationThatIsNoneIsRefusedAsOtherMistakesAre() throws Exception {
+        Path file = Files.writeString(folder.resolve("none.xml"), "<infinispan><nothing/>");
+        SQLException refused = assertThrows(SQLException.class, () -> new Driver().connect(
+                "jdbc:entresol:config=" + file, new Properties()));
+        assertTrue(refused.getMessage().contains("none.xml cannot be read"), refused.getMessage());
+    }
+
+    @Test
+    void numbersThatJsonLacksArePrintedAsTexts() throws Exception {
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        try (var statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery(
+                        "select cast('NaN' as double) as wealth, 1.5 as score")) {
+            new Printer(new PrintStream(said, true, StandardCharsets.UTF_8), Printer.Format.JSON)
+                    .print(rows);
+        }
+        assertEquals("{\"wealth\":\"NaN\",\"score\":1.5}",
+                said.toString(StandardCharsets.UTF_8).strip());
     }
 
     private void refused(String sql, String... words) {
