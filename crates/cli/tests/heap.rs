@@ -112,6 +112,8 @@ fn what_cannot_run_says_what_to_do() {
     refused_with(&["heap", "check", &other], &["not a heap"]);
     refused_with(&["heap", "create", &other, "--size", "8MiB"], &["another name"]);
     refused_with(&["heap", "create", &path, "--size", "4KiB"], &["its own structures take"]);
+    let nowhere = directory.path("nowhere/heap");
+    refused_with(&["heap", "create", &nowhere, "--size", "8MiB"], &["make its folder first"]);
     let long = "a label that is far too long";
     let refused = ["heap", "create", &path, "--size", "8MiB", "--label", long];
     refused_with(&refused, &["at most 16"]);

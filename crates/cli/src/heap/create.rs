@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use entresol_heap::{CreateOptions, Heap, Medium};
+use entresol_heap::{CreateOptions, ErrorKind, Heap, Medium};
 use serde_json::json;
 
 use super::KeyArgs;
@@ -75,7 +75,10 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
         cipher: args.key.cipher()?,
         ..CreateOptions::default()
     };
-    let heap = Heap::create(&args.path, &options)?;
+    let heap = Heap::create(&args.path, &options).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::CannotRun(format!("{error}; make its folder first")),
+        _ => Failure::from(error),
+    })?;
     let figures = heap.statistics();
     let durability = heap.durability();
     let heap_cipher = heap.cipher();

@@ -79,6 +79,7 @@ impl From<Error> for Failure {
             ErrorKind::NotFound => "; `entresol heap create` makes one",
             ErrorKind::WrongKey => "; see `--key-file`",
             ErrorKind::Exists => "; choose another name",
+            ErrorKind::Full => "; free some room, or choose another size or place",
             _ => "",
         };
         Failure::CannotRun(format!("{error}{next}"))
