@@ -166,24 +166,17 @@ public final class RadixSearch {
             return UNCLEAR;
         }
         long from = at + LEAF_HEAD_BYTES;
-        if (key.length == WORD_BYTES) {
-            return (long) WORD.get(key, 0) == Memory.getLong(from) ? at + WORD_BYTES : ABSENT;
-        }
-        return isAt(from, key) ? at + WORD_BYTES : ABSENT;
-    }
-
-    private static boolean isAt(long from, byte[] key) {
         int index = 0;
         for (; index <= key.length - WORD_BYTES; index += WORD_BYTES) {
             if ((long) WORD.get(key, index) != Memory.getLong(from + index)) {
-                return false;
+                return ABSENT;
             }
         }
         for (; index < key.length; index++) {
             if (key[index] != Memory.getByte(from + index)) {
-                return false;
+                return ABSENT;
             }
         }
-        return true;
+        return at + WORD_BYTES;
     }
 }
