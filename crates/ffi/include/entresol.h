@@ -217,7 +217,8 @@ int64_t entresol_pool_release(int64_t pool);
 
 /* Flash stores
  *
- * A request is 16 words: { operation: 1 get, 2 put, 3 remove, 4 touch, 5 get without the value;
+ * A request is 16 words: { operation: 1 get, 2 put, 3 remove, 4 touch, 5 get without the value,
+ * 16 more for a get that may wait for the device in this call, which then reads at less cost;
  * token, of less than 63 bits; now in ms since 1970, or 0 for the system's clock; space |
  * partition << 16; key's address; its length; value's address; its length; when the entry ends, in
  * ms, 0 never; label | seconds of idleness << 32; condition: 0 none, 1 absent, 2 present, 3 of the
@@ -245,7 +246,7 @@ int64_t entresol_store_open(int64_t options, int64_t length);
 
 /* Begins `count` requests; how many were answered at once. The first word of each becomes 1 if it
  * was, with the record at its place for the outcome, else 0: that outcome is reaped. Waits for
- * nothing. */
+ * nothing but the gets that say so. */
 int64_t entresol_store_submit(int64_t store, int64_t requests, int64_t count);
 
 /* Waits for outcomes; how many there are. The address of their records goes to `out`, their bytes

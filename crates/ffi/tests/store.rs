@@ -12,6 +12,8 @@ const GET: u64 = 1;
 const PUT: u64 = 2;
 const REMOVE: u64 = 3;
 const CONTAINS: u64 = 5;
+/// Added where the call may wait for the device.
+const WAITS: u64 = 16;
 const FOUND: u64 = 1;
 const MISSING: u64 = 2;
 const STORED: u64 = 3;
@@ -299,6 +301,101 @@ fn every_level_of_durability_acknowledges_and_reads_come_from_the_device() {
         let flash: u64 = flash.split(',').next().unwrap().parse().unwrap();
         assert!(flash > 100, "{figures}");
     }
+}
+
+/// A figure of the store's.
+fn figure(store: &Store, name: &str) -> u64 {
+    // SAFETY: the store is open.
+    let figures = text_at(unsafe { entresol_store_statistics(store.address) });
+    let (_, rest) = figures.split_once(&format!("\"{name}\":")).unwrap();
+    rest.split([',', '}']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn gets_that_may_wait_are_answered_in_the_call_if_there_is_room_for_the_answer() {
+    let folder = Folder::new("waiting");
+    let options = format!("capacity={}\ndurability=flushed\ncache=0", 96 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    let count = 4000;
+    for number in 0..count {
+        let written = store.run(PUT, 0, number.to_string().as_bytes(), &value_of(number, 8000));
+        assert_eq!(written.kind, STORED);
+    }
+    let before = figure(&store, "flash_hits");
+    for number in 0..count {
+        let (key, mut out, mut words) = (number.to_string(), [0; 1100], [0; 16]);
+        words[0] = GET | WAITS;
+        assert!(store.begin(&mut words, key.as_bytes(), b"", &mut out), "{number}");
+        let found = records(out.as_ptr() as u64, out[0]).remove(0);
+        assert_eq!((found.token, found.value), (words[1], value_of(number, 8000)));
+        let small = store.run(GET | WAITS, 0, key.as_bytes(), b"");
+        assert_eq!(small.value, value_of(number, 8000), "reaped: the place is too small");
+        assert_eq!(store.run(CONTAINS | WAITS, 0, key.as_bytes(), b"").value, b"");
+    }
+    assert!(figure(&store, "flash_hits") > before + 100);
+    assert_eq!(store.run(GET | WAITS, 0, b"nobody", b"").kind, MISSING);
+    store.close();
+    let late = store.run(GET | WAITS, 0, b"1", b"");
+    assert!(late.sentence().contains("closed"), "{}", late.sentence());
+}
+
+#[test]
+fn more_callers_than_may_wait_at_once_get_their_answers_while_the_store_is_closed() {
+    let folder = Folder::new("callers");
+    let options = format!("capacity={}\ndurability=flushed\ncache=0", 96 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    for number in 0..1000 {
+        store.run(PUT, 0, number.to_string().as_bytes(), &value_of(number, 8000));
+    }
+    let (callers, rounds) = (48, 50);
+    let reaped = std::thread::scope(|scope| {
+        let store = &store;
+        let callers: Vec<_> = (0..callers)
+            .map(|caller| {
+                scope.spawn(move || {
+                    let mut left = Vec::new();
+                    for round in 0..rounds {
+                        let number = (caller * 31 + round * 17) % 1000;
+                        let (key, mut out, mut words) = (number.to_string(), [0; 1100], [0; 16]);
+                        words[0] = GET | WAITS;
+                        if !store.begin(&mut words, key.as_bytes(), b"", &mut out) {
+                            left.push((words[1], number));
+                            continue;
+                        }
+                        let found = records(out.as_ptr() as u64, out[0]).remove(0);
+                        let closed = found.kind == FAILED && found.sentence().contains("closed");
+                        assert!(closed || found.value == value_of(number, 8000), "{found:?}");
+                    }
+                    left
+                })
+            })
+            .collect();
+        store.close();
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<Vec<_>>()
+    });
+    for (token, number) in reaped {
+        let found = store.wait(token).remove(0);
+        let closed = found.kind == FAILED && found.sentence().contains("closed");
+        assert!(closed || found.value == value_of(number, 8000), "{found:?}");
+    }
+}
+
+#[test]
+fn gets_that_wait_and_follow_the_log_are_read_ahead() {
+    let folder = Folder::new("ahead");
+    let options = format!("capacity={}\ndurability=flushed\nsegment={MIB}", 256 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    let count = 40_000;
+    for number in 0..count {
+        store.run(PUT, 0, number.to_string().as_bytes(), &value_of(number, 3000));
+    }
+    let before = figure(&store, "flash_hits");
+    for number in 0..count {
+        let found = store.run(GET | WAITS, 0, number.to_string().as_bytes(), b"");
+        assert_eq!(found.value, value_of(number, 3000));
+    }
+    assert!(figure(&store, "segments_ahead") > 10);
+    assert!(figure(&store, "flash_hits") - before < count as u64 / 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use entresol_flash::{
     Condition, Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions,
-    Result, SpaceId, Timestamp, Version, VisitEntry,
+    Result, SegmentUse, SpaceId, Timestamp, Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -116,6 +116,26 @@ impl Session {
     /// Operations begun and not yet visited.
     pub fn in_flight(&self) -> usize {
         self.flash.in_flight()
+    }
+
+    /// Leaves reading ahead to another session, for one that is used now and then.
+    pub fn leave_read_ahead(&mut self) {
+        self.flash.leave_read_ahead();
+    }
+
+    /// What another session should read ahead for this one, by [`Session::read_ahead_for`].
+    pub fn wanted_ahead(&mut self) -> Option<SegmentUse> {
+        self.flash.wanted_ahead()
+    }
+
+    /// Reads a segment ahead for a session that leaves that to others.
+    pub fn read_ahead_for(&mut self, wanted: SegmentUse) -> Result<()> {
+        self.flash.read_ahead_for(wanted)
+    }
+
+    /// Whether reads ahead are in flight: a poll takes them.
+    pub fn is_reading_ahead(&self) -> bool {
+        self.flash.is_reading_ahead()
     }
 
     /// Descriptors that poll readable when `poll(0, …)` may have something to visit.

@@ -4,8 +4,8 @@
 //!
 //! Invariants:
 //! 1. Every request and job has exactly one outcome: at once, or reaped.
-//! 2. No call but `reap`, `close`, `open` and `count` waits for the device: a write that would have
-//!    to make room first becomes a job.
+//! 2. No call but `reap`, `close`, `open`, `count` and a read that is told to waits for the device:
+//!    a write that would have to make room first becomes a job.
 //! 3. A write never overtakes a job that changes entries: while there are any it becomes one.
 //!
 //! Lock order: a lane, then the outbox, which is a leaf. `visit` runs under a lane's lock.
@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use entresol_tier::{
-    Budget, Error, ErrorKind, Maintenance, Operation, Outcome, Session, SessionOptions, SpaceId,
-    Tiered, Timestamp,
+    Budget, Error, ErrorKind, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions,
+    SpaceId, Tiered, Timestamp,
 };
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -27,12 +27,15 @@ use super::jobs::{Job, JobQueue, Task, Workbench};
 use super::options::Options;
 use super::record::{Kind, Record, with_failure, with_record};
 use super::request::{OwnedOperation, Request, WITHOUT_VALUE};
+use super::waiters::Waiters;
 use crate::text::Failure;
 
 /// Sessions that callers' threads take turns with, at most.
 const LANES_MAX: usize = 8;
 /// Device reads in flight of each.
 const DEPTH: usize = 128;
+/// The same of a caller that waits: its own, and what is read ahead of it.
+const WAITERS_DEPTH: usize = 4;
 const BELL: Token = Token(0);
 const DEVICE: Token = Token(1);
 /// How long the reaper waits where nothing is in flight.
@@ -51,6 +54,7 @@ const STEP_MAX: u64 = 256;
 /// An open store.
 pub(super) struct Host {
     lanes: Vec<Mutex<Option<Session>>>,
+    waiters: Waiters,
     tiered: RwLock<Option<Arc<Tiered>>>,
     outbox: Mutex<Outbox>,
     reaper: Mutex<Reaper>,
@@ -108,6 +112,7 @@ impl Host {
         let reaper = Reaper { poll, events: Events::with_capacity(64), given_out: Vec::new() };
         let host = Arc::new(Host {
             lanes: sessions.into_iter().map(|session| Mutex::new(Some(session))).collect(),
+            waiters: Waiters::default(),
             tiered: RwLock::new(Some(tiered)),
             outbox: Mutex::default(),
             reaper: Mutex::new(reaper),
@@ -137,6 +142,12 @@ impl Host {
             let job = Job { token: request.token, task: Task::Operation(owned, now) };
             return self.enqueue_or_refuse(job, request);
         }
+        if request.waits
+            && !is_write(&request.operation)
+            && let Some(answered) = self.run(request, now)
+        {
+            return answered;
+        }
         let mut lane = self.lane();
         let Some(session) = lane.as_mut() else {
             drop(lane);
@@ -146,16 +157,8 @@ impl Host {
         let mut answered = false;
         let mut pushed = false;
         session.submit(token, now, operation, &mut |done, outcome| {
-            if done == token {
-                let outcome = without_value(done, outcome);
-                with_record(token & !WITHOUT_VALUE, &outcome, &mut |record| {
-                    answered = request.answer(record);
-                });
-                if !answered {
-                    pushed = true;
-                    self.outbox.lock().push(done, outcome);
-                }
-            } else {
+            answered |= done == token && answer(request, &outcome);
+            if !(answered && done == token) {
                 pushed = true;
                 self.outbox.lock().push(done, outcome);
             }
@@ -169,6 +172,48 @@ impl Host {
             }
         }
         answered
+    }
+
+    /// Does a read in the caller's thread; whether it was answered at its place for outcomes. None
+    /// if that is not possible now.
+    fn run(&self, request: &mut Request<'_>, now: Timestamp) -> Option<bool> {
+        let (token, operation) = (request.token, request.operation);
+        let mut taken = self.waiters.take(|| {
+            let tiered = self.tiered.read().clone();
+            let depth = SessionOptions { depth: WAITERS_DEPTH, ..SessionOptions::default() };
+            let mut session = tiered.ok_or_else(ended)?.session(depth)?;
+            session.leave_read_ahead();
+            Ok(session)
+        })?;
+        let session = taken.session();
+        let mut answered = false;
+        let mut tell = |_: u64, outcome: Result<Outcome<'_>, Error>| {
+            answered = answer(request, &outcome);
+            if !answered {
+                self.outbox.lock().push(token, outcome);
+                self.ring();
+            }
+        };
+        session.submit(token, now, operation, &mut tell);
+        while session.in_flight() > 0 {
+            if let Err(error) = session.poll(1, now, &mut tell) {
+                tell(token, Err(error));
+                break;
+            }
+        }
+        if let Some(wanted) = session.wanted_ahead() {
+            self.read_ahead(wanted);
+        }
+        Some(answered)
+    }
+
+    /// Reads a segment ahead for callers that wait, whose sessions are idle between their reads.
+    fn read_ahead(&self, wanted: SegmentUse) {
+        if let Some(session) = self.lane().as_mut() {
+            // A favour: if it fails, reads will say so.
+            let _begun = session.read_ahead_for(wanted);
+        }
+        self.ring();
     }
 
     /// Adds a job; its outcome is reaped.
@@ -250,6 +295,7 @@ impl Host {
             let _ = thread.join();
         }
         let finished = self.finish_lanes();
+        self.waiters.close();
         let tiered = self.tiered.write().take();
         let closed = tiered.map_or(Ok(()), |tiered| tiered.close(self.now(0)));
         self.closed.store(true, Ordering::Release);
@@ -320,15 +366,15 @@ impl Host {
         let mut in_flight = 0;
         for lane in &self.lanes {
             let mut lane = lane.lock();
-            let Some(session) = lane.as_mut().filter(|session| session.in_flight() > 0) else {
-                continue;
-            };
+            let busy =
+                |session: &&mut Session| session.in_flight() > 0 || session.is_reading_ahead();
+            let Some(session) = lane.as_mut().filter(busy) else { continue };
             let now = self.now(0);
             // A device that cannot be asked now is asked again.
             let _polled = session.poll(0, now, &mut |token, outcome| {
                 self.outbox.lock().push(token, outcome);
             });
-            in_flight += session.in_flight();
+            in_flight += session.in_flight() + usize::from(session.is_reading_ahead());
         }
         in_flight
     }
@@ -363,8 +409,7 @@ impl Host {
 impl Outbox {
     /// Adds the outcome of an operation.
     pub(super) fn push(&mut self, token: u64, outcome: Result<Outcome<'_>, Error>) {
-        let outcome = without_value(token, outcome);
-        with_record(token & !WITHOUT_VALUE, &outcome, &mut |record| self.add(record));
+        with_asked(token, &outcome, &mut |record| self.add(record));
     }
 
     /// Adds a failure.
@@ -413,7 +458,11 @@ impl Clock {
 
 /// The failure of whatever comes after the end.
 pub(super) fn closed() -> Failure {
-    Failure::from_store(&Error::new(ErrorKind::Poisoned, "the store was closed; open it again"))
+    Failure::from_store(&ended())
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Poisoned, "the store was closed; open it again")
 }
 
 /// What waits for signals of the sessions' reads and of a bell, and whether there are any.
@@ -431,16 +480,29 @@ fn signals(sessions: &[Session]) -> Result<(Poll, Waker, bool), Failure> {
     Ok((poll, bell, !descriptors.is_empty()))
 }
 
+/// Writes an outcome to its request's place for outcomes; whether it fits.
+fn answer(request: &mut Request<'_>, outcome: &Result<Outcome<'_>, Error>) -> bool {
+    let mut answered = false;
+    with_asked(request.token, outcome, &mut |record| answered = request.answer(record));
+    answered
+}
+
 fn is_write(operation: &Operation<'_>) -> bool {
     !matches!(operation, Operation::Get { .. })
 }
 
-/// The outcome as the caller asked for it.
-fn without_value(token: u64, outcome: Result<Outcome<'_>, Error>) -> Result<Outcome<'_>, Error> {
+/// The record of an outcome, without its value where the caller asked for none.
+fn with_asked(
+    token: u64,
+    outcome: &Result<Outcome<'_>, Error>,
+    visit: &mut dyn FnMut(&Record<'_>),
+) {
+    let shown = token & !WITHOUT_VALUE;
     match outcome {
-        Ok(Outcome::Found(entry)) if token & WITHOUT_VALUE != 0 => {
-            Ok(Outcome::Found(entresol_tier::Entry { value: &[], ..entry }))
+        Ok(Outcome::Found(entry)) if shown != token => {
+            let found = Outcome::Found(entresol_tier::Entry { value: &[], ..*entry });
+            visit(&Record::of_outcome(shown, &found));
         }
-        other => other,
+        _ => with_record(shown, outcome, visit),
     }
 }

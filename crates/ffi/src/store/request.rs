@@ -23,6 +23,8 @@ const REMOVE: u64 = 3;
 const TOUCH: u64 = 4;
 /// Get without the value.
 const CONTAINS: u64 = 5;
+/// Set where the caller's thread waits for the device.
+const WAITS: u64 = 16;
 
 /// One operation of a caller's, its bytes still in the caller's memory.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Request<'a> {
     /// The caller's clock; 0: the system's.
     pub(super) now: i64,
     pub(super) operation: Operation<'a>,
+    /// Whether the caller's thread may wait for the device.
+    pub(super) waits: bool,
     out: *mut u64,
     out_bytes: usize,
 }
@@ -59,7 +63,8 @@ impl<'a> Request<'a> {
             3 => Condition::Version(Version(row[11])),
             _ => Condition::Always,
         };
-        let operation = match row[0] {
+        let wanted = row[0] & !WAITS;
+        let operation = match wanted {
             GET | CONTAINS => Operation::Get { key },
             PUT => Operation::Put {
                 key,
@@ -75,12 +80,14 @@ impl<'a> Request<'a> {
             REMOVE => Operation::Remove { key, condition },
             TOUCH => Operation::Touch { key, expiry },
             other => {
-                let sentence = format!("a store has no operation {other}; expected 1 to 5");
+                let sentence =
+                    format!("a store has no operation {other}; expected 1 to 5, or 16 more");
                 return Err(Failure { kind: 2, sentence });
             }
         };
         Ok(Request {
-            token: if row[0] == CONTAINS { row[1] | WITHOUT_VALUE } else { row[1] },
+            waits: row[0] & WAITS != 0,
+            token: if wanted == CONTAINS { row[1] | WITHOUT_VALUE } else { row[1] },
             now: row[2] as i64,
             operation,
             out: row[14] as *mut u64,

@@ -42,6 +42,9 @@ pub(super) struct Ahead {
     refused: u32,
     in_flight: [Option<SegmentUse>; AHEAD_MAX],
     done: Vec<(SegmentUse, IoBuffer)>,
+    /// Whether another session reads what this one wants.
+    left: bool,
+    wanted: Option<SegmentUse>,
 }
 
 /// A segment that was read ahead.
@@ -65,6 +68,28 @@ impl Session {
     /// How readily it reads ahead from now on.
     pub fn set_read_ahead(&mut self, mode: ReadAhead) {
         self.ahead.mode = mode;
+    }
+
+    /// Leaves reading ahead to another session, for one that is used now and then: what is read
+    /// ahead stays until its session is polled.
+    pub fn leave_read_ahead(&mut self) {
+        self.ahead.left = true;
+    }
+
+    /// What another session should read ahead for this one, by [`Session::read_ahead_for`].
+    pub fn wanted_ahead(&mut self) -> Option<SegmentUse> {
+        self.ahead.wanted.take()
+    }
+
+    /// Reads a segment ahead for a session that leaves that to others.
+    pub fn read_ahead_for(&mut self, wanted: SegmentUse) -> Result<()> {
+        self.read_ahead(wanted)?;
+        Ok(self.queue.submit()?)
+    }
+
+    /// Whether reads ahead are in flight: a poll takes them.
+    pub fn is_reading_ahead(&self) -> bool {
+        self.ahead.in_flight.iter().any(Option::is_some)
     }
 
     /// A segment whose read ahead is done. Its entries may have been replaced or removed since.
@@ -120,6 +145,10 @@ impl Session {
     }
 
     fn read_ahead(&mut self, used: SegmentUse) -> Result<()> {
+        if self.ahead.left {
+            self.ahead.wanted = Some(used);
+            return Ok(());
+        }
         let free = self.ahead.in_flight.iter().position(Option::is_none);
         let Some(slot) = free.filter(|_| self.ahead.done.len() < AHEAD_MAX) else { return Ok(()) };
         if self.queue.in_flight() >= self.queue.depth() {

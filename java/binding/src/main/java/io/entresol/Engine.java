@@ -27,6 +27,8 @@ import java.util.function.LongSupplier;
  */
 final class Engine {
     private static final Cleaner CLEANER = Cleaner.create();
+    /** Added to operations that may wait for the device in the call. */
+    private static final int WAITS = 16;
 
     private final long store;
     private final Executor executor;
@@ -98,9 +100,9 @@ final class Engine {
         return submit(row, operation, executor);
     }
 
-    /** The same, and waits for the outcome. */
+    /** The same, and waits for the outcome: gets read the device in the caller's thread. */
     Outcome run(Row row, int operation) {
-        return await(submit(row, operation, null));
+        return await(submit(row, Callers.mayWait() ? operation | WAITS : operation, null));
     }
 
     /** Begins a job. */

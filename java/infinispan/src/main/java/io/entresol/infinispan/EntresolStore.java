@@ -6,6 +6,7 @@ import io.entresol.Entries;
 import io.entresol.Entry;
 import io.entresol.Space;
 import io.entresol.Store;
+import io.entresol.StoreException;
 import io.entresol.StoreOptions;
 import io.entresol.StoreStatistics;
 import io.entresol.infinispan.recovery.Arrivals;
@@ -23,6 +24,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
@@ -41,7 +43,7 @@ import org.reactivestreams.Publisher;
 
 /**
  * A cache's entries on flash: a segment of the cache is a partition of the store. No method waits
- * for the device in the caller's thread; what memory holds is answered at once.
+ * for the device in a thread that does not wait anyway; what memory holds is answered at once.
  *
  * <p>Entries that end stay on flash until {@link #purgeExpired} has told of them, and are given to
  * nobody meanwhile. A cache none of whose entries ever ended is counted without reading any.
@@ -63,6 +65,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private volatile Arrivals arrivals;
     private volatile Store store;
     private volatile boolean mortal;
+    private final Habits habits = new Habits();
     /** No entry on flash ends before this moment. */
     private final AtomicLong firstEnd = new AtomicLong(Long.MAX_VALUE);
 
@@ -114,10 +117,35 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
-        return entries(segment).getAsync(marshalled(key)).thenApply(found -> {
-            StoredEntry stored = found.map(entry -> StoredEntry.decode(entry.value())).orElse(null);
-            return stored == null || stored.hasEnded(now()) ? null : entry(key, stored);
+        byte[] bytes = marshalled(key);
+        if (habits.waits()) {
+            try {
+                return CompletableFuture.completedFuture(
+                        loaded(key, entries(segment).entry(bytes)));
+            } catch (StoreException failure) {
+                return CompletableFuture.failedFuture(failure);
+            }
+        }
+        CompletableFuture<Optional<Entry>> found =
+                entries(segment).getAsync(bytes).toCompletableFuture();
+        if (found.isDone()) {
+            return found.thenApply(entry -> loaded(key, entry));
+        }
+        Thread caller = Thread.currentThread();
+        habits.begins();
+        return found.handle((entry, failure) -> {
+            habits.ends(caller);
+            if (failure != null) {
+                throw failure instanceof CompletionException wrapped ? wrapped
+                        : new CompletionException(failure);
+            }
+            return loaded(key, entry);
         });
+    }
+
+    private MarshallableEntry<K, V> loaded(Object key, Optional<Entry> found) {
+        StoredEntry stored = found.map(entry -> StoredEntry.decode(entry.value())).orElse(null);
+        return stored == null || stored.hasEnded(now()) ? null : entry(key, stored);
     }
 
     @Override

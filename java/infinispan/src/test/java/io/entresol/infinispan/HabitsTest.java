@@ -1,0 +1,144 @@
+package io.entresol.infinispan;
+
+import static org.testng.AssertJUnit.assertEquals;
+import static org.testng.AssertJUnit.assertFalse;
+import static org.testng.AssertJUnit.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.locks.LockSupport;
+import org.infinispan.commons.executors.NonBlockingResource;
+import org.testng.annotations.Test;
+
+/** Threads that are known to wait do, and no others. */
+@Test(groups = "unit", testName = "infinispan.HabitsTest")
+public class HabitsTest {
+    private static final int ENOUGH = 20;
+
+    private final Habits habits = new Habits();
+
+    /** Infinispan's threads that must not wait are known by their group. */
+    private static final class Group extends ThreadGroup implements NonBlockingResource {
+        Group() {
+            super("threads that must not wait");
+        }
+    }
+
+    /** A load of the calling thread that another one ends once the caller waits for it. */
+    private void loadAndWait() {
+        CompletableFuture<Void> load = begin();
+        Thread caller = Thread.currentThread();
+        Thread ending = new Thread(() -> {
+            while (LockSupport.getBlocker(caller) == null) {
+                Thread.onSpinWait();
+            }
+            end(load, caller);
+        });
+        ending.start();
+        load.join();
+    }
+
+    private CompletableFuture<Void> begin() {
+        habits.begins();
+        return new CompletableFuture<>();
+    }
+
+    private void end(CompletableFuture<Void> load, Thread caller) {
+        habits.ends(caller);
+        load.complete(null);
+    }
+
+    /** Runs in a thread of its own. */
+    private static <T> T in(ThreadGroup group, java.util.concurrent.Callable<T> task) {
+        FutureTask<T> result = new FutureTask<>(task);
+        new Thread(group, result).start();
+        try {
+            return result.get();
+        } catch (InterruptedException | java.util.concurrent.ExecutionException failure) {
+            throw new AssertionError(failure);
+        }
+    }
+
+    public void aThreadThatWaitsForEachLoadIsKnownAndLookedAtNowAndThen() {
+        in(null, () -> {
+            assertFalse(habits.waits());
+            for (int load = 0; load < ENOUGH; load++) {
+                loadAndWait();
+            }
+            int waits = 0;
+            for (int load = 0; load < 640; load++) {
+                if (habits.waits()) {
+                    waits++;
+                } else {
+                    loadAndWait();
+                }
+            }
+            assertEquals(630, waits);
+            return null;
+        });
+    }
+
+    public void aThreadThatDoesSomethingElseMeanwhileIsNotKnownAnyMore() {
+        in(null, () -> {
+            for (int load = 0; load < ENOUGH; load++) {
+                loadAndWait();
+            }
+            assertTrue(habits.waits());
+            CompletableFuture<Void> load = begin();
+            Thread caller = Thread.currentThread();
+            in(null, () -> {
+                end(load, caller);
+                return null;
+            });
+            assertFalse(habits.waits());
+            return null;
+        });
+    }
+
+    public void aThreadWithSeveralLoadsUnderWayDoesNotWait() {
+        in(null, () -> {
+            for (int load = 0; load < ENOUGH; load++) {
+                loadAndWait();
+            }
+            List<CompletableFuture<Void>> loads = new ArrayList<>();
+            for (int load = 0; load < ENOUGH; load++) {
+                assertFalse(habits.waits() && load > 0);
+                loads.add(begin());
+            }
+            Thread caller = Thread.currentThread();
+            new Thread(() -> {
+                while (LockSupport.getBlocker(caller) == null) {
+                    Thread.onSpinWait();
+                }
+                loads.subList(0, loads.size() - 1).forEach(load -> end(load, caller));
+                end(loads.get(loads.size() - 1), caller);
+            }).start();
+            loads.get(loads.size() - 1).join();
+            return null;
+        });
+    }
+
+    public void threadsThatMustNotWaitAreNeverAsked() {
+        in(new Group(), () -> {
+            for (int load = 0; load < ENOUGH; load++) {
+                assertFalse(habits.waits());
+                loadAndWait();
+            }
+            assertFalse(habits.waits());
+            return null;
+        });
+    }
+
+    public void aLoadThatEndsInItsOwnThreadTellsNothing() {
+        in(null, () -> {
+            for (int load = 0; load < ENOUGH; load++) {
+                loadAndWait();
+            }
+            end(begin(), Thread.currentThread());
+            assertTrue(habits.waits());
+            return null;
+        });
+    }
+}
