@@ -59,6 +59,8 @@ pub(super) struct Host {
     outbox: Mutex<Outbox>,
     reaper: Mutex<Reaper>,
     bell: Waker,
+    /// Whether the one who reaps looks at nothing that is begun now unless it is woken.
+    resting: AtomicBool,
     /// Whether the device says when reads are done; else it works when it is polled.
     signalled: bool,
     /// Whether a write may have to make room itself.
@@ -117,6 +119,7 @@ impl Host {
             outbox: Mutex::default(),
             reaper: Mutex::new(reaper),
             bell,
+            resting: AtomicBool::new(true),
             signalled,
             short: AtomicBool::new(false),
             jobs: JobQueue::default(),
@@ -163,13 +166,11 @@ impl Host {
                 self.outbox.lock().push(done, outcome);
             }
         });
-        if !answered {
-            // What cannot be handed to the device now is by the next poll.
-            let flushed = session.flush().is_ok();
-            drop(lane);
-            if pushed || !flushed || !self.signalled || is_write(&operation) {
-                self.ring();
-            }
+        drop(lane);
+        if !answered || pushed {
+            // The one who reaps hands it to the device, with what others begin meanwhile: the
+            // kernel wakes the thread that submitted a read when it is done.
+            self.wake();
         }
         answered
     }
@@ -191,7 +192,7 @@ impl Host {
             answered = answer(request, &outcome);
             if !answered {
                 self.outbox.lock().push(token, outcome);
-                self.ring();
+                self.wake();
             }
         };
         session.submit(token, now, operation, &mut tell);
@@ -213,7 +214,7 @@ impl Host {
             // A favour: if it fails, reads will say so.
             let _begun = session.read_ahead_for(wanted);
         }
-        self.ring();
+        self.wake();
     }
 
     /// Adds a job; its outcome is reaped.
@@ -229,10 +230,12 @@ impl Host {
         let mut reaper = self.reaper.lock();
         let Reaper { poll, events, given_out } = &mut *reaper;
         loop {
+            self.resting.store(true, Ordering::SeqCst);
             let closed = self.closed.load(Ordering::Acquire);
             let in_flight = self.poll_lanes();
             let records = self.outbox.lock().take(given_out);
             if records > 0 || closed {
+                self.resting.store(false, Ordering::SeqCst);
                 let (address, bytes) = (given_out.as_ptr() as u64, given_out.len() as u64 * 8);
                 return Ok(Batch { address, bytes, records });
             }
@@ -306,7 +309,7 @@ impl Host {
     /// Puts outcomes of jobs to those that wait to be reaped.
     pub(super) fn push(&self, fill: &mut dyn FnMut(&mut Outbox)) {
         fill(&mut self.outbox.lock());
-        self.ring();
+        self.wake();
     }
 
     fn start(self: &Arc<Host>, session: Session) -> Result<(), Failure> {
@@ -374,6 +377,8 @@ impl Host {
             let _polled = session.poll(0, now, &mut |token, outcome| {
                 self.outbox.lock().push(token, outcome);
             });
+            // What cannot be handed to the device now is by the next poll.
+            let _flushed = session.flush();
             in_flight += session.in_flight() + usize::from(session.is_reading_ahead());
         }
         in_flight
@@ -398,6 +403,13 @@ impl Host {
 
     fn tiered(&self) -> Result<Arc<Tiered>, Failure> {
         self.tiered.read().clone().ok_or_else(closed)
+    }
+
+    /// Lets the one who reaps look at what was just begun.
+    fn wake(&self) {
+        if self.resting.swap(false, Ordering::SeqCst) {
+            self.ring();
+        }
     }
 
     fn ring(&self) {

@@ -191,7 +191,8 @@ final class Engine {
         }
     }
 
-    private CompletableFuture<Outcome> submit(Row row, int operation, Executor executor) {
+    /** The same; what follows runs in that executor; if it is null, in the thread that reaps. */
+    CompletableFuture<Outcome> submit(Row row, int operation, Executor executor) {
         long token = tokens.incrementAndGet();
         boolean answered;
         Outcome outcome = null;

@@ -1,9 +1,11 @@
 package io.entresol;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Flow;
 
 /**
@@ -32,6 +34,11 @@ public abstract class Entries {
         return engine.submit(row(key), GET).thenApply(outcome -> found(key, outcome));
     }
 
+    /** The same; what follows the outcome runs in that executor. */
+    public final CompletionStage<Optional<Entry>> getAsync(byte[] key, Executor executor) {
+        return engine.submit(row(key), GET, executor).thenApply(outcome -> found(key, outcome));
+    }
+
     /** The value of a key; null if there is none. */
     public final byte[] get(byte[] key) {
         Outcome outcome = engine.run(row(key), GET);
@@ -51,6 +58,12 @@ public abstract class Entries {
 
     /** Puts what remains of a buffer, which may be used again on return; as above. */
     public final CompletionStage<Optional<Long>> putAsync(ByteBuffer key, ByteBuffer value,
+            PutOptions options) {
+        return engine.submit(row(key, value, options), PUT).thenApply(Entries::stored);
+    }
+
+    /** Puts what remains of buffers, one after another, as a value; as above. */
+    public final CompletionStage<Optional<Long>> putAsync(ByteBuffer key, List<ByteBuffer> value,
             PutOptions options) {
         return engine.submit(row(key, value, options), PUT).thenApply(Entries::stored);
     }
@@ -176,7 +189,15 @@ public abstract class Entries {
     }
 
     private Rows.Row row(ByteBuffer key, ByteBuffer value, PutOptions options) {
-        Rows.Row row = engine.row((long) key.remaining() + value.remaining());
+        return row(key, List.of(value), options);
+    }
+
+    private Rows.Row row(ByteBuffer key, List<ByteBuffer> value, PutOptions options) {
+        long length = key.remaining();
+        for (ByteBuffer part : value) {
+            length += part.remaining();
+        }
+        Rows.Row row = engine.row(length);
         row.append(4, key);
         row.append(6, value);
         return withOptions(row, options);

@@ -3,6 +3,7 @@ package io.entresol;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
@@ -53,12 +54,16 @@ final class Rows {
 
         /** Copies what remains of a buffer in; its position stays. */
         void append(int word, ByteBuffer buffer) {
-            int length = buffer.remaining();
-            if (buffer.hasArray()) {
-                int from = buffer.arrayOffset() + buffer.position();
-                Memory.copyIn(buffer.array(), from, address + end, length);
-            } else if (length > 0) {
-                Memory.buffer(address + end, length).put(buffer.duplicate());
+            copyIn(buffer, address + end);
+            advance(word, buffer.remaining());
+        }
+
+        /** Copies what remains of buffers in, one after another; their positions stay. */
+        void append(int word, List<ByteBuffer> buffers) {
+            long length = 0;
+            for (ByteBuffer buffer : buffers) {
+                copyIn(buffer, address + end + length);
+                length += buffer.remaining();
             }
             advance(word, length);
         }
@@ -70,7 +75,17 @@ final class Rows {
             return address + end;
         }
 
-        private void advance(int word, int length) {
+        private static void copyIn(ByteBuffer buffer, long to) {
+            int length = buffer.remaining();
+            if (buffer.hasArray()) {
+                int from = buffer.arrayOffset() + buffer.position();
+                Memory.copyIn(buffer.array(), from, to, length);
+            } else if (length > 0) {
+                Memory.buffer(to, length).put(buffer.duplicate());
+            }
+        }
+
+        private void advance(int word, long length) {
             set(word, address + end);
             set(word + 1, length);
             end += (length + 7L) & ~7L;

@@ -4,6 +4,7 @@ import io.entresol.Compression;
 import io.entresol.Durability;
 import io.entresol.Entries;
 import io.entresol.Entry;
+import io.entresol.PutOptions;
 import io.entresol.Space;
 import io.entresol.Store;
 import io.entresol.StoreException;
@@ -16,16 +17,19 @@ import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.core.Maybe;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
 import org.infinispan.commons.configuration.ConfiguredBy;
@@ -59,6 +63,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private EntresolStoreConfiguration configuration;
     private Marshaller marshaller;
     private MarshallableEntryFactory<K, V> factory;
+    private Executor executor;
     private Path file;
     private Recovery recovery;
     /** Null unless the cache's cluster recovers from its stores. */
@@ -75,6 +80,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         configuration = given.getConfiguration();
         marshaller = given.getPersistenceMarshaller();
         factory = given.getMarshallableEntryFactory();
+        executor = given.getNonBlockingExecutor();
         return given.getBlockingManager().runBlocking(this::open, "entresol-start");
     }
 
@@ -127,7 +133,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             }
         }
         CompletableFuture<Optional<Entry>> found =
-                entries(segment).getAsync(bytes).toCompletableFuture();
+                entries(segment).getAsync(bytes, EventLoop.orElse(executor))
+                        .toCompletableFuture();
         if (found.isDone()) {
             return found.thenApply(entry -> loaded(key, entry));
         }
@@ -173,8 +180,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         });
     }
 
-    private CompletionStage<?> put(int segment, byte[] key, byte[] value, boolean comes) {
-        return comes ? arrivals.put(segment, key, value) : entries(segment).putAsync(key, value);
+    private CompletionStage<?> put(int segment, byte[] key, List<ByteBuffer> value,
+            boolean comes) {
+        return comes ? arrivals.put(segment, key, value)
+                : entries(segment).putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT);
     }
 
     @Override
@@ -334,7 +343,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 .durability(Durability.parse(
                         configuration.get(EntresolStoreConfiguration.DURABILITY)))
                 .compression(Compression.valueOf(compression.toUpperCase(Locale.ROOT)))
-                .executor(context.getNonBlockingExecutor()));
+                .executor(executor));
         mortal = store.space(OWN_SPACE).contains(MORTAL);
         firstEnd.set(mortal ? 0 : Long.MAX_VALUE);
     }

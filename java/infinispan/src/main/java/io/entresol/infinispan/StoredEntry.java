@@ -1,6 +1,7 @@
 package io.entresol.infinispan;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.persistence.spi.PersistenceException;
@@ -16,18 +17,20 @@ import org.infinispan.persistence.spi.PersistenceException;
  * @param metadata its marshalled metadata; empty: none
  * @param internal its marshalled internal metadata; empty: none
  */
-record StoredEntry(long created, long lastUsed, long expires, byte[] value, byte[] metadata,
-        byte[] internal) {
+record StoredEntry(long created, long lastUsed, long expires, ByteBuffer value,
+        ByteBuffer metadata, ByteBuffer internal) {
     private static final byte FORMAT = 1;
     private static final int HEAD_BYTES = 1 + 3 * Long.BYTES + 3 * Integer.BYTES;
     private static final byte[] NONE = new byte[0];
 
+    /** The entry, whose bytes stay where they are. */
     static StoredEntry of(MarshallableEntry<?, ?> entry) {
         return new StoredEntry(entry.created(), entry.lastUsed(), entry.expiryTime(),
-                bytes(entry.getValueBytes()), bytes(entry.getMetadataBytes()),
-                bytes(entry.getInternalMetadataBytes()));
+                wrapped(entry.getValueBytes()), wrapped(entry.getMetadataBytes()),
+                wrapped(entry.getInternalMetadataBytes()));
     }
 
+    /** The entry of what a store has, whose bytes stay where they are. */
     static StoredEntry decode(byte[] bytes) {
         ByteBuffer from = ByteBuffer.wrap(bytes);
         if (bytes.length < HEAD_BYTES || from.get() != FORMAT) {
@@ -44,20 +47,21 @@ record StoredEntry(long created, long lastUsed, long expires, byte[] value, byte
             throw new PersistenceException("the device holds a value whose parts have " + total
                     + " bytes; expected " + from.remaining());
         }
-        byte[][] parts = new byte[3][];
+        ByteBuffer[] parts = new ByteBuffer[3];
+        int at = HEAD_BYTES;
         for (int part = 0; part < parts.length; part++) {
-            parts[part] = lengths[part] == 0 ? NONE : new byte[lengths[part]];
-            from.get(parts[part]);
+            parts[part] = ByteBuffer.wrap(bytes, at, lengths[part]);
+            at += lengths[part];
         }
         return new StoredEntry(created, lastUsed, expires, parts[0], parts[1], parts[2]);
     }
 
-    byte[] encode() {
-        int length = HEAD_BYTES + value.length + metadata.length + internal.length;
-        return ByteBuffer.allocate(length).put(FORMAT)
-                .putLong(created).putLong(lastUsed).putLong(expires)
-                .putInt(value.length).putInt(metadata.length).putInt(internal.length)
-                .put(value).put(metadata).put(internal).array();
+    /** What a store gets, one part after another. */
+    List<ByteBuffer> encode() {
+        ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).put(FORMAT)
+                .putLong(created).putLong(lastUsed).putLong(expires).putInt(value.remaining())
+                .putInt(metadata.remaining()).putInt(internal.remaining()).flip();
+        return List.of(head, value, metadata, internal);
     }
 
     boolean isMortal() {
@@ -71,10 +75,20 @@ record StoredEntry(long created, long lastUsed, long expires, byte[] value, byte
     /** As a cache takes it; bytes become objects when they are asked for. */
     <K, V> MarshallableEntry<K, V> toEntry(Object key, MarshallableEntryFactory<K, V> factory,
             org.infinispan.commons.io.ByteBufferFactory buffers) {
-        return factory.create(key, buffers.newByteBuffer(value),
-                metadata.length == 0 ? null : buffers.newByteBuffer(metadata),
-                internal.length == 0 ? null : buffers.newByteBuffer(internal),
-                created, lastUsed);
+        return factory.create(key, buffer(value, buffers), buffer(metadata, buffers),
+                buffer(internal, buffers), created, lastUsed);
+    }
+
+    private static ByteBuffer wrapped(org.infinispan.commons.io.ByteBuffer buffer) {
+        return buffer == null ? ByteBuffer.wrap(NONE)
+                : ByteBuffer.wrap(buffer.getBuf(), buffer.getOffset(), buffer.getLength());
+    }
+
+    /** Null if there are no bytes. */
+    private static org.infinispan.commons.io.ByteBuffer buffer(ByteBuffer bytes,
+            org.infinispan.commons.io.ByteBufferFactory buffers) {
+        return !bytes.hasRemaining() ? null : buffers.newByteBuffer(
+                bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
     }
 
     static byte[] bytes(org.infinispan.commons.io.ByteBuffer buffer) {

@@ -3,6 +3,7 @@ package io.entresol.infinispan.recovery;
 import io.entresol.Entries;
 import io.entresol.PutOptions;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -57,14 +58,14 @@ public final class Arrivals {
     }
 
     /** Puts what comes, unless users know better. */
-    public CompletionStage<?> put(int segment, byte[] key, byte[] value) {
+    public CompletionStage<?> put(int segment, byte[] key, List<ByteBuffer> value) {
         Set<ByteBuffer> gone = removed.get(segment);
         ByteBuffer name = ByteBuffer.wrap(key);
         if (gone == null || gone.contains(name)) {
             return CompletableFuture.completedFuture(null);
         }
         Entries entries = store.apply(segment);
-        return entries.putAsync(key, value, PutOptions.DEFAULT.ifAbsent())
+        return entries.putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT.ifAbsent())
                 .thenCompose(version -> undo(entries, key, version, gone.contains(name)));
     }
 
