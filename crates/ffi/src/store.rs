@@ -10,6 +10,7 @@ mod jobs;
 mod options;
 mod record;
 mod request;
+mod roster;
 mod waiters;
 
 use std::sync::Arc;

@@ -435,6 +435,97 @@ fn scans_give_the_wanted_partitions_and_drops_take_them() {
 }
 
 #[test]
+fn partitions_scanned_one_after_another_read_each_entry_twice_at_most() {
+    let folder = Folder::new("partitions");
+    let options = format!("capacity={}\ndurability=flushed\ncache=0", 96 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    let (partitions, each) = (64, 100);
+    let value = |partition: u64, number: u64| value_of((partition * 1000 + number) as usize, 3000);
+    for number in 0..each {
+        for partition in 0..partitions {
+            let key = format!("{partition} {number}");
+            store.run(PUT, partition, key.as_bytes(), &value(partition, number));
+        }
+    }
+    let before = figure(&store, "device_reads");
+    for partition in 0..partitions {
+        let mut found: Vec<(Vec<u8>, Vec<u8>)> = store
+            .scan(Some(&[partition as u16]), 40)
+            .into_iter()
+            .map(|entry| (entry.key, entry.value))
+            .collect();
+        found.sort();
+        let numbers = (0..each).filter(|number| partition == 0 || *number != 7);
+        let new = if partition == 0 { None } else { Some(each) };
+        let mut expected: Vec<(Vec<u8>, Vec<u8>)> = numbers
+            .chain(new)
+            .map(|number| {
+                let key = format!("{partition} {number}").into_bytes();
+                (key, value(partition, if number == 9 && partition > 0 { 10 } else { number }))
+            })
+            .collect();
+        expected.sort();
+        assert!(found == expected, "partition {partition}");
+        // The next one changes after the entries of all were seen.
+        let next = partition + 1;
+        store.run(REMOVE, next, format!("{next} 7").as_bytes(), b"");
+        store.run(PUT, next, format!("{next} 9").as_bytes(), &value(next, 10));
+        store.run(PUT, next, format!("{next} {each}").as_bytes(), &value(next, each));
+    }
+    let reads = figure(&store, "device_reads") - before;
+    assert!(reads < 5 * partitions * each / 2, "{reads} reads");
+}
+
+#[test]
+fn what_was_answered_before_a_partition_is_scanned_is_in_its_scan() {
+    let folder = Folder::new("scanned-meanwhile");
+    let options = format!("capacity={}\ndurability=process", 128 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    let partitions = 16;
+    for number in 0..3000 {
+        store.run(PUT, number % partitions, format!("old {number}").as_bytes(), &[1; 2000]);
+    }
+    let answered: Vec<AtomicU64> = (0..partitions).map(|_| AtomicU64::new(0)).collect();
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    let writer = std::mem::ManuallyDrop::new(Store {
+        address: store.address,
+        reaped: HashMap::new(),
+        tokens: AtomicU64::new(1 << 40),
+    });
+    std::thread::scope(|scope| {
+        let (answered, ended) = (&answered, &ended);
+        scope.spawn(move || {
+            for number in 0.. {
+                let partition = number % partitions;
+                let place = &answered[partition as usize];
+                let mut words = [0; 16];
+                (words[0], words[3]) = (PUT, partition << 16);
+                let key = format!("new {partition} {}", place.load(Ordering::Acquire));
+                if ended.load(Ordering::Acquire) || number > 40_000 {
+                    return;
+                }
+                if writer.begin(&mut words, key.as_bytes(), &[2; 100], &mut [0; 16]) {
+                    place.fetch_add(1, Ordering::Release);
+                }
+            }
+        });
+        for round in 0..4 {
+            for partition in 0..partitions as u16 {
+                let expected = answered[usize::from(partition)].load(Ordering::Acquire);
+                let found = store.scan(Some(&[partition]), 100);
+                let found: std::collections::HashSet<Vec<u8>> =
+                    found.into_iter().map(|entry| entry.key).collect();
+                for number in 0..expected {
+                    let key = format!("new {partition} {number}");
+                    assert!(found.contains(key.as_bytes()), "{round}, {partition}: {key}");
+                }
+            }
+        }
+        ended.store(true, Ordering::Release);
+    });
+}
+
+#[test]
 fn writes_that_do_not_wait_for_a_drop_come_after_it_and_in_their_order() {
     let folder = Folder::new("order");
     let mut store = Store::open(&folder.file(), &format!("capacity={}", 64 * MIB)).unwrap();

@@ -36,8 +36,8 @@ pub use options::{
     one_after_another,
 };
 pub use session::{
-    AheadEntry, AheadSegment, ReadAhead, SegmentUse, Session, SessionOptions, SyncPoint, Visit,
-    VisitEntry,
+    AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
+    SyncPoint, Visit, VisitEntry,
 };
 pub use statistics::{Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};

@@ -35,7 +35,7 @@ use ahead::Ahead;
 pub use ahead::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 use pending::{Pending, PendingKind};
 pub(crate) use resolve::{decode_manifest, with_piece_key};
-pub use scan::VisitEntry;
+pub use scan::{EntryName, NoteEntry, VisitEntry};
 pub use sync_point::SyncPoint;
 
 /// Called with the token and the outcome of each finished operation.

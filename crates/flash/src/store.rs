@@ -123,6 +123,19 @@ impl Store {
         self.inner.shards.iter().map(|shard| shard.lock().entries(space)).sum()
     }
 
+    /// Partitions of `space` that have or had entries, in their order, and how many; likewise.
+    pub fn count_partitions(&self, space: SpaceId) -> Vec<(u16, u64)> {
+        let mut counts = std::collections::BTreeMap::<u16, i64>::new();
+        for shard in &self.inner.shards {
+            for ((of, partition), count) in &shard.lock().counts {
+                if *of == space {
+                    *counts.entry(*partition).or_default() += count;
+                }
+            }
+        }
+        counts.into_iter().map(|(partition, count)| (partition, count.max(0) as u64)).collect()
+    }
+
     /// Entries in one partition of `space`, likewise.
     pub fn count_partition(&self, space: SpaceId, partition: u16) -> u64 {
         let shards = self.inner.shards.iter();
@@ -202,6 +215,12 @@ impl Store {
     /// The hash by which the store places `key`: stable for the life of the store.
     pub fn hash(&self, key: Key<'_>) -> u128 {
         crate::record::hash_key(self.inner.hash_seed, key)
+    }
+
+    /// What scans call the entry of a key.
+    pub fn name(&self, key: Key<'_>) -> crate::session::EntryName {
+        let hash = self.hash(key);
+        crate::session::EntryName::new(self.inner.shard_of(hash), hash)
     }
 }
 

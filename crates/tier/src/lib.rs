@@ -11,9 +11,9 @@ mod tiered;
 pub use admission::Admission;
 pub use entresol_flash as flash;
 pub use entresol_flash::{
-    Compression, Condition, Durability, EncryptionKey, Entry, Error, ErrorKind, Expiry, Job, Key,
-    OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentUse,
-    SpaceId, StoreOptions, Timestamp, Version, VisitEntry, WriteMode,
+    Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
+    Job, Key, NoteEntry, OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions, Reclaim,
+    Result, SegmentUse, SpaceId, StoreOptions, Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, Visit};
 pub use statistics::{Distribution, Statistics};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_flash::{
-    Condition, Entry, Error, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions,
-    Result, SegmentUse, SpaceId, Timestamp, Version, VisitEntry,
+    Condition, Entry, EntryName, Error, ErrorKind, Expiry, Key, NoteEntry, Operation, Outcome,
+    Pinning, PutOptions, Result, SegmentUse, SpaceId, Timestamp, Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -181,15 +181,27 @@ impl Session {
         self.flash.scan(space, (cursor, limit), now, visit)
     }
 
-    /// The same of those partitions alone that are wanted.
+    /// The same of those partitions alone that are wanted; notes the entries of others.
     pub fn scan_partitions(
         &mut self,
         wanted: (SpaceId, &dyn Fn(u16) -> bool),
         (cursor, limit): (u64, usize),
         now: Timestamp,
-        visit: VisitEntry<'_>,
+        visits: (VisitEntry<'_>, NoteEntry<'_>),
     ) -> Result<u64> {
-        self.flash.scan_partitions(wanted, (cursor, limit), now, visit)
+        self.flash.scan_partitions(wanted, (cursor, limit), now, visits)
+    }
+
+    /// Visits the live entries of a space among those that are named, of partitions that are
+    /// wanted; others whose names are the same too.
+    pub fn visit_named(
+        &mut self,
+        wanted: (SpaceId, &dyn Fn(u16) -> bool),
+        names: &[EntryName],
+        now: Timestamp,
+        visit: VisitEntry<'_>,
+    ) -> Result<()> {
+        self.flash.visit_named(wanted, names, now, visit)
     }
 
     /// Submits one operation and waits for it; the session must have nothing in flight.

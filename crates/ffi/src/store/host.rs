@@ -27,6 +27,7 @@ use super::jobs::{Job, JobQueue, Task, Workbench};
 use super::options::Options;
 use super::record::{Kind, Record, with_failure, with_record};
 use super::request::{OwnedOperation, Request, WITHOUT_VALUE};
+use super::roster::Roster;
 use super::waiters::Waiters;
 use crate::text::Failure;
 
@@ -55,6 +56,7 @@ const STEP_MAX: u64 = 256;
 pub(super) struct Host {
     lanes: Vec<Mutex<Option<Session>>>,
     waiters: Waiters,
+    roster: Roster,
     tiered: RwLock<Option<Arc<Tiered>>>,
     outbox: Mutex<Outbox>,
     reaper: Mutex<Reaper>,
@@ -115,6 +117,7 @@ impl Host {
         let host = Arc::new(Host {
             lanes: sessions.into_iter().map(|session| Mutex::new(Some(session))).collect(),
             waiters: Waiters::default(),
+            roster: Roster::default(),
             tiered: RwLock::new(Some(tiered)),
             outbox: Mutex::default(),
             reaper: Mutex::new(reaper),
@@ -163,9 +166,11 @@ impl Host {
             answered |= done == token && answer(request, &outcome);
             if !(answered && done == token) {
                 pushed = true;
+                self.roster.answered(done);
                 self.outbox.lock().push(done, outcome);
             }
         });
+        self.note_put(&operation, (!answered).then_some(token));
         drop(lane);
         if !answered || pushed {
             // The one who reaps hands it to the device, with what others begin meanwhile: the
@@ -281,6 +286,20 @@ impl Host {
         (PAGE_BYTES / mean.max(1)).clamp(1, STEP_MAX) as usize
     }
 
+    /// The names of entries that scans have noted.
+    pub(super) fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Notes a put for scans that are yet to come, before it is answered; with a token where it
+    /// is answered later.
+    pub(super) fn note_put(&self, operation: &Operation<'_>, token: Option<u64>) {
+        if let Operation::Put { key, .. } = operation {
+            let name = || self.tiered().ok().map(|tiered| tiered.store().name(*key));
+            self.roster.wrote(*key, token, &name);
+        }
+    }
+
     /// The moment that a caller means: 0 is now.
     pub(super) fn now(&self, given: i64) -> Timestamp {
         self.clock.read(given)
@@ -334,6 +353,7 @@ impl Host {
             // A store that cannot be kept is poisoned: writes say so.
             let done = tiered.maintain(self.now(0), budget);
             self.short.store(tiered.store().is_short(), Ordering::Relaxed);
+            self.roster.tidy();
             let rest = done.as_ref().map_or(Some(Maintenance::IDLE), Maintenance::rest);
             if let Some(rest) = rest {
                 std::thread::park_timeout(rest);
@@ -375,6 +395,7 @@ impl Host {
             let now = self.now(0);
             // A device that cannot be asked now is asked again.
             let _polled = session.poll(0, now, &mut |token, outcome| {
+                self.roster.answered(token);
                 self.outbox.lock().push(token, outcome);
             });
             // What cannot be handed to the device now is by the next poll.

@@ -6,12 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entresol_tier::{Error, ErrorKind, Session, SpaceId, Tiered, Timestamp};
+use entresol_tier::{
+    Entry, EntryName, Error, ErrorKind, NoteEntry, Session, SpaceId, Tiered, Timestamp, VisitEntry,
+};
 use parking_lot::{Condvar, Mutex};
 
 use super::host::{Host, closed};
 use super::record::{Kind, Record};
 use super::request::OwnedOperation;
+use super::roster::Roster;
 use crate::text::Failure;
 
 /// Most jobs that wait at a time.
@@ -77,13 +80,28 @@ pub(super) struct Scan {
     with_values: bool,
     /// Entries in one step.
     step: usize,
-    cursor: Mutex<Cursor>,
+    progress: Mutex<Progress>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cursor {
-    At(u64),
+/// How far a scan is.
+#[derive(Debug)]
+enum Progress {
+    Start,
+    /// All entries are read, and others may be noted.
+    Cursor(u64, Notes),
+    /// Those that are named are read, from a number on.
+    Named(Vec<EntryName>, usize),
     End,
+}
+
+/// What becomes of entries that a scan reads and does not want.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notes {
+    None,
+    /// The roster has them.
+    Taken,
+    /// As above, but some are damaged.
+    Partial,
 }
 
 impl JobQueue {
@@ -178,7 +196,7 @@ impl Workbench {
             Task::Drop(space, None) => self.tiered.drop_space(*space)?,
             Task::Drop(space, Some(partition)) => self.tiered.drop_partition(*space, *partition)?,
             Task::Scan { scan, limit, now } => {
-                let (words, records) = scan.page(&mut self.session, job.token, *limit, *now)?;
+                let (words, records) = self.page(scan, host, (job.token, *limit), *now)?;
                 host.push(&mut |outbox| outbox.extend(&words, records));
                 return Ok(());
             }
@@ -187,6 +205,8 @@ impl Workbench {
                 self.session.run(*now, operation, &mut |outcome| {
                     host.push(&mut |outbox| outbox.push(job.token, Ok(outcome)));
                 })?;
+                // In time for scans: this thread begins them.
+                host.note_put(&operation, None);
                 return Ok(());
             }
         }
@@ -198,34 +218,39 @@ impl Workbench {
 impl Scan {
     /// A scan of those `partitions` of `space`, or of all, in steps of so many entries.
     pub(super) fn new(step: usize, space: SpaceId, partitions: Option<HashSet<u16>>) -> Scan {
-        let cursor = Mutex::new(Cursor::At(0));
-        Scan { space, partitions, with_values: true, step, cursor }
+        let progress = Mutex::new(Progress::Start);
+        Scan { space, partitions, with_values: true, step, progress }
     }
 
     /// The same without the values.
     pub(super) fn of_keys(self) -> Scan {
         Scan { with_values: false, ..self }
     }
+}
 
-    /// The records of the next page, the one that ends it included, and how many they are.
+impl Workbench {
+    /// The records of the next page of a scan, the one that ends it included, and how many.
     fn page(
-        &self,
-        session: &mut Session,
-        token: u64,
-        limit: usize,
+        &mut self,
+        scan: &Arc<Scan>,
+        host: &Host,
+        (token, limit): (u64, usize),
         now: Timestamp,
     ) -> Result<(Vec<u64>, i64), Failure> {
-        let mut cursor = self.cursor.lock();
-        let mut page = Page { words: Vec::new(), records: 0, damaged: 0, first: None };
+        let mut progress = scan.progress.lock();
+        if matches!(*progress, Progress::Start) {
+            *progress = self.start(scan, host.roster());
+        }
+        let mut page = Page { token, words: Vec::new(), records: 0, damaged: 0, first: None };
         for _ in 0..STEPS_MAX {
-            let Cursor::At(at) = *cursor else { break };
-            if page.records as usize >= limit.max(1) || page.words.len() >= PAGE_WORDS {
+            let full = page.records as usize >= limit.max(1) || page.words.len() >= PAGE_WORDS;
+            if full || matches!(*progress, Progress::End) {
                 break;
             }
-            let next = self.step(session, (token, at), now, &mut page)?;
-            *cursor = if next == 0 { Cursor::End } else { Cursor::At(next) };
+            let reached = std::mem::replace(&mut *progress, Progress::End);
+            *progress = self.step(scan, host.roster(), (reached, now), &mut page)?;
         }
-        let goes_on = *cursor != Cursor::End;
+        let goes_on = !matches!(*progress, Progress::End);
         let end = Record {
             number: u64::from(goes_on),
             expires_ms: page.damaged,
@@ -236,47 +261,97 @@ impl Scan {
         Ok((page.words, page.records + 1))
     }
 
-    /// Adds the entries of one step to `page`; the next cursor.
+    /// Where a scan starts: a partition whose entries are noted needs no others, and one that is
+    /// wanted alone is likely to be followed by the next.
+    fn start(&self, scan: &Arc<Scan>, roster: &Roster) -> Progress {
+        let only = scan.partitions.as_ref().filter(|wanted| wanted.len() == 1);
+        let Some(only) = only.and_then(|wanted| wanted.iter().next().copied()) else {
+            return Progress::Cursor(0, Notes::None);
+        };
+        if let Some(names) = roster.take(scan.space, only) {
+            return Progress::Named(names, 0);
+        }
+        let counts = self.tiered.store().count_partitions(scan.space);
+        if !counts.iter().any(|of| of.0 == only && of.1 > 0) {
+            return Progress::Cursor(0, Notes::None);
+        }
+        let (before, after): (Vec<_>, Vec<_>) =
+            counts.into_iter().filter(|of| of.0 != only).partition(|of| of.0 < only);
+        let noting = (Arc::downgrade(scan), scan.space);
+        let notes = match roster.begin(noting, after.into_iter().chain(before)) {
+            true => Notes::Taken,
+            false => Notes::None,
+        };
+        Progress::Cursor(0, notes)
+    }
+
+    /// Adds the entries of one step to `page`; how far the scan is then.
     fn step(
-        &self,
-        session: &mut Session,
-        (token, cursor): (u64, u64),
-        now: Timestamp,
+        &mut self,
+        scan: &Scan,
+        roster: &Roster,
+        (reached, now): (Progress, Timestamp),
         page: &mut Page,
-    ) -> Result<u64, Failure> {
-        let wanted = |partition| self.partitions.as_ref().is_none_or(|p| p.contains(&partition));
+    ) -> Result<Progress, Failure> {
+        let wanted = |partition| scan.partitions.as_ref().is_none_or(|p| p.contains(&partition));
         // A step that entries moved under is begun anew, and visits some of them twice.
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
-        let place = (cursor, self.step);
-        let next =
-            session.scan_partitions(
-                (self.space, &wanted),
-                place,
-                now,
-                &mut |entry| match entry {
-                    Ok(entry) if seen.insert(entry.key.to_vec()) => {
-                        let record = Record::of_entry(token, &entry);
-                        let value = if self.with_values { record.value } else { &[] };
-                        Record { value, ..record }.append(&mut page.words);
-                        page.records += 1;
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        page.damaged += 1;
-                        page.first.get_or_insert_with(|| error.to_string());
-                    }
-                },
-            )?;
-        Ok(next)
+        let with_values = scan.with_values;
+        let before = page.damaged;
+        let mut visit = |entry: Result<Entry<'_>, Error>| match entry {
+            Ok(entry) if seen.insert(entry.key.to_vec()) => page.add(&entry, with_values),
+            Ok(_) => {}
+            Err(error) => {
+                page.damaged += 1;
+                page.first.get_or_insert_with(|| error.to_string());
+            }
+        };
+        let place = (scan.space, &wanted as &dyn Fn(u16) -> bool);
+        match reached {
+            Progress::Named(names, at) => {
+                let end = names.len().min(at + scan.step);
+                self.session.visit_named(place, &names[at..end], now, &mut visit)?;
+                let whole = end == names.len();
+                Ok(if whole { Progress::End } else { Progress::Named(names, end) })
+            }
+            Progress::Cursor(at, notes) => {
+                let mut noted = Vec::new();
+                let mut note = |partition, name| noted.push((partition, name));
+                let visits: (VisitEntry<'_>, NoteEntry<'_>) = (&mut visit, &mut note);
+                let next = self.session.scan_partitions(place, (at, scan.step), now, visits)?;
+                let notes = match notes {
+                    Notes::Taken if page.damaged > before => Notes::Partial,
+                    other => other,
+                };
+                if notes == Notes::Taken {
+                    roster.note(scan, &noted);
+                }
+                if next == 0 && notes != Notes::None {
+                    roster.finish(scan, notes == Notes::Taken);
+                }
+                Ok(if next == 0 { Progress::End } else { Progress::Cursor(next, notes) })
+            }
+            other => Ok(other),
+        }
     }
 }
 
 /// A page of a scan that is being read.
 struct Page {
+    token: u64,
     words: Vec<u64>,
     records: i64,
     /// Records that do not verify.
     damaged: u64,
     /// What was said of the first of them.
     first: Option<String>,
+}
+
+impl Page {
+    fn add(&mut self, entry: &Entry<'_>, with_value: bool) {
+        let record = Record::of_entry(self.token, entry);
+        let value = if with_value { record.value } else { &[] };
+        Record { value, ..record }.append(&mut self.words);
+        self.records += 1;
+    }
 }

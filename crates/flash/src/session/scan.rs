@@ -28,6 +28,28 @@ struct Filter<'f> {
 /// Called with each entry, or with the error that its record is damaged or cannot be read.
 pub type VisitEntry<'v> = &'v mut dyn FnMut(Result<Entry<'_>>);
 
+/// Called with the partition and the name of each entry that a scan read and nobody wanted.
+pub type NoteEntry<'n> = &'n mut dyn FnMut(u16, EntryName);
+
+/// What finds an entry, or a few, by [`Session::visit_named`]: of a key it is always the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryName {
+    shard: u16,
+    hash: u64,
+}
+
+impl EntryName {
+    pub(crate) fn new(shard: usize, hash: u128) -> EntryName {
+        EntryName { shard: shard as u16, hash: index_hash(hash) }
+    }
+}
+
+/// What a scan does with the entries it reads.
+struct Visits<'v, 'n> {
+    wanted: VisitEntry<'v>,
+    others: NoteEntry<'n>,
+}
+
 /// What became of the record of a plan.
 enum Seen {
     /// Visited, or none of those wanted.
@@ -53,18 +75,85 @@ impl Session {
         now: Timestamp,
         visit: VisitEntry<'_>,
     ) -> Result<u64> {
-        self.scan_partitions((space, &|_| true), (cursor, limit), now, visit)
+        let place = (cursor, limit);
+        self.scan_partitions((space, &|_| true), place, now, (visit, &mut |_, _| ()))
+    }
+
+    /// Visits the live entries of a space among those that are named, of partitions that are
+    /// wanted; others whose names are the same too. Blocks, and tells of damage, as a scan.
+    pub fn visit_named(
+        &mut self,
+        (space, partitions): (SpaceId, &dyn Fn(u16) -> bool),
+        names: &[EntryName],
+        now: Timestamp,
+        visit: VisitEntry<'_>,
+    ) -> Result<()> {
+        let mut visits = Visits { wanted: visit, others: &mut |_, _| () };
+        let filter = Filter { space, partitions, now };
+        for same in names.chunk_by(|one, other| one.shard == other.shard) {
+            let number = usize::from(same[0].shard);
+            if number >= self.inner.shards.len() {
+                continue;
+            }
+            self.visit_of_shard((number, same), filter, &mut visits)?;
+        }
+        Ok(())
+    }
+
+    fn visit_of_shard(
+        &mut self,
+        (number, names): (usize, &[EntryName]),
+        filter: Filter<'_>,
+        visits: &mut Visits<'_, '_>,
+    ) -> Result<()> {
+        for _ in 0..RETRIES_MAX {
+            let plans = self.plans_of(number, names);
+            let mut damaged = Vec::new();
+            let mut whole = self.visit_plans(number, &plans, (filter, visits), &mut damaged)?;
+            if !damaged.is_empty() {
+                let still = self.plans_of(number, names);
+                whole &= damaged.iter().all(|(plan, _)| still.contains(plan));
+            }
+            if whole {
+                self.tell_damaged(damaged, visits.wanted);
+                return Ok(());
+            }
+        }
+        Err(moving())
+    }
+
+    fn tell_damaged(&self, damaged: Vec<(Plan, Error)>, visit: VisitEntry<'_>) {
+        for (_, error) in damaged {
+            self.count(|c| &c.damaged);
+            visit(Err(error));
+        }
+    }
+
+    /// The reads of the entries that are named.
+    fn plans_of(&self, number: usize, names: &[EntryName]) -> Vec<Plan> {
+        let shard = self.inner.shards[number].lock();
+        let (mut plans, mut found) = (Vec::with_capacity(names.len()), Candidates::default());
+        for name in names {
+            shard.index.candidates(name.hash, &mut found);
+            plans.extend(found.iter().map(|place| shard.plan(place, false)));
+            shard.notes.in_range(name.hash, name.hash, &mut |note| {
+                let place = Place { address: note.address, size: note.size };
+                plans.push(shard.plan(place, true));
+            });
+        }
+        plans
     }
 
     /// The same of those partitions alone that are wanted. The entries of others are read all the
-    /// same, and count for `limit`.
+    /// same, and count for `limit`; `note` is called with those that are of the space.
     pub fn scan_partitions(
         &mut self,
         (space, partitions): (SpaceId, &dyn Fn(u16) -> bool),
         (cursor, limit): (u64, usize),
         now: Timestamp,
-        visit: VisitEntry<'_>,
+        (visit, note): (VisitEntry<'_>, NoteEntry<'_>),
     ) -> Result<u64> {
+        let mut visits = Visits { wanted: visit, others: note };
         let filter = Filter { space, partitions, now };
         let number = (cursor & ((1 << SHARD_BITS) - 1)) as usize;
         let from = cursor >> SHARD_BITS << SHARD_BITS;
@@ -76,17 +165,14 @@ impl Session {
             let (plans, next) = self.plans(number, from, buckets);
             let mut damaged = Vec::new();
             let mut whole =
-                self.visit_plans(number, &plans, (filter, &mut *visit), &mut damaged)?;
+                self.visit_plans(number, &plans, (filter, &mut visits), &mut damaged)?;
             if !damaged.is_empty() {
                 // Damaged records that were replaced meanwhile are nobody's loss.
                 let (still, _) = self.plans(number, from, buckets);
                 whole &= damaged.iter().all(|(plan, _)| still.contains(plan));
             }
             if whole {
-                for (_, error) in damaged {
-                    self.count(|c| &c.damaged);
-                    visit(Err(error));
-                }
+                self.tell_damaged(damaged, visits.wanted);
                 if next != 0 {
                     return Ok(next | number as u64);
                 }
@@ -98,7 +184,7 @@ impl Session {
                 });
             }
         }
-        Err(Error::new(ErrorKind::Busy, "entries move faster than they can be scanned"))
+        Err(moving())
     }
 
     /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
@@ -119,7 +205,7 @@ impl Session {
         &mut self,
         number: usize,
         plans: &[Plan],
-        (filter, visit): (Filter<'_>, VisitEntry<'_>),
+        (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
         damaged: &mut Vec<(Plan, Error)>,
     ) -> Result<bool> {
         let mut queue = match self.scan_queue.take() {
@@ -140,7 +226,7 @@ impl Session {
         while next < plans.len() || queue.in_flight() > 0 {
             while next < plans.len() && queue.in_flight() < SCAN_DEPTH {
                 let plan = &plans[next];
-                match self.visit_in_memory(number, plan, (filter, &mut *visit)) {
+                match self.visit_in_memory(number, plan, (filter, &mut *visits)) {
                     Some(seen) => note(plan, seen),
                     None => {
                         let (offset, length) = self.inner.read_range(plan);
@@ -162,7 +248,7 @@ impl Session {
                 }
                 let Some(buffer) = completion.buffer else { continue };
                 let bytes = buffer.get((plan.offset - offset) as usize..).unwrap_or_default();
-                note(plan, self.visit_bytes(number, plan, bytes, (filter, &mut *visit)));
+                note(plan, self.visit_bytes(number, plan, bytes, (filter, &mut *visits)));
             }
         }
         self.scan_queue = Some(queue);
@@ -174,7 +260,7 @@ impl Session {
         &mut self,
         number: usize,
         plan: &Plan,
-        (filter, visit): (Filter<'_>, VisitEntry<'_>),
+        (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Option<Seen> {
         let inner = std::sync::Arc::clone(&self.inner);
         let shard = inner.shards[number].lock();
@@ -182,7 +268,7 @@ impl Session {
         let bytes = shard.log.in_memory(plan.place.address)?;
         let copy = bytes[..length.min(bytes.len())].to_vec();
         drop(shard);
-        Some(self.visit_bytes(number, plan, &copy, (filter, visit)))
+        Some(self.visit_bytes(number, plan, &copy, (filter, visits)))
     }
 
     /// Visits the record in `bytes` if it is the one planned, and wanted.
@@ -191,7 +277,7 @@ impl Session {
         number: usize,
         plan: &Plan,
         bytes: &[u8],
-        (filter, visit): (Filter<'_>, VisitEntry<'_>),
+        (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Seen {
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, None);
@@ -237,9 +323,12 @@ impl Session {
         let live = current && !dropped;
         let mut seen = Seen::Done;
         let wanted = header.space == filter.space && (filter.partitions)(header.partition);
+        if !wanted && live && header.space == filter.space {
+            (visits.others)(header.partition, EntryName::new(number, hash));
+        }
         if wanted && live && !Shard::has_ended(&record, filter.now) {
             match self.inner.whole_value(hash, plan.place, &record) {
-                Ok(Some(value)) => visit(Ok(Entry {
+                Ok(Some(value)) => (visits.wanted)(Ok(Entry {
                     key: record.key,
                     value: &value,
                     version: Version(header.version),
@@ -254,4 +343,8 @@ impl Session {
         self.scratch = scratch;
         seen
     }
+}
+
+fn moving() -> Error {
+    Error::new(ErrorKind::Busy, "entries move faster than they can be scanned")
 }
