@@ -12,6 +12,7 @@ import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
 import org.infinispan.commons.api.query.ClosableIteratorWithCount;
 import org.infinispan.commons.api.query.EntityEntry;
@@ -150,13 +151,22 @@ final class CacheRows {
                 query("", asked).maxResults(0).execute().count().value());
     }
 
+    /** Whether the index can give these; of one field alone a cluster leaves out hits without it. */
+    boolean canProject(List<Column> wanted) {
+        return wanted.size() > 1 || !owners.areMany() || besides(wanted).findFirst().isPresent();
+    }
+
+    private Stream<Column> besides(List<Column> wanted) {
+        return columns.stream()
+                .filter(each -> each.can(Column.Index.PROJECT) && !wanted.contains(each));
+    }
+
     /** Fields that the index keeps. */
     List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
         List<String> fields = new ArrayList<>(wanted.stream().map(Column::ickle).toList());
-        // Of one field alone a cluster leaves out the hits that lack it.
         boolean padded = fields.size() == 1 && owners.areMany();
         if (padded) {
-            fields.add("score(p)");
+            fields.add(besides(wanted).findFirst().orElseThrow().ickle());
         }
         String select = "select " + String.join(", ", fields) + " ";
         return asked.isNever() ? List.of() : owners.ask(() -> query(select, asked).list()).stream()
