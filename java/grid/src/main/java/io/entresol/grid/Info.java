@@ -1,6 +1,8 @@
 package io.entresol.grid;
 
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import org.infinispan.commons.dataconversion.internal.Json;
 import picocli.CommandLine.Command;
@@ -38,10 +40,17 @@ final class Info implements Callable<Integer> {
 
     private static Json grid(Rest rest) {
         Json container = rest.get("/v2/container");
+        Map<String, String> sql = new HashMap<>();
+        for (Json node : tell(rest, NodeTask.NAME)) {
+            sql.put(node.at("name").asString(),
+                    node.at("address").asString() + ":" + node.at("sql").asInteger());
+        }
         Json members = Json.array();
         for (Json member : rest.get("/v2/cluster/members").at("members").asJsonList()) {
-            members.add(Json.object("name", member.at("node_address").asString(),
+            String name = member.at("node_address").asString();
+            members.add(Json.object("name", name,
                     "address", member.at("physical_addresses").asString(),
+                    "sql", sql.getOrDefault(name, "-"),
                     "status", member.at("cache_manager_status").asString()));
         }
         return Json.object("cluster", container.at("cluster_name").asString(),
@@ -53,9 +62,7 @@ final class Info implements Callable<Integer> {
         Caches.require(rest, cache);
         Json configuration = Caches.configuration(rest, cache);
         Json nodes = Json.array();
-        for (Json text : Json.read(rest.post("/v2/tasks/" + FlashTask.NAME + "?action=exec",
-                null, "")).asJsonList()) {
-            Json node = Json.read(text.asString());
+        for (Json node : tell(rest, FlashTask.NAME)) {
             Json found = node.at("caches");
             nodes.add(Json.object("node", node.at("node").asString(),
                     "flash", found.has(cache) ? found.at(cache) : Json.nil()));
@@ -66,15 +73,21 @@ final class Info implements Callable<Integer> {
                 "store", store, "statistics", Caches.statistics(rest, cache), "nodes", nodes);
     }
 
+    /** What each of the nodes says to a task. */
+    private static List<Json> tell(Rest rest, String task) {
+        return Json.read(rest.post("/v2/tasks/" + task + "?action=exec", null, "")).asJsonList()
+                .stream().map(text -> Json.read(text.asString())).toList();
+    }
+
     private static void printGrid(Json facts) {
         System.out.printf("cluster  %s, Infinispan %s%n", facts.at("cluster").asString(),
                 facts.at("version").asString());
         System.out.printf("caches   %s%n%n", String.join(", ", facts.at("caches").asJsonList()
                 .stream().map(Json::asString).toList()));
-        Table table = new Table("member", "address", "status");
+        Table table = new Table("member", "address", "SQL", "status");
         for (Json member : facts.at("members").asJsonList()) {
             table.add(member.at("name").asString(), member.at("address").asString(),
-                    member.at("status").asString());
+                    member.at("sql").asString(), member.at("status").asString());
         }
         System.out.print(table);
     }

@@ -1,7 +1,9 @@
 package io.entresol.grid;
 
+import io.entresol.jdbc.SqlServer;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.net.InetAddress;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Properties;
@@ -10,10 +12,15 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.UnaryOperator;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.server.ExitStatus;
 import org.infinispan.server.Server;
+import org.infinispan.server.configuration.ServerConfiguration;
+import org.wildfly.security.auth.server.RealmUnavailableException;
+import org.wildfly.security.auth.server.SecurityDomain;
+import org.wildfly.security.evidence.PasswordGuessEvidence;
 
 /**
  * The process of a node: an Infinispan server on what {@link NodeFolder#prepare} wrote. On the
@@ -22,11 +29,16 @@ import org.infinispan.server.Server;
 public final class Node {
     /** With this argument the node stops when its standard input ends, as its launcher does. */
     static final String LIFELINE = "--lifeline";
+    /** Names of the plan: which realm is asked, and the one that asks nobody. */
+    static final String REALM = "entresol.realm";
+    static final String OPEN = "open";
+    static final String USERS = "users";
     /** How long endpoints may take once the caches are there. */
     private static final long ENDPOINTS_SECONDS = 60;
 
     private final Server server;
     private final CompletableFuture<ExitStatus> exit;
+    private volatile SqlServer sql;
 
     private Node(NodeFolder folder, Properties plan) {
         server = new Server(folder.server().toFile(),
@@ -52,9 +64,10 @@ public final class Node {
                 node.stopWhenInputEnds();
             }
             node.awaitRunning();
-            Indexes.makeAnew(node.server.getCacheManager());
-            folder.writeRunning(facts(plan));
-            launcher.println(facts(plan));
+            node.serveSql(plan);
+            Json facts = facts(plan::getProperty);
+            folder.writeRunning(facts);
+            launcher.println(facts);
             node.exit.join();
             System.exit(0);
         } catch (Exception failure) {
@@ -66,7 +79,31 @@ public final class Node {
         }
     }
 
+    /** By JDBC, to those whom the other endpoints let in. */
+    private void serveSql(Properties plan) throws Exception {
+        SqlServer.Users users = plan.getProperty(REALM).equals(OPEN) ? null
+                : this::knows;
+        sql = SqlServer.start(server.getCacheManager(),
+                InetAddress.getByName(plan.getProperty("entresol.bind")),
+                ports(plan::getProperty).sql(), users);
+    }
+
+    private boolean knows(String name, String password) {
+        SecurityDomain domain = server.getCacheManager().getCacheManagerConfiguration()
+                .module(ServerConfiguration.class).security().realms().getRealm(USERS)
+                .serverSecurityRealm().getSecurityDomain();
+        try {
+            domain.authenticate(name, new PasswordGuessEvidence(password.toCharArray()));
+            return true;
+        } catch (RealmUnavailableException | SecurityException refused) {
+            return false;
+        }
+    }
+
     private void stop(NodeFolder folder) {
+        if (sql != null) {
+            sql.close();
+        }
         server.getExitHandler().exit(ExitStatus.SERVER_SHUTDOWN);
         exit.handle((status, failure) -> null).join();
         folder.removePid();
@@ -106,13 +143,19 @@ public final class Node {
         thread.start();
     }
 
-    private static Json facts(Properties plan) {
-        Ports ports = new Ports(Integer.parseInt(plan.getProperty("entresol.port.offset")));
-        return Json.object("name", plan.getProperty("entresol.node.name"),
+    /** What the node of this process says of itself, by the properties that it was started with. */
+    static Json facts(UnaryOperator<String> plan) {
+        Ports ports = ports(plan);
+        return Json.object("name", plan.apply("entresol.node.name"),
                 "pid", ProcessHandle.current().pid(),
-                "address", plan.getProperty("entresol.bind"),
+                "address", plan.apply("entresol.bind"),
                 "hotrod", ports.main(), "rest", ports.main(), "resp", ports.resp(),
-                "memcached", ports.memcached(), "cluster", ports.cluster());
+                "memcached", ports.memcached(), "sql", ports.sql(),
+                "cluster", ports.cluster());
+    }
+
+    private static Ports ports(UnaryOperator<String> plan) {
+        return new Ports(Integer.parseInt(plan.apply("entresol.port.offset")));
     }
 
     /** The innermost sentence. */

@@ -47,7 +47,7 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty("entresol.port.offset", "" + ports.offset());
         properties.setProperty("entresol.cluster.name", clusterName);
         properties.setProperty("entresol.cluster.members", members);
-        properties.setProperty("entresol.realm", users == null ? "open" : "users");
+        properties.setProperty(Node.REALM, users == null ? Node.OPEN : Node.USERS);
         properties.setProperty("jgroups.bind.address", clusterAddress);
         properties.setProperty("jgroups.bind.port", "" + ports.cluster());
         if (site != null) {

@@ -17,6 +17,7 @@ record Ports(int offset) {
     static final int STEP = 100;
     /** JGroups notices a death by a socket this far above its own port. */
     private static final int FAILURE_DETECTION = 50_000;
+    private static final int SQL_ABOVE_MAIN = 11765 - 11222;
 
     Ports {
         int most = 65_535 - 7850 - FAILURE_DETECTION;
@@ -36,6 +37,16 @@ record Ports(int offset) {
 
     int memcached() {
         return 11211 + offset;
+    }
+
+    /** JDBC. */
+    int sql() {
+        return sql(main());
+    }
+
+    /** The port for SQL of a node by its main one: an offset moves both. */
+    static int sql(int main) {
+        return main + SQL_ABOVE_MAIN;
     }
 
     int cluster() {
@@ -62,6 +73,7 @@ record Ports(int offset) {
         uses.put(main(), "Hot Rod, REST and console");
         uses.put(resp(), "RESP");
         uses.put(memcached(), "memcached");
+        uses.put(sql(), "SQL");
         uses.forEach((port, use) -> check(bind, port, use));
         check(clusterAddress, cluster(), "the cluster");
         check(clusterAddress, cluster() + FAILURE_DETECTION, "the cluster");

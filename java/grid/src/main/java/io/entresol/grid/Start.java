@@ -38,7 +38,7 @@ final class Start implements Callable<Integer> {
 
     @Option(names = "--port-offset", paramLabel = "N", defaultValue = "0",
             description = "added to all ports: 11222 (Hot Rod, REST, console, metrics), 6379"
-                    + " (RESP), 11211 (memcached), 7800 and 57800 (cluster)")
+                    + " (RESP), 11211 (memcached), 11765 (SQL), 7800 and 57800 (cluster)")
     private int portOffset;
 
     @Option(names = "--bind", paramLabel = "ADDRESS", defaultValue = "127.0.0.1",
@@ -181,6 +181,7 @@ final class Start implements Callable<Integer> {
         System.out.printf("  Hot Rod, REST  %s%n", main);
         System.out.printf("  RESP           %s:%d%n", address, facts.at("resp").asInteger());
         System.out.printf("  memcached      %s:%d%n", address, facts.at("memcached").asInteger());
+        System.out.printf("  SQL            http://%s:%d%n", address, facts.at("sql").asInteger());
         System.out.printf("  console        http://%s/console/%n", main);
         System.out.printf("  metrics        http://%s/metrics%n", main);
         System.out.printf("  cluster        %d%n", facts.at("cluster").asInteger());

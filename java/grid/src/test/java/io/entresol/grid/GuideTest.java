@@ -40,6 +40,8 @@ class GuideTest {
         int start = guide.indexOf("```text\nname ") + "```text\n".length();
         String table = guide.substring(start, guide.indexOf("```", start));
         assertTrue(ran.out().contains(table), ran.out());
+        assertTrue(ran.out().replaceAll(" +", " ").contains("orders total\n------ -----\n2 165.5\n"),
+                ran.out());
         assertTrue(ran.out().contains("undeployed prices"), ran.out());
         assertTrue(ran.out().endsWith("stopped: 1\n"), ran.out());
         grid.remove();

@@ -233,6 +233,35 @@ class NodeTest {
     }
 
     @Test
+    void sqlReadsAndChangesWhatOtherDoorsServe() throws Exception {
+        deployOrders("bought");
+        String dear = "select name, price from bought where price > 100 order by name";
+        assertEquals("""
+                name     price
+                -------  -----
+                order 3  150.0
+                order 4  200.0
+                2 rows
+                """, grid.ask("sql", dear).succeeded().out());
+        assertEquals("{\"name\":\"order 3\",\"price\":150.0}\n",
+                grid.ask("sql", "--json", dear + " limit 1").succeeded().out());
+        assertEquals("1 row changed\n4 rows changed\n", grid.ask("sql",
+                "insert into bought (_key, name, price) values ('5', 'order 5', 1)",
+                "update bought set price = price + 1 where price < 200").succeeded().out());
+        assertEquals("name,price\norder 5,2.0\n",
+                grid.ask("sql", "--csv", "select name, price from bought where _key = '5'")
+                        .succeeded().out());
+        assertEquals(2.0, Json.read(grid.rest().getText(Rest.cache("bought") + "/5"))
+                .at("price").asDouble());
+        TestGrid.Ran mistake = grid.ask("sql", "select prize from bought");
+        assertEquals(1, mistake.status());
+        assertTrue(mistake.err().contains("there is no column `prize`"), mistake.err());
+        assertTrue(mistake.err().contains("price"), mistake.err());
+        String info = grid.ask("info").succeeded().out();
+        assertTrue(info.contains("127.0.0.1:" + grid.ports().sql()), info);
+    }
+
+    @Test
     void cachesTheirEntriesAndIndexesAreThereAfterARestart() throws Exception {
         deploy("kept", small("--encoding", "text")).succeeded();
         for (int key = 0; key < 50; key++) {

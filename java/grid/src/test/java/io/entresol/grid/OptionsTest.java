@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,6 +30,10 @@ class OptionsTest {
         "deploy x --average-object-size big --dry-run | 'big' | 5KB",
         "list --server nowhere | 'nowhere' | expected HOST:PORT",
         "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
+        "sql x --csv --json | exclude each other | leave one of them out",
+        "sql x --server nowhere | 'nowhere' | expected HOST:PORT",
+        "sql x --server 127.0.0.1:1 | cannot be asked | entresol-grid start",
+        "sql x --user me | has no password | ENTRESOL_GRID_PASSWORD",
         "list --user me | has no password | ENTRESOL_GRID_PASSWORD",
         "start --bind 0.0.0.0 | there are no users | --users FILE",
         "start --bind 0.0.0.0 --users /dev/null | is every address | --cluster-address",
@@ -53,9 +59,22 @@ class OptionsTest {
     }
 
     @Test
+    void aPortForSqlThatSomebodyHasIsNamed() throws Exception {
+        Ports ports = new Ports(TestGrid.freeOffset(5000));
+        try (ServerSocket taken = new ServerSocket(ports.sql(), 1,
+                InetAddress.getByName("127.0.0.1"))) {
+            TestGrid.Ran ran = TestGrid.inside("start", "--dir", "/proc/none", "--port-offset",
+                    "" + ports.offset());
+            assertEquals(2, ran.status(), ran.err());
+            assertTrue(ran.err().contains("port " + taken.getLocalPort()), ran.err());
+            assertTrue(ran.err().contains("for SQL, cannot be had"), ran.err());
+        }
+    }
+
+    @Test
     void everyCommandHasHelpWithExamples() {
-        String[] commands = {"start", "deploy", "undeploy", "list", "info", "query", "bench",
-            "stop"};
+        String[] commands = {"start", "deploy", "undeploy", "list", "info", "query", "sql",
+            "bench", "stop"};
         for (String command : commands) {
             TestGrid.Ran ran = TestGrid.inside(command, "--help");
             assertEquals(0, ran.status(), ran.err());

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.yaml.snakeyaml.Yaml;
@@ -19,7 +20,7 @@ import picocli.CommandLine;
 class PackagingTest {
     private static final Path FOLDER =
             Path.of(System.getProperty("entresol.grid.home"), "../../packaging/grid");
-    private static final Set<Integer> PORTS = Set.of(11222, 6379, 11211);
+    private static final Set<Integer> PORTS = Set.of(11222, 6379, 11211, 11765);
 
     private static List<Map<String, Object>> documents(String file) throws IOException {
         return StreamSupport.stream(new Yaml().loadAll(Files.readString(FOLDER.resolve(file)))
@@ -64,6 +65,9 @@ class PackagingTest {
             assertTrue(map(at(compose, "volumes")).containsKey(name));
             assertNotNull(at(service, "healthcheck", "test"));
         });
+        assertEquals(PORTS, ((List<?>) at(services.get("grid-0"), "ports")).stream()
+                .map(port -> Integer.valueOf(String.valueOf(port).split(":")[2]))
+                .collect(Collectors.toSet()));
     }
 
     @Test
@@ -81,8 +85,11 @@ class PackagingTest {
         Object volume = at(set, "volumeClaimTemplates", 0, "metadata", "name");
         assertEquals(volume, at(node, "volumeMounts", 0, "name"));
         assertEquals("/var/lib/grid", at(node, "volumeMounts", 0, "mountPath"));
-        for (Object port : (List<?>) at(node, "ports")) {
-            assertTrue(PORTS.contains(at(port, "containerPort")), port.toString());
-        }
+        assertEquals(PORTS, ((List<?>) at(node, "ports")).stream()
+                .map(port -> at(port, "containerPort")).collect(Collectors.toSet()));
+        assertEquals(PORTS, ((List<?>) at(documents.get(1), "spec", "ingress", 0, "ports"))
+                .stream().map(port -> at(port, "port")).collect(Collectors.toSet()));
+        assertTrue(((List<?>) at(documents.get(0), "spec", "ports")).stream()
+                .map(port -> at(port, "port")).toList().containsAll(PORTS));
     }
 }

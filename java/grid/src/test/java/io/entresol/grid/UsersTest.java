@@ -24,6 +24,16 @@ class UsersTest {
         assertTrue(nobody.err().contains("lets in users only"), nobody.err());
         assertEquals(2, grid.ask("list", "--user", "ada", "--password", "wrong").status());
         grid.ask("list", "--user", "ada", "--password", "secret").succeeded();
+        String sql = "select 1 as found";
+        for (String[] stranger : new String[][] {{"sql", sql},
+            {"sql", sql, "--user", "ada", "--password", "wrong"},
+            {"sql", sql, "--user", "eve", "--password", "secret"}}) {
+            TestGrid.Ran refused = grid.ask(stranger);
+            assertEquals(2, refused.status(), refused.out());
+            assertTrue(refused.err().contains("lets in users only"), refused.err());
+        }
+        assertEquals("found\n1\n", grid.ask("sql", "--csv", sql, "--user", "ada", "--password",
+                "secret").succeeded().out());
         byte[] bytes = {1, 2};
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertThrows(IOException.class, () -> client.set(bytes, bytes));

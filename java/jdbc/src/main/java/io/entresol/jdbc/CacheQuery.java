@@ -155,6 +155,9 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
             return () -> mapped(found.iterator(), key -> rows.keys().cell(Keys.bytes(key)));
         }
         List<Column> wanted = columns.stream().map(table::get).toList();
+        if (!rows.canProject(wanted)) {
+            return chosen(rows.hits(asked));
+        }
         List<Object[]> found = rows.fieldsOf(asked, wanted);
         return () -> mapped(found.iterator(), fields -> {
             Object[] cells = new Object[fields.length];

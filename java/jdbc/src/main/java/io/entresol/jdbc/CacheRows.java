@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Iterator;
@@ -10,11 +11,14 @@ import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
+import org.infinispan.commons.api.query.ClosableIteratorWithCount;
+import org.infinispan.commons.api.query.EntityEntry;
 import org.infinispan.commons.api.query.Query;
 import org.infinispan.commons.dataconversion.MediaType;
 import org.infinispan.commons.util.CloseableIterator;
-import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.encoding.DataConversion;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.lifecycle.ComponentStatus;
@@ -34,6 +38,7 @@ final class CacheRows {
     private final List<Column> columns;
     private final Keys keys;
     private final Messages messages;
+    private final Owners owners;
     private final QueryEngine<?> engine;
     /** Whether the type of the keys was not known, there being none. */
     private final boolean provisional;
@@ -46,6 +51,7 @@ final class CacheRows {
         this.columns = Columns.of(key, type);
         this.keys = new Keys(schemas, key);
         this.messages = new Messages(schemas, type, columns);
+        this.owners = new Owners(cache);
         this.engine = ComponentRegistry.componentOf(cache, RemoteQueryManager.class)
                 .getQueryEngine(cache);
     }
@@ -86,7 +92,7 @@ final class CacheRows {
 
     /** A key of the cache, from its index if that is complete; null if there is none. */
     private Object someKey() {
-        if (IndexState.of(cache).isComplete() && !isDistributed()) {
+        if (IndexState.of(cache).isComplete() && !owners.areMany()) {
             return keysOf(new Asked("", Map.of(), 0, 1)).stream().findFirst().orElse(null);
         }
         try (CloseableIterator<Object> all = cache.keySet().iterator()) {
@@ -141,16 +147,31 @@ final class CacheRows {
 
     /** How many entries the index finds. */
     long count(Asked asked) {
-        return asked.isNever() ? 0
-                : query("", asked).maxResults(0).execute().count().value();
+        return asked.isNever() ? 0 : owners.ask(() ->
+                query("", asked).maxResults(0).execute().count().value());
+    }
+
+    /** Whether the index can give these; of one field alone a cluster leaves out hits without it. */
+    boolean canProject(List<Column> wanted) {
+        return wanted.size() > 1 || !owners.areMany() || besides(wanted).findFirst().isPresent();
+    }
+
+    private Stream<Column> besides(List<Column> wanted) {
+        return columns.stream()
+                .filter(each -> each.can(Column.Index.PROJECT) && !wanted.contains(each));
     }
 
     /** Fields that the index keeps. */
     List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
-        String select = "select "
-                + String.join(", ", wanted.stream().map(Column::ickle).toList()) + " ";
-        return asked.isNever() ? List.of() : query(select, asked).list().stream()
-                .map(found -> found instanceof Object[] fields ? fields : new Object[] {found})
+        List<String> fields = new ArrayList<>(wanted.stream().map(Column::ickle).toList());
+        boolean padded = fields.size() == 1 && owners.areMany();
+        if (padded) {
+            fields.add(besides(wanted).findFirst().orElseThrow().ickle());
+        }
+        String select = "select " + String.join(", ", fields) + " ";
+        return asked.isNever() ? List.of() : owners.ask(() -> query(select, asked).list()).stream()
+                .map(found -> !(found instanceof Object[] all) ? new Object[] {found}
+                        : padded ? new Object[] {all[0]} : all)
                 .toList();
     }
 
@@ -158,11 +179,10 @@ final class CacheRows {
     List<Object> keysOf(Asked asked) {
         if (asked.isNever()) {
             return List.of();
-        } else if (isDistributed()) {
+        } else if (owners.areMany()) {
             List<Object> found = new ArrayList<>();
-            try (var entries = query("", asked).entryIterator()) {
-                entries.forEachRemaining(entry ->
-                        found.add(cache.getKeyDataConversion().toStorage(entry.key())));
+            try (var entries = entries(asked)) {
+                entries.forEachRemaining(entry -> found.add(entry.key()));
             }
             return found;
         }
@@ -173,12 +193,18 @@ final class CacheRows {
 
     /** The rows that the index finds, and no others, read a batch at a time. */
     Iterable<Object[]> hits(Asked asked) {
-        return of(keysOf(asked));
+        return !owners.areMany() || asked.isNever() ? of(keysOf(asked)) : () -> {
+            var entries = entries(asked);
+            return rows(() -> {
+                EntityEntry<Object, Object> entry = entries.hasNext() ? entries.next() : null;
+                return entry == null ? null : new SimpleImmutableEntry<>(entry.key(), entry.value());
+            }, entries::close);
+        };
     }
 
-    private boolean isDistributed() {
-        CacheMode mode = cache.getCacheConfiguration().clustering().cacheMode();
-        return mode.isClustered() && !mode.isReplicated();
+    /** Entries that the indexes of all nodes find, which are read together with their keys. */
+    private ClosableIteratorWithCount<EntityEntry<Object, Object>> entries(Asked asked) {
+        return owners.ask(() -> query("", asked).entryIterator());
     }
 
     private Query<Object> query(String select, Asked asked) {
@@ -202,24 +228,30 @@ final class CacheRows {
     Iterable<Object[]> all() {
         return () -> {
             CloseableIterator<Map.Entry<Object, Object>> entries = cache.entrySet().iterator();
-            return new Steps<>() {
-                @Override
-                Object[] step() {
-                    while (entries.hasNext()) {
-                        Map.Entry<Object, Object> entry = entries.next();
-                        Object[] row = row(entry.getKey(), entry.getValue());
-                        if (row != null) {
-                            return row;
-                        }
-                    }
-                    return null;
-                }
+            return rows(() -> entries.hasNext() ? entries.next() : null, entries::close);
+        };
+    }
 
-                @Override
-                void end() {
-                    entries.close();
+    /** The rows of entries, the last of which null follows; {@code end} lets go of them. */
+    private Steps<Object[]> rows(Supplier<Map.Entry<Object, Object>> entries, Runnable end) {
+        return new Steps<>() {
+            @Override
+            Object[] step() {
+                for (Map.Entry<Object, Object> entry = entries.get(); entry != null;
+                        entry = entries.get()) {
+                    Object[] row = entry.getValue() == null ? null
+                            : row(entry.getKey(), entry.getValue());
+                    if (row != null) {
+                        return row;
+                    }
                 }
-            };
+                return null;
+            }
+
+            @Override
+            void end() {
+                end.run();
+            }
         };
     }
 

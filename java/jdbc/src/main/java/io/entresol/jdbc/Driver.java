@@ -25,7 +25,8 @@ import org.infinispan.manager.EmbeddedCacheManager;
  *   <li>{@code jdbc:entresol:config=/etc/grid.xml}: the container of a configuration file, started
  *       in this process with the first connection and stopped with the last;
  *   <li>{@code jdbc:entresol:container=NAME}: one that this program runs, see {@link #register};
- *   <li>{@code jdbc:entresol:remote:http://host:port}: those that an {@link SqlServer} serves.
+ *   <li>{@code jdbc:entresol:remote:http://host:port}: those that an {@link SqlServer} serves, with
+ *       {@code user} and {@code password} where it asks for them.
  * </ul>
  *
  * Further parts follow after semicolons: {@code keys=cache:TYPE,cache:TYPE} names the SQL types of
@@ -108,8 +109,33 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             throw new SQLException("address " + server + " of a server of SQL; expected "
                     + PREFIX + REMOTE + "http://HOST:PORT");
         }
-        return new org.apache.calcite.avatica.remote.Driver().connect(
-                "jdbc:avatica:remote:url=" + server + ";serialization=protobuf" + more, given);
+        Properties properties = ConnectStringParser.parse(more, given);
+        String user = properties.getProperty("user", "");
+        if (!user.isEmpty()) {
+            properties.setProperty("authentication", "BASIC");
+            properties.setProperty("avatica_user", user);
+            properties.setProperty("avatica_password", properties.getProperty("password", ""));
+        }
+        try {
+            return new org.apache.calcite.avatica.remote.Driver().connect(
+                    "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
+        } catch (RuntimeException failure) {
+            throw new SQLException(reason(server, failure), failure);
+        }
+    }
+
+    /** Avatica says no more of an answer than its status, and of none even less. */
+    private static String reason(String server, RuntimeException failure) {
+        String said = String.valueOf(failure.getMessage());
+        if (said.contains("HTTP/401") || said.contains("HTTP/403")) {
+            return "the server of SQL at " + server + " lets in users only; name one that it knows"
+                    + " and its password";
+        }
+        Throwable cause = failure;
+        while (cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return "the server of SQL at " + server + " cannot be asked: " + cause.getMessage();
     }
 
     private Connection connect(EmbeddedCacheManager manager, Properties given)

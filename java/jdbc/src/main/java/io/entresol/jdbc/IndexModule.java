@@ -2,13 +2,18 @@ package io.entresol.jdbc;
 
 import java.util.Collection;
 import java.util.List;
+import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.IndexStartupMode;
 import org.infinispan.configuration.cache.IndexStorage;
 import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.factories.impl.BasicComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
+import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.lifecycle.ModuleLifecycle;
+import org.infinispan.persistence.manager.PersistenceManager;
+import org.infinispan.query.backend.QueryInterceptor;
 import org.infinispan.query.mapper.mapping.SearchMapping;
 
 /**
@@ -42,12 +47,24 @@ public final class IndexModule implements ModuleMetadataBuilder, ModuleLifecycle
     @Override
     public void registerMetadata(ModuleBuilder builder) {}
 
+    /**
+     * Rebuilds before the node joins the cache's cluster: nobody has asked it anything by then, and
+     * nothing comes from other nodes. Infinispan tells of a cache's start later, and not at all
+     * where the cluster waited for its members.
+     */
     @Override
-    public void cacheStarted(ComponentRegistry registry, String name) {
-        Configuration configuration = registry.getComponent(Configuration.class);
+    public void cacheStarting(ComponentRegistry registry, Configuration configuration,
+            String name) {
         if (!configuration.indexing().enabled()
                 || registry.getComponent(SearchMapping.class) == null) {
             return;
+        }
+        AdvancedCache<?, ?> cache = registry.getComponent(Cache.class).getAdvancedCache();
+        SearchMapping mapping = registry.getComponent(SearchMapping.class);
+        AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
+        if (configuration.clustering().cacheMode().isClustered()
+                && chain.findInterceptorWithClass(ClusterIndexing.class) == null) {
+            chain.addInterceptorBefore(new ClusterIndexing(cache), QueryInterceptor.class);
         }
         if (!isLost(configuration)) {
             registry.registerComponent(new IndexState(IndexState.Stage.COMPLETE),
@@ -57,8 +74,13 @@ public final class IndexModule implements ModuleMetadataBuilder, ModuleLifecycle
         } else {
             IndexState state = new IndexState(IndexState.Stage.REBUILT);
             registry.registerComponent(state, IndexState.class);
-            new IndexRebuild(registry.getComponent(Cache.class).getAdvancedCache(),
-                    registry.getComponent(SearchMapping.class), state).run();
+            // Its stores, and what decides what they are worth.
+            registry.getComponent(BasicComponentRegistry.class)
+                    .getComponent(PersistenceManager.class).running();
+            new IndexRebuild(cache, mapping, state).run();
+            if (configuration.clustering().cacheMode().isClustered()) {
+                cache.addListener(new ForeignSegments(cache, mapping));
+            }
         }
     }
 

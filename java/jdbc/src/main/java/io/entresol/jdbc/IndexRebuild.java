@@ -1,25 +1,31 @@
 package io.entresol.jdbc;
 
+import io.reactivex.rxjava3.core.Flowable;
+import io.reactivex.rxjava3.disposables.Disposable;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.infinispan.AdvancedCache;
-import org.infinispan.commons.util.CloseableIterator;
-import org.infinispan.container.entries.CacheEntry;
-import org.infinispan.context.Flag;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.commons.util.concurrent.CompletionStages;
 import org.infinispan.distribution.ch.KeyPartitioner;
 import org.infinispan.encoding.DataConversion;
 import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.persistence.manager.PersistenceManager;
+import org.infinispan.persistence.manager.PersistenceManager.AccessMode;
+import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.query.mapper.mapping.SearchMapping;
 import org.jboss.logging.Logger;
 
 /**
  * Makes an index in memory anew: one reader goes through the store in the order of the device, as
- * many threads as there are processors index what it reads. Nobody else uses the cache meanwhile.
+ * many threads as there are processors index what it reads. Nobody uses the cache meanwhile, which
+ * has not started.
  */
 final class IndexRebuild {
     private static final Logger LOG = Logger.getLogger(IndexRebuild.class.getPackageName());
@@ -30,20 +36,22 @@ final class IndexRebuild {
     private static final long PERIOD = 2;
 
     private final String name;
-    private final AdvancedCache<Object, Object> cache;
+    private final AdvancedCache<?, ?> cache;
+    private final PersistenceManager stores;
     private final SearchMapping mapping;
     private final IndexState state;
+    private final DataConversion keys;
     private final DataConversion values;
     private final KeyPartitioner partitioner;
     private long started;
     private long told;
 
-    @SuppressWarnings("unchecked")
     IndexRebuild(AdvancedCache<?, ?> cache, SearchMapping mapping, IndexState state) {
         this.name = cache.getName();
+        this.cache = cache;
+        this.stores = ComponentRegistry.componentOf(cache, PersistenceManager.class);
+        this.keys = cache.getKeyDataConversion();
         this.values = cache.getValueDataConversion();
-        this.cache = ((AdvancedCache<Object, Object>) cache.withStorageMediaType())
-                .withFlags(Flag.CACHE_MODE_LOCAL);
         this.mapping = mapping;
         this.state = state;
         this.partitioner = ComponentRegistry.componentOf(cache, KeyPartitioner.class);
@@ -53,11 +61,12 @@ final class IndexRebuild {
     void run() {
         started = System.nanoTime();
         told = started;
-        state.begin(cache.size());
+        state.begin(CompletionStages.join(stores.approximateSize(AccessMode.BOTH,
+                IntSets.immutableRangeSet(segments()))));
         int threads = Runtime.getRuntime().availableProcessors();
         ExecutorService workers = Executors.newFixedThreadPool(threads);
-        try (CloseableIterator<CacheEntry<Object, Object>> entries =
-                cache.cacheEntrySet().iterator()) {
+        Iterator<MarshallableEntry<Object, Object>> entries = entries();
+        try {
             Collection<Class<?>> types = List.copyOf(mapping.allIndexedEntityJavaClasses());
             List<CompletableFuture<Void>> all = new ArrayList<>();
             for (int thread = 0; thread < threads; thread++) {
@@ -72,22 +81,38 @@ final class IndexRebuild {
             state.fail(failure);
             LOG.errorf(failure, "the index of cache %s could not be rebuilt; queries are refused",
                     name);
+            if (cache.getCacheConfiguration().clustering().cacheMode().isClustered()) {
+                // Other nodes would ask this one, and take what it has for all.
+                throw failure;
+            }
         } finally {
             workers.shutdownNow();
+            ((Disposable) entries).dispose();
         }
     }
 
-    private void work(CloseableIterator<CacheEntry<Object, Object>> entries,
+    /** What the store has, read a little ahead. */
+    private Iterator<MarshallableEntry<Object, Object>> entries() {
+        return Flowable.fromPublisher(stores.<Object, Object>publishEntries(true, true))
+                .blockingIterable(BATCH).iterator();
+    }
+
+    private int segments() {
+        return cache.getCacheConfiguration().clustering().hash().numSegments();
+    }
+
+    private void work(Iterator<MarshallableEntry<Object, Object>> entries,
             Collection<Class<?>> types) {
-        for (List<CacheEntry<Object, Object>> batch = take(entries); !batch.isEmpty();
+        for (List<MarshallableEntry<Object, Object>> batch = take(entries); !batch.isEmpty();
                 batch = take(entries)) {
             List<CompletableFuture<?>> added = new ArrayList<>();
-            for (CacheEntry<Object, Object> entry : batch) {
+            for (MarshallableEntry<Object, Object> entry : batch) {
                 Object value = values.extractIndexable(entry.getValue(), false);
                 if (value != null && mapping.typeIsIndexed(value, types)) {
                     int segment = partitioner.getSegment(entry.getKey());
                     added.add(mapping.getSearchIndexer()
-                            .add(entry.getKey(), String.valueOf(segment), value));
+                            .add(keys.extractIndexable(entry.getKey(), false),
+                                    String.valueOf(segment), value));
                 }
             }
             CompletableFuture.allOf(added.toArray(CompletableFuture[]::new)).join();
@@ -95,9 +120,9 @@ final class IndexRebuild {
         }
     }
 
-    private static List<CacheEntry<Object, Object>> take(
-            CloseableIterator<CacheEntry<Object, Object>> entries) {
-        List<CacheEntry<Object, Object>> batch = new ArrayList<>(BATCH);
+    private static List<MarshallableEntry<Object, Object>> take(
+            Iterator<MarshallableEntry<Object, Object>> entries) {
+        List<MarshallableEntry<Object, Object>> batch = new ArrayList<>(BATCH);
         synchronized (entries) {
             while (batch.size() < BATCH && entries.hasNext()) {
                 batch.add(entries.next());

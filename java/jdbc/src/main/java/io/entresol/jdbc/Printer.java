@@ -13,9 +13,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Prints rows for people or for programs. */
-final class Printer {
+public final class Printer {
     /** How. */
-    enum Format { TABLE, JSON, CSV }
+    public enum Format { TABLE, JSON, CSV }
 
     /** Rows that a table's widths are taken from at a time; those after them get a head again. */
     private static final int PAGE = 500;
@@ -24,7 +24,8 @@ final class Printer {
     private final PrintStream output;
     private final Format format;
 
-    Printer(PrintStream output, Format format) {
+    /** Prints there, as the format has it. */
+    public Printer(PrintStream output, Format format) {
         this.output = output;
         this.format = format;
     }

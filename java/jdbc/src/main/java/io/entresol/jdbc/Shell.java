@@ -34,12 +34,15 @@ public final class Shell {
               echo "select * from people where age > 30;" | Shell --config grid.xml --csv
             """;
 
+    private static final String REMOTE_ERROR = "Remote driver error: ";
+
     private final Connection connection;
     private final Printer printer;
     private final PrintStream errors;
     private int failed;
 
-    private Shell(Connection connection, Printer printer, PrintStream errors) {
+    /** Runs statements on a connection, which stays open. */
+    public Shell(Connection connection, Printer printer, PrintStream errors) {
         this.connection = connection;
         this.printer = printer;
         this.errors = errors;
@@ -105,17 +108,21 @@ public final class Shell {
             return 2;
         }
         try (Connection connection = opened) {
-            Shell shell = new Shell(connection, printer, errors);
-            if (statements.isEmpty()) {
-                shell.runLines(new BufferedReader(input));
-            } else {
-                statements.forEach(shell::run);
-            }
-            return shell.failed == 0 ? 0 : 1;
+            return new Shell(connection, printer, errors).run(statements, input);
         } catch (SQLException failure) {
             errors.println(failure.getMessage());
             return 2;
         }
+    }
+
+    /** Runs them, or what the input has if there are none; 1 if one of them failed, else 0. */
+    public int run(List<String> statements, Reader input) throws IOException {
+        if (statements.isEmpty()) {
+            runLines(new BufferedReader(input));
+        } else {
+            statements.forEach(this::run);
+        }
+        return failed == 0 ? 0 : 1;
     }
 
     private void runLines(BufferedReader lines) throws IOException {
@@ -148,8 +155,19 @@ public final class Shell {
             }
         } catch (SQLException | RuntimeException failure) {
             failed++;
-            errors.println(failure.getMessage());
+            errors.println(reason(failure));
         }
+    }
+
+    /** A server sends all causes in a row, which say the same; the first of them says it all. */
+    private static String reason(Exception failure) {
+        String text = String.valueOf(failure.getMessage());
+        int start = text.indexOf(REMOTE_ERROR);
+        if (start < 0) {
+            return text;
+        }
+        String first = text.substring(start + REMOTE_ERROR.length()).split(" -> ", 2)[0];
+        return first.replaceFirst("^(?:[\\w.]+(?:Exception|Error): )+", "").strip();
     }
 
     private void print(ResultSet rows) throws SQLException {

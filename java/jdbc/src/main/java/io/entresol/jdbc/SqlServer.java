@@ -2,7 +2,11 @@ package io.entresol.jdbc;
 
 import java.net.InetAddress;
 import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.calcite.avatica.jdbc.JdbcMeta;
 import org.apache.calcite.avatica.remote.Driver.Serialization;
@@ -15,12 +19,20 @@ import org.eclipse.jetty.server.ServerConnector;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
- * Serves the caches of a container to {@code jdbc:entresol:remote:http://HOST:PORT}. Whoever
- * reaches the port may read and write all of them: it listens on the loopback interface unless told
- * otherwise.
+ * Serves the caches of a container to {@code jdbc:entresol:remote:http://HOST:PORT}. Whoever it lets
+ * in may read and write all of them; where nobody is asked for a password these are all who reach
+ * the port, and it listens on the loopback interface unless told otherwise.
  */
 public final class SqlServer implements AutoCloseable {
     private static final AtomicLong STARTED = new AtomicLong();
+    /** What a client may say of its connection: others name classes and files of the server. */
+    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys");
+
+    /** Who is let in. */
+    public interface Users {
+        /** Whether there is such a user with this password. */
+        boolean know(String name, String password);
+    }
 
     private final String name;
     private final HttpServer http;
@@ -35,22 +47,31 @@ public final class SqlServer implements AutoCloseable {
         return start(manager, InetAddress.getLoopbackAddress(), port);
     }
 
-    /** Serves a container on a port of the interface that has the address. */
+    /** Serves a container on a port of the interface that has the address, to anybody. */
     public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port)
             throws SQLException {
+        return start(manager, address, port, null);
+    }
+
+    /** The same, to users who give their names and passwords; null: to anybody. */
+    public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port,
+            Users users) throws SQLException {
         String name = "sql-server-" + STARTED.incrementAndGet();
         Driver.register(name, manager);
         try {
-            JdbcMeta meta = new JdbcMeta(Driver.PREFIX + "container=" + name);
-            ServerCustomizer<Server> listen = server -> {
+            List<ServerCustomizer<Server>> changes = new ArrayList<>();
+            changes.add(server -> {
                 for (Connector connector : server.getConnectors()) {
                     ((ServerConnector) connector).setHost(address.getHostAddress());
                 }
-            };
+            });
+            if (users != null) {
+                changes.add(server -> server.insertHandler(Login.of(users)));
+            }
             HttpServer http = new HttpServer.Builder<Server>()
-                    .withHandler(new LocalService(meta), Serialization.PROTOBUF)
+                    .withHandler(new LocalService(meta(name)), Serialization.PROTOBUF)
                     .withPort(port)
-                    .withServerCustomizers(List.of(listen), Server.class)
+                    .withServerCustomizers(changes, Server.class)
                     .build();
             http.start();
             return new SqlServer(name, http);
@@ -59,6 +80,17 @@ public final class SqlServer implements AutoCloseable {
             throw new SQLException("SQL cannot be served on " + address.getHostAddress() + ":"
                     + port + ": " + failure.getMessage(), failure);
         }
+    }
+
+    private static JdbcMeta meta(String name) throws SQLException {
+        return new JdbcMeta(Driver.PREFIX + "container=" + name) {
+            @Override
+            public void openConnection(ConnectionHandle connection, Map<String, String> given) {
+                Map<String, String> kept = new HashMap<>(given == null ? Map.of() : given);
+                kept.keySet().retainAll(CLIENTS_PROPERTIES);
+                super.openConnection(connection, kept);
+            }
+        };
     }
 
     /** The port that it listens on. */

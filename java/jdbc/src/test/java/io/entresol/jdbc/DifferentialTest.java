@@ -18,8 +18,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Random queries must answer as H2 answers them over the same rows. */
 class DifferentialTest {
-    private static final long SEED = seed();
-    private static final int ROWS = 400;
+    static final long SEED = seed();
+    static final int ROWS = 400;
     private static final int QUERIES = 100;
     private static final String[] NUMBERS = {"age", "wealth", "score"};
     private static final String[] TEXTS = {"name", "remark", "mood"};
@@ -48,7 +48,8 @@ class DifferentialTest {
         }
     }
 
-    private static void compare(Random random, Connection ours, Connection other, int number)
+    /** Asks both the next query. */
+    static void compare(Random random, Connection ours, Connection other, int number)
             throws SQLException {
         String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, 2);
         String sql;
@@ -144,7 +145,8 @@ class DifferentialTest {
         return from[random.nextInt(from.length)];
     }
 
-    private static void fill(Random random, Cache<String, Person> cache, Connection other)
+    /** The same rows in a cache and in the other database. */
+    static void fill(Random random, Cache<String, Person> cache, Connection other)
             throws SQLException {
         other.createStatement().execute("create table people (_key varchar primary key, "
                 + "name varchar, age int, wealth bigint, score double precision, active boolean, "

@@ -3,11 +3,16 @@ package io.entresol.jdbc;
 import io.entresol.StoreStatistics;
 import io.entresol.infinispan.EntresolStore;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.List;
 import org.infinispan.Cache;
 import org.infinispan.commons.dataconversion.MediaType;
+import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.cache.IndexStartupMode;
 import org.infinispan.configuration.cache.IndexStorage;
@@ -18,17 +23,65 @@ import org.infinispan.persistence.manager.PersistenceManager;
 
 /** A container of caches on flash, with an index in memory. */
 final class Grid implements AutoCloseable {
+    private static final String MEMBER = """
+            <infinispan>
+              <jgroups>
+                <stack name="tests" extends="tcp">
+                  <TCP bind_addr="127.0.0.1" bind_port="%d" port_range="0" diag.enabled="false"
+                      stack.combine="COMBINE"/>
+                  <TCPPING initial_hosts="%s" port_range="0" stack.combine="REPLACE"
+                      stack.position="MPING"/>
+                  <FD_SOCK2 offset="100" stack.combine="COMBINE"/>
+                </stack>
+              </jgroups>
+              <cache-container>
+                <transport stack="tests" cluster="sql" node-name="node-%d"/>
+                <serialization><context-initializer class="io.entresol.jdbc.SchemaImpl"/>
+                </serialization>
+                <global-state><persistent-location path="%s"/></global-state>
+              </cache-container>
+            </infinispan>
+            """;
+
     final DefaultCacheManager manager;
+    private final CacheMode spread;
 
     Grid(Path folder) {
         this(folder, "256MiB", IndexStartupMode.NONE);
     }
 
     Grid(Path folder, String capacity, IndexStartupMode mode) {
+        this(alone(folder), capacity, mode, CacheMode.LOCAL);
+    }
+
+    /** A node of a cluster, whose members listen on the ports. */
+    static Grid member(Path folder, int number, List<Integer> ports) throws IOException {
+        StringBuilder members = new StringBuilder();
+        for (int port : ports) {
+            members.append(members.isEmpty() ? "" : ",").append("127.0.0.1[").append(port)
+                    .append(']');
+        }
+        String xml = MEMBER.formatted(ports.get(number), members, number,
+                folder.resolve("node-" + number));
+        Grid grid = new Grid(new DefaultCacheManager(new ByteArrayInputStream(
+                xml.getBytes(StandardCharsets.UTF_8)), true), "64MiB", IndexStartupMode.NONE,
+                CacheMode.DIST_SYNC);
+        grid.manager.getCache("people");
+        grid.manager.getCache("purchases");
+        return grid;
+    }
+
+    private static DefaultCacheManager alone(Path folder) {
         GlobalConfigurationBuilder global = new GlobalConfigurationBuilder().nonClusteredDefault();
         global.globalState().enable().persistentLocation(folder.toString());
         global.serialization().addContextInitializer(new SchemaImpl());
-        manager = new DefaultCacheManager(global.build());
+        return new DefaultCacheManager(global.build());
+    }
+
+    private Grid(DefaultCacheManager manager, String capacity, IndexStartupMode mode,
+            CacheMode spread) {
+        this.manager = manager;
+        this.spread = spread;
         define("people", capacity, mode, "sample.Person");
         define("purchases", "64MiB", mode, "sample.Purchase");
         define("numbered", "64MiB", mode, "sample.Person");
@@ -38,6 +91,10 @@ final class Grid implements AutoCloseable {
     private void define(String name, String capacity, IndexStartupMode mode, String... types) {
         ConfigurationBuilder builder = new ConfigurationBuilder();
         builder.encoding().mediaType(MediaType.APPLICATION_PROTOSTREAM);
+        builder.clustering().cacheMode(spread);
+        if (spread.isClustered()) {
+            builder.clustering().hash().numOwners(2).numSegments(32);
+        }
         builder.memory().maxCount(100);
         builder.indexing().enable().storage(IndexStorage.LOCAL_HEAP).startupMode(mode)
                 .addIndexedEntities(types);

@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayInputStream;
@@ -16,7 +17,10 @@ import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Types;
 import java.util.List;
+import java.util.Properties;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -91,9 +95,44 @@ class RemoteTest {
         for (NetworkInterface each : NetworkInterface.networkInterfaces().toList()) {
             for (InetAddress address : each.inetAddresses().toList()) {
                 if (!address.isLoopbackAddress()) {
-                    org.junit.jupiter.api.Assertions.assertThrows(java.io.IOException.class,
+                    assertThrows(java.io.IOException.class,
                             () -> new Socket(address, server.port()).close());
                 }
+            }
+        }
+    }
+
+    @Test
+    void clientsCannotNameClassesThatTheServerLoads() throws Exception {
+        Properties hostile = new Properties();
+        hostile.setProperty("parserFactory", "no.such.Factory#INSTANCE");
+        hostile.setProperty("container", "another");
+        hostile.setProperty("keys", "purchases:BIGINT");
+        try (Connection connection = DriverManager.getConnection(remote, hostile)) {
+            assertEquals(List.of("20"), Answers.of(connection,
+                    "select age from people where _key = 'a'"));
+            try (ResultSet key = connection.getMetaData().getColumns(null, "caches", "purchases",
+                    "\\_key")) {
+                assertTrue(key.next());
+                assertEquals(Types.BIGINT, key.getInt("DATA_TYPE"));
+            }
+        }
+    }
+
+    @Test
+    void onlyUsersThatTheServerKnowsAreLetIn() throws Exception {
+        try (SqlServer guarded = SqlServer.start(grid.manager, InetAddress.getLoopbackAddress(), 0,
+                (name, password) -> name.equals("ada") && password.equals("se:cret"))) {
+            String url = "jdbc:entresol:remote:http://127.0.0.1:" + guarded.port();
+            for (String[] stranger : new String[][] {{null, null}, {"ada", "secret"}, {"ada", ""},
+                {"bob", "se:cret"}}) {
+                SQLException refused = assertThrows(SQLException.class, () ->
+                        DriverManager.getConnection(url, stranger[0], stranger[1]).close());
+                assertTrue(refused.getMessage().contains("users only"), refused.getMessage());
+            }
+            try (Connection connection = DriverManager.getConnection(url, "ada", "se:cret")) {
+                assertEquals(List.of("Ann"), Answers.of(connection,
+                        "select name from people where _key = 'a'"));
             }
         }
     }
@@ -140,8 +179,10 @@ class RemoteTest {
                 "http://127.0.0.1:" + server.port(), "--json"));
         assertEquals("_key,name,age\na,Ann,20\nb,Ben,\n",
                 shell(0, "", "--url", "jdbc:entresol:container=tested", "--csv", sql));
-        assertTrue(shell(1, "", "--url", remote, "select * from nothing")
-                .contains("there is no table `nothing`"));
+        String mistake = shell(1, "", "--url", remote, "select * from nothing");
+        assertTrue(mistake.contains("there is no table `nothing`"), mistake);
+        // Told once, though the server names all causes.
+        assertEquals(mistake.indexOf("nothing`"), mistake.lastIndexOf("nothing`"), mistake);
         assertTrue(shell(2, "", sql).contains("usage"));
         assertTrue(shell(2, "", "--config", "/nowhere.xml", sql).contains("/nowhere.xml"));
         assertTrue(shell(0, "!tables\n", "--url", remote).contains("purchases"));

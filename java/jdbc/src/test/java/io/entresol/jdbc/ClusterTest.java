@@ -1,0 +1,288 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import org.infinispan.Cache;
+import org.infinispan.context.Flag;
+import org.infinispan.query.Search;
+import org.infinispan.query.core.stats.IndexInfo;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Statements where each entry is on two of three nodes. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class ClusterTest {
+    private static final int NODES = 3;
+    private static final int ROWS = 300;
+    private static final int QUERIES = 60;
+    /** Rounds of statements after the node is gone. */
+    private static final int ROUNDS = 8;
+
+    private final List<Grid> nodes = new ArrayList<>();
+    private Path folder;
+    private List<Integer> ports;
+
+    /** A node that is killed: says a line once it has its part of the entries. */
+    public static void main(String[] arguments) throws Exception {
+        List<Integer> ports = new ArrayList<>();
+        for (int number = 1; number < arguments.length; number++) {
+            ports.add(Integer.parseInt(arguments[number]));
+        }
+        Grid.member(Path.of(arguments[0]), NODES, ports);
+        System.out.println("ready");
+        System.in.read();
+    }
+
+    @BeforeAll
+    void start(@TempDir Path here) throws IOException {
+        folder = here;
+        ports = freePorts(NODES + 1);
+        for (int number = 0; number < NODES; number++) {
+            nodes.add(Grid.member(folder, number, ports));
+        }
+    }
+
+    @AfterAll
+    void stop() {
+        nodes.forEach(Grid::close);
+    }
+
+    @BeforeEach
+    void empty() {
+        nodes.get(0).cache("people").clear();
+        nodes.get(0).cache("purchases").clear();
+    }
+
+    private static List<Integer> freePorts(int count) throws IOException {
+        List<ServerSocket> sockets = new ArrayList<>();
+        List<Integer> ports = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+            ports.add(sockets.get(number).getLocalPort());
+        }
+        for (ServerSocket socket : sockets) {
+            socket.close();
+        }
+        return ports;
+    }
+
+    @Test
+    void randomQueriesOfAnyNodeAnswerAsAnotherDatabaseDoes() throws Exception {
+        Random random = new Random(DifferentialTest.SEED);
+        try (Connection other = DriverManager.getConnection("jdbc:h2:mem:")) {
+            DifferentialTest.fill(random, nodes.get(0).cache("people"), other);
+            for (int number = 0; number < QUERIES; number++) {
+                try (Connection ours = nodes.get(number % NODES).connect()) {
+                    DifferentialTest.compare(random, ours, other, number);
+                }
+            }
+        }
+    }
+
+    @Test
+    void changesThroughAnyNodeAreWhatEachOtherReads() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            int by = number % NODES;
+            try (Connection connection = nodes.get(by).connect()) {
+                String key = "k" + number;
+                assertEquals(1, Answers.change(connection, "insert into people (_key, name, age) "
+                        + "values ('" + key + "', 'name " + number + "', " + number % 10 + ")"));
+            }
+        }
+        try (Connection first = nodes.get(0).connect();
+                Connection second = nodes.get(1).connect();
+                Connection third = nodes.get(2).connect()) {
+            assertEquals(ROWS / 10, Answers.change(second,
+                    "update people set age = age + 100, remark = 'old' where age = 3"));
+            assertEquals(List.of("k13, old", "k3, old"), Answers.of(third,
+                    "select _key, remark from people where age = 103 and _key in ('k3', 'k13') "
+                    + "order by _key"));
+            assertEquals(ROWS / 10, Answers.change(third, "delete from people where age = 4"));
+            assertEquals(List.of(String.valueOf(ROWS * 9 / 10)),
+                    Answers.of(first, "select count(*) from people"));
+            assertEquals(ROWS * 9 / 10, Answers.change(first, "insert into purchases "
+                    + "(_key, buyer, price) select _key, name, age from people"));
+            assertEquals(List.of("5, 30, 150", "103, 30, 3090"), Answers.of(second,
+                    "select p.age, count(*), sum(b.price) from people p join purchases b "
+                    + "on b.buyer = p.name where p.age in (5, 103) group by p.age "
+                    + "order by p.age"));
+        }
+    }
+
+    @Test
+    void aQuestionIsAskedAgainWhereOwnersChangedMeanwhile() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Purchase purchase = new Purchase();
+            purchase.buyer = "buyer " + number;
+            purchase.price = number % 10;
+            nodes.get(0).cache("purchases").put("p" + number, purchase);
+        }
+        Cache<?, ?> leaving = nodes.get(2).cache("purchases");
+        Owners owners = new Owners(nodes.get(0).cache("purchases").getAdvancedCache());
+        int[] asked = {0};
+        assertEquals("whole", owners.ask(() -> {
+            if (asked[0]++ == 0) {
+                leaving.stop();
+                return "of owners that were";
+            }
+            return "whole";
+        }));
+        assertTrue(asked[0] > 1);
+        leaving.start();
+        // The node has its part of the index again.
+        for (int number = NODES - 1; number >= 0; number--) {
+            try (Connection connection = nodes.get(number).connect()) {
+                assertEquals(List.of("300, 1350"), Answers.of(connection,
+                        "select count(*), sum(price) from purchases"));
+                assertEquals(1, Answers.change(connection,
+                        "delete from purchases where _key = 'p" + number * 10 + "'"));
+                assertEquals(1, Answers.change(connection, "insert into purchases (_key, buyer, "
+                        + "price) values ('p" + number * 10 + "', 'again', 0)"));
+            }
+        }
+    }
+
+    @Test
+    void aNodeThatComesBackHasItsOwnPartAloneInItsIndex() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            nodes.get(0).cache("purchases").put("p" + number, new Purchase());
+        }
+        // As another member, which owns other segments than its store has.
+        nodes.get(2).close();
+        nodes.set(2, Grid.member(folder, 2, ports));
+        Cache<?, ?> cache = nodes.get(2).cache("purchases");
+        long indexed = Search.getSearchStatistics(cache).getIndexStatistics().computeIndexInfos()
+                .toCompletableFuture().get().values().stream().mapToLong(IndexInfo::count).sum();
+        assertEquals(cache.getAdvancedCache().withFlags(Flag.CACHE_MODE_LOCAL).size(), indexed);
+        assertTrue(indexed > 0 && indexed < ROWS, indexed + " of " + ROWS);
+    }
+
+    @Test
+    void whileANodeJoinsAndIsKilledAnswersAreWhole() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number % 10;
+            person.wealth = 0L;
+            nodes.get(0).cache("people").put("k" + number, person);
+        }
+        Process killed = launch();
+        try (Connection connection = nodes.get(0).connect()) {
+            Asked asked = new Asked(connection);
+            CompletableFuture<Boolean> ready = CompletableFuture.supplyAsync(() -> says(killed));
+            while (!ready.isDone()) {
+                asked.all();
+            }
+            assertTrue(ready.get(), "the node did not start");
+            assertEquals(List.of(), asked.refused);
+            killed.destroyForcibly();
+            while (nodes.get(0).manager.getMembers().size() > NODES) {
+                asked.all();
+            }
+            for (int round = 0; round < ROUNDS; round++) {
+                asked.all();
+            }
+            // What a change met is told; it was made or not.
+            long wealth = Long.parseLong(Answers.of(connection,
+                    "select wealth from people where _key = 'k0'").get(0));
+            assertTrue(asked.added <= wealth && wealth <= asked.added + asked.refused.size(),
+                    asked.added + " of " + wealth + ", " + asked.refused);
+            assertTrue(asked.refused.size() <= 2, asked.refused.toString());
+        } finally {
+            killed.destroyForcibly().waitFor();
+        }
+    }
+
+    /** A node more, in a JVM of its own. */
+    private Process launch() throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx256m",
+                "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
+                "-cp", System.getProperty("java.class.path"), ClusterTest.class.getName(),
+                folder.toString()));
+        ports.forEach(port -> command.add(port.toString()));
+        return new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.DISCARD).start();
+    }
+
+    /** Whether the node says that it has its part. */
+    private static boolean says(Process node) {
+        return new BufferedReader(
+                new InputStreamReader(node.getInputStream(), StandardCharsets.UTF_8))
+                .lines().anyMatch("ready"::equals);
+    }
+
+    /** Statements of each way to read a cache; what is answered must be whole. */
+    private static final class Asked {
+        private final Connection connection;
+        private final List<String> refused = new ArrayList<>();
+        private int added;
+
+        Asked(Connection connection) {
+            this.connection = connection;
+        }
+
+        void all() throws SQLException {
+            expect(List.of(String.valueOf(ROWS)), "select count(*) from people");
+            expect(hits(7, false), "select name from people where age = 7");
+            expect(hits(8, true), "select name, remark from people where age = 8");
+            expect(keys(), "select _key from people");
+            expect(List.of("name 1, null", "name 250, null"),
+                    "select name, remark from people where _key in ('k1', 'k250')");
+            expect(List.of("90"), "select count(*) from people where remark is null and age < 3");
+            expect(List.of("30"), "select count(*) from people p join people q "
+                    + "on p.name = q.name where p.age = 2");
+            try {
+                Answers.change(connection,
+                        "update people set wealth = wealth + 1 where _key = 'k0'");
+                added++;
+            } catch (SQLException failure) {
+                refused.add(failure.getMessage());
+            }
+        }
+
+        private void expect(List<String> expected, String sql) throws SQLException {
+            List<String> found = new ArrayList<>(Answers.of(connection, sql));
+            Collections.sort(found);
+            List<String> sorted = new ArrayList<>(expected);
+            Collections.sort(sorted);
+            assertEquals(sorted, found, sql);
+        }
+
+        private static List<String> hits(int age, boolean remark) {
+            List<String> names = new ArrayList<>();
+            for (int number = age; number < ROWS; number += 10) {
+                names.add("name " + number + (remark ? ", null" : ""));
+            }
+            return names;
+        }
+
+        private static List<String> keys() {
+            List<String> keys = new ArrayList<>();
+            for (int number = 0; number < ROWS; number++) {
+                keys.add("k" + number);
+            }
+            return keys;
+        }
+    }
+}
