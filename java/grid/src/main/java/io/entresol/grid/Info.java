@@ -53,9 +53,7 @@ final class Info implements Callable<Integer> {
         Caches.require(rest, cache);
         Json configuration = Caches.configuration(rest, cache);
         Json nodes = Json.array();
-        for (Json text : Json.read(rest.post("/v2/tasks/" + FlashTask.NAME + "?action=exec",
-                null, "")).asJsonList()) {
-            Json node = Json.read(text.asString());
+        for (Json node : Caches.flash(rest)) {
             Json found = node.at("caches");
             nodes.add(Json.object("node", node.at("node").asString(),
                     "flash", found.has(cache) ? found.at(cache) : Json.nil()));
@@ -88,7 +86,10 @@ final class Info implements Callable<Integer> {
         boolean any = false;
         for (Json node : facts.at("nodes").asJsonList()) {
             Json flash = node.at("flash");
-            if (!flash.isNull()) {
+            if (flash.has(FlashTask.WITHDREW)) {
+                System.out.printf("withdrew  %s: %s%n", node.at("node").asString(),
+                        flash.at(FlashTask.WITHDREW).asString());
+            } else if (!flash.isNull()) {
                 any = true;
                 Object[] row = new Object[FIGURES.size() + 1];
                 row[0] = node.at("node").asString();
