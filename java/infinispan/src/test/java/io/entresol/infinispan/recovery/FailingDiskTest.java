@@ -86,21 +86,21 @@ public class FailingDiskTest {
         withdrew(2, "File too large");
         goOnWithout(2, 0, 1);
         limitFiles(2, "unlimited");
-        damage(2, 0, SUPERBLOCKS_BYTES);
-        String said = grid.node(2).tell("start").toString();
-        assertTrue(said.contains("start failed") && said.contains(grid.node(2).store().toString())
-                && said.contains("delete the file"), said);
-        grid.put(0, 50, 60, ++generation);
-        Files.delete(grid.node(2).store());
+        // On the store as it is, which could not take a word of what happened.
         comeBack(2, 0, 1);
     }
 
-    /** The operator puts nothing else there: the node makes a new file. */
     private void theFileIsRemoved() throws Exception {
         grid.put(0, 0, FEW_KEYS, ++generation);
         Files.delete(grid.node(0).store());
         withdrew(0, "is gone");
         goOnWithout(0, 1, 2);
+        Files.write(grid.node(0).store(), new byte[1 << 20]);
+        String said = grid.node(0).tell("start").toString();
+        assertTrue(said.contains("start failed") && said.contains(grid.node(0).store().toString())
+                && said.contains("ask for less, or for a new file"), said);
+        grid.put(1, 50, 60, ++generation);
+        Files.delete(grid.node(0).store());
         comeBack(0, 1, 2);
     }
 
