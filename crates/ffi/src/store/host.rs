@@ -276,6 +276,8 @@ impl Host {
             figures.map(|(name, value)| format!("\"{name}\":{value}")).collect();
         fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
         fields.push(format!("\"poisoned\":{}", statistics.poisoned));
+        let capacity = tiered.store().statistics().capacity_bytes;
+        fields.push(format!("\"capacity_bytes\":{capacity}"));
         Ok(format!("{{{}}}", fields.join(",")))
     }
 

@@ -55,6 +55,11 @@ public final class StoreStatistics {
         return figure("flash_live_bytes");
     }
 
+    /** Bytes of the device that records may take, those that reclaim needs included. */
+    public long capacityBytes() {
+        return figure("capacity_bytes");
+    }
+
     /** Memory of index, write buffers, tables and cached entries. */
     public long memoryBytes() {
         return figure("index_bytes") + figure("buffer_bytes") + figure("cache_bytes")

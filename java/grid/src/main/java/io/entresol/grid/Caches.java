@@ -37,6 +37,25 @@ final class Caches {
         return rest.getText(Rest.cache(name) + "?action=health").strip();
     }
 
+    /** What each node says of its flash stores, as {@link FlashTask} does. */
+    static List<Json> flash(Rest rest) {
+        return tell(rest, FlashTask.NAME);
+    }
+
+    /** What each of the nodes says to a task. */
+    static List<Json> tell(Rest rest, String task) {
+        return Json.read(rest.post("/v2/tasks/" + task + "?action=exec", null, "")).asJsonList()
+                .stream().map(text -> Json.read(text.asString())).toList();
+    }
+
+    /** The nodes that stopped owning entries of a cache, of those that {@link #flash} gave. */
+    static List<String> withdrew(List<Json> nodes, String cache) {
+        return nodes.stream()
+                .filter(node -> node.at("caches").has(cache)
+                        && node.at("caches").at(cache).has(FlashTask.WITHDREW))
+                .map(node -> node.at("node").asString()).toList();
+    }
+
     /** The element of the cache's kind, and what it says. */
     static Json configuration(Rest rest, String name) {
         Json all = rest.get(Rest.cache(name) + "?action=config");

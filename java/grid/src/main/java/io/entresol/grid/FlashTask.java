@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.infinispan.EntresolStore;
+import io.entresol.infinispan.recovery.Withdrawal;
 import java.util.Set;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.factories.ComponentRegistry;
@@ -11,6 +12,8 @@ import org.infinispan.persistence.manager.PersistenceManager;
 @SuppressWarnings("rawtypes")
 public final class FlashTask extends GridTask {
     static final String NAME = "entresol-flash";
+    /** In place of figures: why the node stopped owning entries of the cache. */
+    static final String WITHDREW = "withdrew";
 
     /** As the server makes it. */
     public FlashTask() {
@@ -23,6 +26,8 @@ public final class FlashTask extends GridTask {
         Json caches = Json.object();
         for (String name : manager.getCacheNames()) {
             if (!manager.isRunning(name)) {
+                Withdrawal.reason(manager, name).ifPresent(reason ->
+                        caches.set(name, Json.object(WITHDREW, reason)));
                 continue;
             }
             Set<EntresolStore> stores = ComponentRegistry.of(manager.getCache(name))

@@ -41,7 +41,7 @@ final class Info implements Callable<Integer> {
     private static Json grid(Rest rest) {
         Json container = rest.get("/v2/container");
         Map<String, String> sql = new HashMap<>();
-        for (Json node : tell(rest, NodeTask.NAME)) {
+        for (Json node : Caches.tell(rest, NodeTask.NAME)) {
             sql.put(node.at("name").asString(),
                     node.at("address").asString() + ":" + node.at("sql").asInteger());
         }
@@ -62,7 +62,7 @@ final class Info implements Callable<Integer> {
         Caches.require(rest, cache);
         Json configuration = Caches.configuration(rest, cache);
         Json nodes = Json.array();
-        for (Json node : tell(rest, FlashTask.NAME)) {
+        for (Json node : Caches.flash(rest)) {
             Json found = node.at("caches");
             nodes.add(Json.object("node", node.at("node").asString(),
                     "flash", found.has(cache) ? found.at(cache) : Json.nil()));
@@ -71,12 +71,6 @@ final class Info implements Callable<Integer> {
         return Json.object("name", cache, "template", Caches.template(configuration),
                 "entries", Caches.size(rest, cache), "status", Caches.health(rest, cache),
                 "store", store, "statistics", Caches.statistics(rest, cache), "nodes", nodes);
-    }
-
-    /** What each of the nodes says to a task. */
-    private static List<Json> tell(Rest rest, String task) {
-        return Json.read(rest.post("/v2/tasks/" + task + "?action=exec", null, "")).asJsonList()
-                .stream().map(text -> Json.read(text.asString())).toList();
     }
 
     private static void printGrid(Json facts) {
@@ -101,7 +95,10 @@ final class Info implements Callable<Integer> {
         boolean any = false;
         for (Json node : facts.at("nodes").asJsonList()) {
             Json flash = node.at("flash");
-            if (!flash.isNull()) {
+            if (flash.has(FlashTask.WITHDREW)) {
+                System.out.printf("withdrew  %s: %s%n", node.at("node").asString(),
+                        flash.at(FlashTask.WITHDREW).asString());
+            } else if (!flash.isNull()) {
                 any = true;
                 Object[] row = new Object[FIGURES.size() + 1];
                 row[0] = node.at("node").asString();

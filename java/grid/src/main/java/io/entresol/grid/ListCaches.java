@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import java.util.List;
 import java.util.concurrent.Callable;
 import org.infinispan.commons.dataconversion.internal.Json;
 import picocli.CommandLine.Command;
@@ -17,8 +18,14 @@ final class ListCaches implements Callable<Integer> {
         Rest rest = target.rest();
         Table table = new Table("cache", "template", "entries", "status");
         Json list = Json.array();
+        List<Json> nodes = Caches.flash(rest);
         for (String name : Caches.names(rest)) {
             Json row = row(rest, name);
+            List<String> withdrew = Caches.withdrew(nodes, name);
+            if (!withdrew.isEmpty()) {
+                row.set("status", row.at("status").asString() + ", withdrew: "
+                        + String.join(", ", withdrew));
+            }
             table.add(name, row.at("template").getValue(), row.at("entries").getValue(),
                     row.at("status").getValue());
             list.add(row);

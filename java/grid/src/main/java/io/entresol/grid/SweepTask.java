@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.recovery.WithdrawalMark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -31,6 +32,7 @@ public final class SweepTask extends GridTask {
                 PersistenceUtil.sanitizedCacheName(name), "entresol");
         try {
             Files.deleteIfExists(folder.resolve("entresol.data"));
+            Files.deleteIfExists(folder.resolve(WithdrawalMark.NAME));
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove the file of '" + name + "'", failure);
         }

@@ -1,18 +1,17 @@
 package io.entresol.infinispan;
 
-import io.entresol.Compression;
-import io.entresol.Durability;
 import io.entresol.Entries;
 import io.entresol.Entry;
 import io.entresol.PutOptions;
 import io.entresol.Space;
 import io.entresol.Store;
 import io.entresol.StoreException;
-import io.entresol.StoreOptions;
 import io.entresol.StoreStatistics;
 import io.entresol.infinispan.recovery.Arrivals;
 import io.entresol.infinispan.recovery.Recovery;
 import io.entresol.infinispan.recovery.RecoveryOptions;
+import io.entresol.infinispan.recovery.Withdrawal;
+import io.entresol.infinispan.recovery.WithdrawalMark;
 import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.core.Maybe;
 import java.io.IOException;
@@ -20,28 +19,27 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.Flow;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
-import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.IntSet;
-import org.infinispan.persistence.PersistenceUtil;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.persistence.spi.PersistenceException;
+import org.infinispan.util.logging.Log;
+import org.infinispan.util.logging.LogFactory;
 import org.reactivestreams.FlowAdapters;
 import org.reactivestreams.Publisher;
 
@@ -54,21 +52,26 @@ import org.reactivestreams.Publisher;
  */
 @ConfiguredBy(EntresolStoreConfiguration.class)
 public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
+    private static final Log LOG = LogFactory.getLog(EntresolStore.class);
     /** Space of what the store keeps for itself. */
     private static final int OWN_SPACE = 1;
     /** There if entries that end were ever written. */
     private static final byte[] MORTAL = "mortal".getBytes(StandardCharsets.US_ASCII);
+    /** How long others wait for the close of a store that failed: its device may never answer. */
+    private static final long CLOSING_SECONDS = 10;
 
     private InitializationContext context;
     private EntresolStoreConfiguration configuration;
     private Marshaller marshaller;
     private MarshallableEntryFactory<K, V> factory;
     private Executor executor;
-    private Path file;
+    private StorePlace place;
+    private WithdrawalMark mark;
     private Recovery recovery;
-    /** Null unless the cache's cluster recovers from its stores. */
+    /** Null where entries are taken as they come. */
     private volatile Arrivals arrivals;
     private volatile Store store;
+    private volatile StoreHealth health;
     private volatile boolean mortal;
     private final Habits habits = new Habits();
     /** No entry on flash ends before this moment. */
@@ -81,12 +84,27 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         marshaller = given.getPersistenceMarshaller();
         factory = given.getMarshallableEntryFactory();
         executor = given.getNonBlockingExecutor();
+        place = new StorePlace(given, configuration);
+        mark = WithdrawalMark.of(given.getGlobalConfiguration(), given.getCache().getName(),
+                place.ownFile().orElse(null));
         return given.getBlockingManager().runBlocking(this::open, "entresol-start");
     }
 
+    /** A store that failed is given some time to close, in a thread of its own. */
     @Override
     public CompletionStage<Void> stop() {
-        return context.getBlockingManager().runBlocking(this::close, "entresol-stop");
+        StoreHealth known = health;
+        if (known == null || !known.hasFailed()) {
+            return context.getBlockingManager().runBlocking(this::close, "entresol-stop");
+        }
+        CompletableFuture<Void> closed = new CompletableFuture<>();
+        Thread closing = new Thread(() -> {
+            close();
+            closed.complete(null);
+        }, "entresol closes " + context.getCache().getName());
+        closing.setDaemon(true);
+        closing.start();
+        return closed.completeOnTimeout(null, CLOSING_SECONDS, TimeUnit.SECONDS);
     }
 
     /** Removes the cache's file as well; devices that were named stay as they are. */
@@ -95,11 +113,12 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         return context.getBlockingManager().runBlocking(() -> {
             close();
             try {
-                if (file != null) {
-                    Files.deleteIfExists(file);
+                if (place.ownFile().isPresent()) {
+                    Files.deleteIfExists(place.ownFile().get());
                 }
+                mark.remove();
             } catch (IOException failure) {
-                throw new UncheckedIOException("cannot remove " + file, failure);
+                throw new UncheckedIOException("cannot remove " + place, failure);
             }
         }, "entresol-destroy");
     }
@@ -112,8 +131,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Boolean> isAvailable() {
-        Store open = store;
-        return CompletableFuture.completedFuture(open != null && !open.statistics().poisoned());
+        StoreHealth known = health;
+        return known == null ? CompletableFuture.completedFuture(false)
+                : context.getBlockingManager().supplyBlocking(known::look, "entresol-look");
     }
 
     /** Figures of the flash store since it was opened; none while it is stopped. */
@@ -123,31 +143,25 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
-        byte[] bytes = marshalled(key);
-        if (habits.waits()) {
-            try {
-                return CompletableFuture.completedFuture(
-                        loaded(key, entries(segment).entry(bytes)));
-            } catch (StoreException failure) {
-                return CompletableFuture.failedFuture(failure);
-            }
+        CompletableFuture<Optional<Entry>> found = find(segment, marshalled(key));
+        if (!found.isDone()) {
+            Thread caller = Thread.currentThread();
+            habits.begins();
+            found = found.whenComplete((entry, failure) -> habits.ends(caller));
         }
-        CompletableFuture<Optional<Entry>> found =
-                entries(segment).getAsync(bytes, EventLoop.orElse(executor))
-                        .toCompletableFuture();
-        if (found.isDone()) {
-            return found.thenApply(entry -> loaded(key, entry));
+        return watched(found).thenApply(entry -> loaded(key, entry));
+    }
+
+    /** Reads in the calling thread if that one waits anyway. */
+    private CompletableFuture<Optional<Entry>> find(int segment, byte[] key) {
+        if (!habits.waits()) {
+            return entries(segment).getAsync(key, EventLoop.orElse(executor)).toCompletableFuture();
         }
-        Thread caller = Thread.currentThread();
-        habits.begins();
-        return found.handle((entry, failure) -> {
-            habits.ends(caller);
-            if (failure != null) {
-                throw failure instanceof CompletionException wrapped ? wrapped
-                        : new CompletionException(failure);
-            }
-            return loaded(key, entry);
-        });
+        try {
+            return CompletableFuture.completedFuture(entries(segment).entry(key));
+        } catch (StoreException failure) {
+            return CompletableFuture.failedFuture(failure);
+        }
     }
 
     private MarshallableEntry<K, V> loaded(Object key, Optional<Entry> found) {
@@ -160,11 +174,15 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (mortal) {
             return NonBlockingStore.super.containsKey(segment, key);
         }
-        return entries(segment).containsAsync(marshalled(key));
+        return watched(entries(segment).containsAsync(marshalled(key)));
     }
 
     @Override
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
+        CompletionStage<Void> refusal = health == null ? null : health.refusal();
+        if (refusal != null) {
+            return refusal;
+        }
         StoredEntry stored = StoredEntry.of(e);
         byte[] key = StoredEntry.bytes(e.getKeyBytes());
         boolean comes = arrivals != null && arrivals.comes();
@@ -172,7 +190,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         CompletionStage<?> written = ready == null
                 ? put(segment, key, stored.encode(), comes)
                 : ready.thenCompose(ok -> put(segment, key, stored.encode(), comes));
-        return written.thenAccept(version -> {
+        return watched(written).thenAccept(version -> {
             // Only now: a purge that began before may have missed the entry.
             if (stored.isMortal()) {
                 firstEnd.accumulateAndGet(stored.expires(), Math::min);
@@ -200,7 +218,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.removing(segment, bytes);
         }
-        return entries(segment).removeAsync(bytes);
+        CompletionStage<Boolean> refusal = health == null ? null : health.refusal();
+        return refusal == null ? watched(entries(segment).removeAsync(bytes)) : refusal;
     }
 
     @Override
@@ -208,19 +227,19 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.clearing();
         }
-        return opened().clearAsync();
+        return watched(opened().clearAsync());
     }
 
     @Override
     public CompletionStage<Void> addSegments(IntSet segments) {
         return arrivals == null ? CompletableFuture.completedFuture(null)
-                : arrivals.own(segments);
+                : watched(arrivals.own(segments));
     }
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
         if (arrivals != null) {
-            return arrivals.disown(segments);
+            return watched(arrivals.disown(segments));
         }
         CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
         for (int segment : segments.toIntArray()) {
@@ -228,7 +247,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 removed = removed.thenCompose(done -> entries(segment).clearAsync());
             }
         }
-        return removed;
+        return watched(removed);
     }
 
     @Override
@@ -278,11 +297,18 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 return Flowable.empty();
             }
             firstEnd.set(Long.MAX_VALUE);
-            return Flowable.fromPublisher(FlowAdapters.toPublisher(opened().scan()))
+            return seen(opened().scan())
                     .concatMapMaybe(found -> purged(found, now))
                     .doOnError(failure -> firstEnd.set(0))
                     .doOnCancel(() -> firstEnd.set(0));
         });
+    }
+
+    /** What Infinispan calls the store where it is not available. */
+    @Override
+    public String toString() {
+        StoreHealth known = health;
+        return known == null ? "entresol-store" : known.toString();
     }
 
     private Maybe<MarshallableEntry<K, V>> purged(Entry found, long now) {
@@ -303,73 +329,92 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void open() {
-        RecoveryOptions recovering = context.getCache().getCacheConfiguration().clustering()
-                .cacheMode().needsStateTransfer() ? configuration.recovery() : null;
+        boolean shared = context.getCache().getCacheConfiguration().clustering().cacheMode()
+                .needsStateTransfer();
+        RecoveryOptions recovering = shared ? configuration.recovery() : null;
         if (recovering != null) {
             RecoveryOptions.check(context, configuration,
                     configuration.get(EntresolStoreConfiguration.DURABILITY));
         }
-        openStore();
-        if (recovering != null) {
-            recover(recovering);
-        }
-    }
-
-    /** Infinispan joins the cluster after the store has started, so the store may wait here. */
-    private void recover(RecoveryOptions recovering) {
+        Store opened = place.open();
+        store = opened;
         try {
-            recovery = Recovery.begin(context, recovering, store.space(OWN_SPACE));
-            if (!recovery.keepsEntries()) {
-                store.clear();
+            mortal = isMortal(opened);
+            firstEnd.set(mortal ? 0 : Long.MAX_VALUE);
+            if (recovering != null) {
+                recover(recovering);
+            } else if (shared) {
+                beginAnew();
             }
-            arrivals = recovery.arrivals(this::entries);
+            DeviceFiles files = place.files();
+            health = new StoreHealth(context.getCache().getName(),
+                    configuration.get(EntresolStoreConfiguration.CAPACITY), opened, files,
+                    shared ? Withdrawal.ready(context, files.toString(), mark, opened::statistics)
+                            : null);
         } catch (RuntimeException failure) {
             close();
             throw failure;
         }
     }
 
-    private void openStore() {
-        StoreOptions options = configuration.get(EntresolStoreConfiguration.DEVICES) == null
-                ? StoreOptions.on(makeFolder())
-                : StoreOptions.onDevices(configuration.get(EntresolStoreConfiguration.DEVICES));
-        if (configuration.get(EntresolStoreConfiguration.SELECTION).equals("stripe")) {
-            options = options.striped();
+    /** Where that cannot be read, entries may end. */
+    private static boolean isMortal(Store opened) {
+        try {
+            return opened.space(OWN_SPACE).contains(MORTAL);
+        } catch (StoreException damaged) {
+            return true;
         }
-        String compression = configuration.get(EntresolStoreConfiguration.COMPRESSION);
-        store = Store.open(options
-                .capacity(size(EntresolStoreConfiguration.CAPACITY))
-                .memory(size(EntresolStoreConfiguration.MEMORY))
-                .durability(Durability.parse(
-                        configuration.get(EntresolStoreConfiguration.DURABILITY)))
-                .compression(Compression.valueOf(compression.toUpperCase(Locale.ROOT)))
-                .executor(executor));
-        mortal = store.space(OWN_SPACE).contains(MORTAL);
-        firstEnd.set(mortal ? 0 : Long.MAX_VALUE);
     }
 
-    private Path makeFolder() {
-        String cache = PersistenceUtil.sanitizedCacheName(context.getCache().getName());
-        Path folder = PersistenceUtil.getQualifiedLocation(context.getGlobalConfiguration(),
-                configuration.get(EntresolStoreConfiguration.PATH), cache, "entresol");
-        try {
-            Files.createDirectories(folder);
-        } catch (IOException failure) {
-            throw new UncheckedIOException("cannot make the folder " + folder, failure);
+    /** Infinispan joins the cluster after the store has started, so the store may wait here. */
+    private void recover(RecoveryOptions recovering) {
+        Optional<String> withdrew = mark.read();
+        recovery = Recovery.begin(context, recovering, store.space(OWN_SPACE),
+                withdrew.isPresent() ? Recovery.Worth.WORTHLESS : Recovery.Worth.AS_SAID);
+        if (!recovery.keepsEntries()) {
+            forget(withdrew.orElse("the cluster went on without it"));
         }
-        file = folder.resolve("entresol.data");
-        return file;
+        arrivals = recovery.arrivals(this::entries);
+    }
+
+    /**
+     * Without recovery old entries are taken as they are, as Infinispan has it, unless this node
+     * withdrew. A store that begins empty can tell what comes from what users wrote meanwhile.
+     */
+    private void beginAnew() {
+        mark.read().ifPresent(this::forget);
+        var cache = context.getCache().getCacheConfiguration();
+        boolean each = configuration.segmented() && !configuration.async().enabled()
+                && !cache.persistence().passivation()
+                && !cache.transaction().transactionMode().isTransactional();
+        if (each && store.count() == 0) {
+            arrivals = Arrivals.into(context.getCache().getAdvancedCache(), this::entries,
+                    Arrivals.Kept.NOTHING);
+        }
+    }
+
+    /** Drops entries that do not count any more, before the node takes part in the cache. */
+    private void forget(String why) {
+        if (store.count() > 0) {
+            LOG.infof("Cache %s: the entries of this node's store are dropped: %s",
+                    context.getCache().getName(), why);
+        }
+        store.clear();
+        mark.remove();
     }
 
     private void close() {
         if (recovery != null) {
             recovery.close();
             recovery = null;
-            arrivals = null;
         }
+        arrivals = null;
         Store open = store;
-        if (open != null) {
-            store = null;
+        StoreHealth known = health;
+        store = null;
+        if (known != null) {
+            known.close();
+        } else if (open != null) {
             open.close();
         }
     }
@@ -378,11 +423,6 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private CompletionStage<Void> becomeMortal() {
         return opened().space(OWN_SPACE).putAsync(MORTAL, new byte[0])
                 .thenAccept(version -> mortal = true);
-    }
-
-    private long size(
-            org.infinispan.commons.configuration.attributes.AttributeDefinition<String> attribute) {
-        return ByteQuantity.parse(configuration.get(attribute));
     }
 
     private Store opened() {
@@ -401,9 +441,23 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     private Flowable<Entry> stored(IntSet segments, Entries.Contents contents) {
         Space space = opened();
-        return Flowable.fromPublisher(FlowAdapters.toPublisher(configuration.segmented()
-                ? space.scan(segments.toIntArray(), contents)
-                : space.scan(contents)));
+        return seen(configuration.segmented()
+                ? space.scan(segments.toIntArray(), contents) : space.scan(contents));
+    }
+
+    /** Who iterates is told of a failure as it is: what was given out cannot be taken back. */
+    private Flowable<Entry> seen(Flow.Publisher<Entry> scan) {
+        return Flowable.fromPublisher(FlowAdapters.toPublisher(scan)).doOnError(failure -> {
+            StoreHealth known = health;
+            if (known != null) {
+                known.met(failure);
+            }
+        });
+    }
+
+    private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
+        StoreHealth known = health;
+        return known == null ? outcome : known.watched(outcome);
     }
 
     private MarshallableEntry<K, V> entry(Object key, StoredEntry stored) {

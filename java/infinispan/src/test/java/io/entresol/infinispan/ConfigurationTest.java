@@ -147,4 +147,34 @@ public class ConfigurationTest {
             assertEquals(cache.size(), 0);
         }
     }
+
+    /** Other caches of the node start all the same. */
+    public void aStoreThatCannotBeOpenedNamesItsDeviceAndWhatToDo() throws Exception {
+        Path small = Path.of(folder, "small");
+        Files.createDirectories(small.getParent());
+        Files.write(small, new byte[1 << 20]);
+        String[][] mistakes = {
+            {"/dev/entresol-missing", "/dev/entresol-missing"},
+            {small.toString(), "is never extended"},
+            {folder + "/no/such/folder/file", "See that the device is there"},
+        };
+        for (String[] mistake : mistakes) {
+            String store = """
+                    <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                        devices="%s" capacity="64MiB" memory="64MiB"/>""".formatted(mistake[0]);
+            try (DefaultCacheManager manager = new DefaultCacheManager()) {
+                manager.defineConfiguration("flash", parse(xml(store))
+                        .getNamedConfigurationBuilders().get("flash").build());
+                Exception refused = expectThrows(Exception.class, () -> manager.getCache("flash"));
+                String said = "";
+                for (Throwable each = refused; each != null; each = each.getCause()) {
+                    said += each.getMessage() + "\n";
+                }
+                assertTrue(said.contains("cache flash: the store on " + mistake[0])
+                        && said.contains(mistake[1]), said);
+                manager.defineConfiguration("other", new ConfigurationBuilder().build());
+                manager.getCache("other").put("key", "value");
+            }
+        }
+    }
 }

@@ -41,8 +41,11 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
         return new Answer(name, null, Phase.ABSENT, false, null, null);
     }
 
-    /** Reads what {@link #toString} gives; {@code name} is the node's. */
+    /** Reads what {@link #toString} gives, or nothing; {@code name} is the node's. */
     static Answer parse(String name, String text) {
+        if (text.isEmpty()) {
+            return absent(name);
+        }
         String[] parts = text.split(END, -1);
         Lines head = Lines.parse(parts[0]);
         return new Answer(name, UUID.fromString(head.get("node")),

@@ -11,9 +11,13 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
+import org.infinispan.AdvancedCache;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.context.impl.FlagBitSets;
+import org.infinispan.notifications.Listener;
+import org.infinispan.notifications.cachelistener.annotation.TopologyChanged;
+import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
 
 /**
  * Segments whose entries come from other nodes while users change them. Infinispan keeps what comes
@@ -31,14 +35,20 @@ public final class Arrivals {
     private final Map<Integer, Set<ByteBuffer>> removed = new ConcurrentHashMap<>();
     private IntSet owned;
 
-    /** Of a store that keeps its entries if {@code keeps}, else has none. */
-    Arrivals(IntFunction<Entries> store, Kept kept) {
+    private Arrivals(IntFunction<Entries> store, Kept kept) {
         this.store = store;
         this.owned = kept == Kept.ENTRIES ? null : IntSets.mutableEmptySet();
     }
 
+    /** Into the store of a cache that its node is about to join; {@code store} gives segments. */
+    public static Arrivals into(AdvancedCache<?, ?> cache, IntFunction<Entries> store, Kept kept) {
+        Arrivals arrivals = new Arrivals(store, kept);
+        cache.addListener(new Settling(arrivals));
+        return arrivals;
+    }
+
     /** What a store has when its node joins. */
-    enum Kept {
+    public enum Kept {
         /** Those of the segments that its first topology gives it. */
         ENTRIES,
         /** None. */
@@ -105,11 +115,6 @@ public final class Arrivals {
         return drop(segments);
     }
 
-    /** Nothing comes any more. */
-    void settle() {
-        removed.clear();
-    }
-
     /** The user may have removed the key after it was looked for, and before it was put. */
     private static CompletionStage<?> undo(Entries entries, byte[] key, Optional<Long> version,
             boolean gone) {
@@ -126,5 +131,24 @@ public final class Arrivals {
             }
         }
         return dropped;
+    }
+
+    /** Notices that nothing comes any more. Public because Infinispan calls it. */
+    @Listener
+    public static final class Settling {
+        private final Arrivals arrivals;
+
+        private Settling(Arrivals arrivals) {
+            this.arrivals = arrivals;
+        }
+
+        /** Before a topology is installed by which all owners have what they own. */
+        @TopologyChanged
+        public void topologyChanged(TopologyChangedEvent<?, ?> event) {
+            if (event.isPre() && event.getReadConsistentHashAtEnd()
+                    .equals(event.getWriteConsistentHashAtEnd())) {
+                arrivals.removed.clear();
+            }
+        }
     }
 }

@@ -4,7 +4,9 @@ import io.entresol.Durability;
 import io.entresol.Entries;
 import io.entresol.PutOptions;
 import io.entresol.Space;
+import io.entresol.StoreException;
 import io.entresol.infinispan.recovery.Answer.Phase;
+import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.IntFunction;
 import org.infinispan.AdvancedCache;
 import org.infinispan.distribution.LocalizedCacheTopology;
@@ -42,9 +45,7 @@ public final class Recovery implements AutoCloseable {
     private static final Log LOG = LogFactory.getLog(Recovery.class);
     private static final byte[] KEY = "standing".getBytes(StandardCharsets.US_ASCII);
     private static final long PAUSE_MILLIS = 100;
-    /** By the containers of this process, then by the names of caches, for those who ask. */
-    private static final Map<GlobalComponentRegistry, Map<String, Recovery>> STARTED =
-            new ConcurrentHashMap<>();
+    private static final Started<Recovery> STARTED = new Started<>();
 
     private final String name;
     private final AdvancedCache<?, ?> cache;
@@ -57,7 +58,6 @@ public final class Recovery implements AutoCloseable {
     private final Policy policy;
     private final UUID node;
     private final Map<Address, UUID> nodes = new ConcurrentHashMap<>();
-    private volatile Arrivals arrivals;
 
     private volatile Phase phase = Phase.WAITING;
     private volatile Standing standing;
@@ -75,11 +75,19 @@ public final class Recovery implements AutoCloseable {
         this.identities = registry.getComponent(PersistentUUIDManager.class);
         this.node = registry.getComponent(LocalTopologyManager.class).getPersistentUUID();
         this.blocking = context.getBlockingManager();
-        this.peers = new Peers(manager, name);
+        this.peers = new Peers(manager);
         ConsistentHashFactory<?> factory = StateTransferManagerImpl.pickConsistentHashFactory(
                 context.getGlobalConfiguration(), cache.getCacheConfiguration());
         this.policy = new Policy(name, node, options.timeoutMillis(), options.missing(),
                 saved -> new SavedHash(name, saved, factory));
+    }
+
+    /** What a store's entries are worth before others are asked. */
+    public enum Worth {
+        /** What its standing says. */
+        AS_SAID,
+        /** Nothing: the node withdrew, and the store may not have been able to write that down. */
+        WORTHLESS
     }
 
     /**
@@ -87,15 +95,11 @@ public final class Recovery implements AutoCloseable {
      * the store keeps for itself. Throws if that does not become known in time.
      */
     public static Recovery begin(InitializationContext context, RecoveryOptions options,
-            Space own) {
+            Space own, Worth worth) {
         Recovery recovery = new Recovery(context, options, own);
         // Before anybody can ask: who has a standing must not seem to have none.
-        recovery.standing = recovery.read();
-        STARTED.compute(recovery.registry, (container, caches) -> {
-            Map<String, Recovery> all = caches == null ? new ConcurrentHashMap<>() : caches;
-            all.put(recovery.name, recovery);
-            return all;
-        });
+        recovery.standing = recovery.read(worth);
+        STARTED.add(recovery.registry, recovery.name, recovery);
         try {
             recovery.decide();
         } catch (RuntimeException | Error failure) {
@@ -112,32 +116,24 @@ public final class Recovery implements AutoCloseable {
 
     /** What comes from other nodes into the store, whose segments {@code store} gives. */
     public Arrivals arrivals(IntFunction<Entries> store) {
-        arrivals = new Arrivals(store,
+        return Arrivals.into(cache, store,
                 keepsEntries() ? Arrivals.Kept.ENTRIES : Arrivals.Kept.NOTHING);
-        return arrivals;
     }
 
     /** Answers nobody any more. */
     @Override
     public void close() {
-        STARTED.computeIfPresent(registry, (container, caches) -> {
-            caches.remove(name, this);
-            return caches.isEmpty() ? null : caches;
-        });
+        STARTED.remove(registry, name, this);
     }
 
-    /** What this node says of a cache; empty if it has not started it. */
-    static String answer(EmbeddedCacheManager manager, String cache) {
-        Recovery asked = STARTED.getOrDefault(GlobalComponentRegistry.of(manager), Map.of())
-                .get(cache);
-        return asked == null ? "" : asked.answer().toString();
+    /** What a node says of a cache; empty if it has not started it. */
+    private static Function<EmbeddedCacheManager, String> question(String cache) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) asked ->
+                STARTED.find(asked, cache).map(there -> there.answer().toString()).orElse("");
     }
 
     /** A topology is about to be installed; nothing of it happens before this is done. */
-    CompletionStage<Void> installing(ConsistentHash hash, ConsistentHash writers, int topology) {
-        if (arrivals != null && hash.equals(writers)) {
-            arrivals.settle();
-        }
+    CompletionStage<Void> installing(ConsistentHash hash, int topology) {
         if (cache.getAvailability() == AvailabilityMode.AVAILABLE) {
             return write(hash, new Epoch(incarnation, view(), topology, 0));
         }
@@ -178,7 +174,9 @@ public final class Recovery implements AutoCloseable {
                 throw new PersistenceException("the container of cache " + name
                         + " stopped while the cache waited for others");
             }
-            List<Answer> answers = await(peers.ask());
+            List<Answer> answers = await(peers.ask(question(name))).entrySet().stream()
+                    .map(said -> Answer.parse(said.getKey().toString(), said.getValue()))
+                    .toList();
             long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
             Choice choice = policy.choose(answers, waited);
             if (choice instanceof Choice.Refuse refuse) {
@@ -270,6 +268,21 @@ public final class Recovery implements AutoCloseable {
         byte[] text = now.toString().getBytes(StandardCharsets.UTF_8);
         return own.putAsync(KEY, text, PutOptions.DEFAULT.durability(Durability.SYNCED))
                 .thenAccept(version -> standing = now);
+    }
+
+    private Standing read(Worth worth) {
+        try {
+            Standing read = read();
+            return read == null || worth == Worth.AS_SAID ? read : read.withoutEntries();
+        } catch (StoreException damaged) {
+            if (worth == Worth.WORTHLESS) {
+                return null;
+            }
+            throw new PersistenceException("cache " + name + ": what its store says of the cluster"
+                    + " cannot be read: " + damaged.getMessage() + ". Replace the device or delete"
+                    + " the file, and start the cache again: the others give this node its"
+                    + " entries", damaged);
+        }
     }
 
     /** What the store says; where it is silent, what a shutdown of the whole cluster left. */

@@ -27,8 +27,8 @@ public final class TopologyListener {
     @TopologyChanged
     public CompletionStage<Void> topologyChanged(TopologyChangedEvent<?, ?> event) {
         return event.isPre()
-                ? recovery.installing(event.getReadConsistentHashAtEnd(),
-                        event.getWriteConsistentHashAtEnd(), event.getNewTopologyId())
+                ? recovery.installing(
+                        event.getReadConsistentHashAtEnd(), event.getNewTopologyId())
                 : DONE;
     }
 

@@ -29,12 +29,27 @@ final class Grid implements AutoCloseable {
     private static final long DEADLINE_SECONDS = 180;
 
     private final Path folder;
+    private final Shape shape;
     private final List<Node> nodes = new ArrayList<>();
     /** What each key was last acknowledged as and tried as; 0: absent. */
     private final Map<String, int[]> expected = new HashMap<>();
 
-    Grid(Path folder, int size) throws IOException {
+    /**
+     * How nodes are configured.
+     *
+     * @param recovery whether the cluster recovers from its stores
+     * @param valueBytes of each value
+     * @param capacities of the nodes' stores
+     */
+    record Shape(boolean recovery, int valueBytes, List<String> capacities) {
+        /** Three nodes that recover, with small values and room for many. */
+        static final Shape USUAL = new Shape(true, 300, List.of("64MiB", "64MiB", "64MiB"));
+    }
+
+    Grid(Path folder, Shape shape) throws IOException {
         this.folder = folder;
+        this.shape = shape;
+        int size = shape.capacities().size();
         Files.createDirectories(folder);
         List<Integer> ports = freePorts(size);
         StringBuilder hosts = new StringBuilder();
@@ -78,6 +93,34 @@ final class Grid implements AutoCloseable {
     void put(int by, int from, int to, int number) throws Exception {
         node(by).tell("put " + from + " " + to + " " + number);
         expect(from, to, number);
+    }
+
+    /** Puts until one is refused; what was said of it, empty if none was. */
+    String attempt(int by, int from, int to, int number) throws Exception {
+        int next = from;
+        for (String line : node(by).tell("attempt " + from + " " + to + " " + number)) {
+            if (line.equals("put " + next)) {
+                expect(next, ++next, number);
+            } else if (line.startsWith("failed")) {
+                expected.computeIfAbsent("key-" + next, key -> new int[2])[1] = number;
+                return line;
+            }
+        }
+        return "";
+    }
+
+    /** Every key of the range is, as that node gets it, as it was last acknowledged. */
+    void get(int by, int from, int to) throws Exception {
+        List<String> heard = node(by).tell("get " + from + " " + to);
+        List<String> wrong = new ArrayList<>();
+        for (int key = from; key < to; key++) {
+            String line = "got key-" + key + " " + expected.get("key-" + key)[0];
+            if (!heard.contains(line)) {
+                wrong.add(line);
+            }
+        }
+        assertTrue(wrong.isEmpty(), "as node " + by + " gets it: missing " + wrong + " in "
+                + heard);
     }
 
     void remove(int by, int from, int to) throws Exception {
@@ -125,7 +168,7 @@ final class Grid implements AutoCloseable {
         if (owners > 0) {
             int copies = 0;
             for (int member : members) {
-                copies += node(member).tell("dump").stream()
+                copies += node(member).tell("local").stream()
                         .filter(line -> line.startsWith("local "))
                         .mapToInt(line -> Integer.parseInt(line.substring(6))).sum();
             }
@@ -170,6 +213,7 @@ final class Grid implements AutoCloseable {
         private Process process;
         private PrintStream commands;
         private Thread reader;
+        private boolean loading;
 
         private Node(int number, Path stack) {
             this.number = number;
@@ -192,7 +236,8 @@ final class Grid implements AutoCloseable {
                     "-Djava.net.preferIPv4Stack=true", "-Djgroups.bind_addr=127.0.0.1",
                     "-cp", path, GridNode.class.getName(),
                     folder.resolve("node-" + number).toString(), "node-" + number,
-                    stack.toString(), timeout, missing));
+                    stack.toString(), timeout, missing, "" + shape.recovery(),
+                    "" + shape.valueBytes(), shape.capacities().get(number)));
             lines.clear();
             process = new ProcessBuilder(command).redirectError(
                     ProcessBuilder.Redirect.appendTo(trace().toFile())).start();
@@ -204,6 +249,7 @@ final class Grid implements AutoCloseable {
 
         /** Does a command to its end; what it said meanwhile. */
         List<String> tell(String command) throws Exception {
+            loading = command.startsWith("load ") || loading && !command.equals("rest");
             commands.println(command);
             return hear("done");
         }
@@ -231,6 +277,24 @@ final class Grid implements AutoCloseable {
             for (int heard = 0; heard < count; heard++) {
                 hear("ack");
             }
+        }
+
+        /** The file of its store. */
+        Path store() {
+            return folder.resolve("node-" + number).resolve("grid/entresol/entresol.data");
+        }
+
+        /** What it wrote to its log. */
+        String said() throws IOException {
+            return Files.readString(trace());
+        }
+
+        boolean isLoading() {
+            return loading;
+        }
+
+        long pid() {
+            return process.pid();
         }
 
         private void drain() throws InterruptedException {

@@ -4,8 +4,10 @@ import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.Random;
-import org.infinispan.AdvancedCache;
+import java.util.concurrent.CompletableFuture;
 import org.infinispan.Cache;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
@@ -17,25 +19,33 @@ import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachelistener.annotation.PartitionStatusChanged;
 import org.infinispan.notifications.cachelistener.annotation.TopologyChanged;
 import org.infinispan.notifications.cachelistener.event.Event;
+import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStopped;
+import org.infinispan.notifications.cachemanagerlistener.event.CacheStoppedEvent;
 import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.partitionhandling.PartitionHandling;
 
 /**
  * A node of a cluster in a JVM of its own, which does what it reads and says when it is done.
- * Arguments: folder, name, JGroups' configuration, the time to wait for members, what then.
+ * Arguments: folder, name, JGroups' configuration, the time to wait for members, what then; whether
+ * the cluster recovers, bytes of values, capacity of the store.
  */
 final class GridNode {
     private static final int SEGMENTS = 32;
+    private static final int AVAILABILITY_MILLIS = 500;
+    private static final int AT_A_TIME = 16;
     private static final long RECHECK_MILLIS = 1_000;
 
     private final Cache<String, String> cache;
+    private final String filler;
     private final Changes changes = new Changes();
     private volatile boolean loading;
     private Thread writer;
 
-    private GridNode(Cache<String, String> cache) {
+    private GridNode(Cache<String, String> cache, int valueBytes) {
         this.cache = cache;
+        this.filler = "x".repeat(valueBytes);
         cache.addListener(changes);
+        cache.getCacheManager().addListener(changes);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -44,31 +54,29 @@ final class GridNode {
                 .addProperty("configurationFile", arguments[2]);
         global.globalState().enable().persistentLocation(arguments[0]);
         DefaultCacheManager manager = new DefaultCacheManager(global.build());
-        manager.defineConfiguration("grid", configuration(arguments[3], arguments[4]).build());
+        manager.defineConfiguration("grid", configuration(arguments).build());
         say("view");
         try {
-            GridNode node = new GridNode(manager.getCache("grid"));
+            GridNode node = new GridNode(
+                    manager.getCache("grid"), Integer.parseInt(arguments[6]));
             say("ready");
             node.obey();
         } catch (RuntimeException failure) {
-            StringBuilder why = new StringBuilder();
-            for (Throwable each = failure; each != null; each = each.getCause()) {
-                why.append(' ').append(each.getMessage());
-            }
-            say("refused " + why.toString().replace('\n', ' '));
+            say("refused " + sentences(failure));
         }
         Runtime.getRuntime().halt(0);
     }
 
-    private static ConfigurationBuilder configuration(String timeout, String missing) {
+    private static ConfigurationBuilder configuration(String[] arguments) {
         ConfigurationBuilder builder = new ConfigurationBuilder();
         builder.clustering().cacheMode(CacheMode.DIST_SYNC).hash().numOwners(2)
                 .numSegments(SEGMENTS)
                 .partitionHandling().whenSplit(PartitionHandling.DENY_READ_WRITES);
-        builder.memory().maxCount(50).persistence()
+        builder.memory().maxCount(50).persistence().availabilityInterval(AVAILABILITY_MILLIS)
                 .addStore(EntresolStoreConfigurationBuilder.class)
-                .capacity("64MiB").memory("32MiB").durability("process")
-                .recovery("true").recoveryTimeout(timeout).recoveryMissing(missing);
+                .capacity(arguments[7]).memory("32MiB").durability("process")
+                .recovery(arguments[5]).recoveryTimeout(arguments[3])
+                .recoveryMissing(arguments[4]);
         return builder;
     }
 
@@ -87,20 +95,64 @@ final class GridNode {
                 case "degraded" -> changes.await(() -> cache.getAdvancedCache().getAvailability()
                         == AvailabilityMode.DEGRADED_MODE);
                 case "dump" -> dump();
+                case "local" -> say("local " + cache.getAdvancedCache()
+                        .withFlags(Flag.CACHE_MODE_LOCAL).size());
+                case "get" -> get(words);
+                case "attempt" -> attempt(words);
+                case "withdrawn" -> withdrawn();
+                case "start" -> startAgain();
                 default -> throw new IllegalArgumentException(line);
             }
             say("done");
         }
     }
 
-    /** {@code put|remove FROM TO NUMBER}: keys of one range, for all nodes. */
+    /** {@code put|remove FROM TO NUMBER}: keys of one range, for all nodes; several at a time. */
     private void change(String[] words, boolean put) {
+        Deque<CompletableFuture<String>> begun = new ArrayDeque<>();
         for (int key = Integer.parseInt(words[1]); key < Integer.parseInt(words[2]); key++) {
-            if (put) {
-                cache.put("key-" + key, value(Integer.parseInt(words[3])));
-            } else {
-                cache.remove("key-" + key);
+            begun.add(put ? cache.putAsync("key-" + key, value(Integer.parseInt(words[3])))
+                    : cache.removeAsync("key-" + key));
+            if (begun.size() == AT_A_TIME) {
+                begun.remove().join();
             }
+        }
+        begun.forEach(CompletableFuture::join);
+    }
+
+    private void get(String[] words) {
+        for (int key = Integer.parseInt(words[1]); key < Integer.parseInt(words[2]); key++) {
+            String value = cache.get("key-" + key);
+            say("got key-" + key + " " + (value == null ? "0" : value.split(" ")[0]));
+        }
+    }
+
+    /** {@code attempt FROM TO NUMBER}: puts until one is refused, and says which were not. */
+    private void attempt(String[] words) {
+        for (int key = Integer.parseInt(words[1]); key < Integer.parseInt(words[2]); key++) {
+            try {
+                cache.put("key-" + key, value(Integer.parseInt(words[3])));
+                say("put " + key);
+            } catch (RuntimeException failure) {
+                say("failed " + sentences(failure));
+                return;
+            }
+        }
+    }
+
+    /** Waits until the cache is stopped here, and says why it is. */
+    private void withdrawn() throws InterruptedException {
+        changes.await(() -> cache.getStatus().isTerminated());
+        say("withdrew " + Withdrawal.reason(cache.getCacheManager(), "grid").orElse("never"));
+    }
+
+    private void startAgain() {
+        try {
+            cache.start();
+            cache.addListener(changes);
+            say("started");
+        } catch (RuntimeException failure) {
+            say("start failed " + sentences(failure));
         }
     }
 
@@ -143,17 +195,23 @@ final class GridNode {
     }
 
     private void dump() {
-        AdvancedCache<String, String> advanced = cache.getAdvancedCache();
         for (String key : cache.keySet()) {
             String value = cache.get(key);
             say("value " + key + " " + (value == null ? "-1" : value.split(" ")[0]));
         }
         say("size " + cache.size());
-        say("local " + advanced.withFlags(Flag.CACHE_MODE_LOCAL).size());
     }
 
-    private static String value(int number) {
-        return number + " " + "x".repeat(300);
+    private String value(int number) {
+        return number + " " + filler;
+    }
+
+    private static String sentences(Throwable failure) {
+        StringBuilder why = new StringBuilder();
+        for (Throwable each = failure; each != null; each = each.getCause()) {
+            why.append(' ').append(each.getMessage());
+        }
+        return why.toString().replace('\n', ' ');
     }
 
     private static synchronized void say(String line) {
@@ -172,6 +230,11 @@ final class GridNode {
         @TopologyChanged
         @PartitionStatusChanged
         public synchronized void changed(Event<?, ?> event) {
+            notifyAll();
+        }
+
+        @CacheStopped
+        public synchronized void stopped(CacheStoppedEvent event) {
             notifyAll();
         }
 

@@ -45,7 +45,7 @@ public class GridRecoveryTest {
     protected void makeGrid() throws Exception {
         if (grid == null) {
             Util.recursiveFileRemove(folder);
-            grid = new Grid(Path.of(folder), 3);
+            grid = new Grid(Path.of(folder), Grid.Shape.USUAL);
             grid.start(3, 0, 1, 2);
         }
         generation++;

@@ -1,0 +1,110 @@
+package io.entresol.infinispan;
+
+import io.entresol.Compression;
+import io.entresol.Durability;
+import io.entresol.Store;
+import io.entresol.StoreException;
+import io.entresol.StoreOptions;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import org.infinispan.commons.util.ByteQuantity;
+import org.infinispan.persistence.PersistenceUtil;
+import org.infinispan.persistence.spi.InitializationContext;
+import org.infinispan.persistence.spi.PersistenceException;
+
+/** Where the store of a cache is on this node: devices that were named, or a file of its own. */
+final class StorePlace {
+    private final InitializationContext context;
+    private final EntresolStoreConfiguration configuration;
+    private final String cache;
+    private final List<Path> paths;
+    private final boolean striped;
+    private final boolean named;
+
+    StorePlace(InitializationContext context, EntresolStoreConfiguration configuration) {
+        this.context = context;
+        this.configuration = configuration;
+        this.cache = context.getCache().getName();
+        String devices = configuration.get(EntresolStoreConfiguration.DEVICES);
+        this.named = devices != null;
+        this.paths = named ? DeviceFiles.listed(devices) : List.of(ownFolder(context,
+                configuration.get(EntresolStoreConfiguration.PATH)).resolve("entresol.data"));
+        this.striped = configuration.get(EntresolStoreConfiguration.SELECTION).equals("stripe");
+    }
+
+    /** Opens the store, or makes it. Whoever fails says on what, and what to do. */
+    Store open() {
+        if (!named) {
+            makeFolder();
+        }
+        StoreOptions options = named
+                ? StoreOptions.onDevices(configuration.get(EntresolStoreConfiguration.DEVICES))
+                : StoreOptions.on(paths.get(0));
+        String compression = configuration.get(EntresolStoreConfiguration.COMPRESSION);
+        try {
+            return Store.open((striped ? options.striped() : options)
+                    .capacity(size(EntresolStoreConfiguration.CAPACITY))
+                    .memory(size(EntresolStoreConfiguration.MEMORY))
+                    .durability(Durability.parse(
+                            configuration.get(EntresolStoreConfiguration.DURABILITY)))
+                    .compression(Compression.valueOf(compression.toUpperCase(Locale.ROOT)))
+                    .executor(context.getNonBlockingExecutor()));
+        } catch (StoreException failure) {
+            throw new PersistenceException("cache " + cache + ": the store on " + this
+                    + " cannot be opened: " + failure.getMessage() + nextStep(failure.kind()),
+                    failure);
+        }
+    }
+
+    /** What is open now. */
+    DeviceFiles files() {
+        return DeviceFiles.of(paths, striped);
+    }
+
+    /** A file of the cache's own; empty if devices were named. */
+    Optional<Path> ownFile() {
+        return named ? Optional.empty() : Optional.of(paths.get(0));
+    }
+
+    @Override
+    public String toString() {
+        return String.join(", ", paths.stream().map(Path::toString).toList());
+    }
+
+    private void makeFolder() {
+        Path folder = paths.get(0).getParent();
+        try {
+            Files.createDirectories(folder);
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cache " + cache + ": cannot make the folder " + folder
+                    + " of its store: see that its disk is there and can be written", failure);
+        }
+    }
+
+    private long size(
+            org.infinispan.commons.configuration.attributes.AttributeDefinition<String> attribute) {
+        return ByteQuantity.parse(configuration.get(attribute));
+    }
+
+    private String nextStep(StoreException.Kind kind) {
+        return switch (kind) {
+            case CORRUPT, INCOMPATIBLE -> ". If nothing on it is wanted, " + (named
+                    ? "make it empty (a file: delete it; a device: blkdiscard -z)"
+                    : "delete the file") + " and start the cache again: a cluster gives this node"
+                    + " its entries";
+            case IO, DEVICE, POISONED -> ". See that the device is there, has room, can be written"
+                    + " and is used by nobody else, or replace it; then start the cache again";
+            default -> "";
+        };
+    }
+
+    private static Path ownFolder(InitializationContext context, String path) {
+        return PersistenceUtil.getQualifiedLocation(context.getGlobalConfiguration(), path,
+                PersistenceUtil.sanitizedCacheName(context.getCache().getName()), "entresol");
+    }
+}

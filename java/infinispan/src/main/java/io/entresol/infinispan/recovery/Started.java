@@ -1,0 +1,32 @@
+package io.entresol.infinispan.recovery;
+
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.manager.EmbeddedCacheManager;
+
+/** By the containers of this process, then by the names of caches: who answers other nodes. */
+final class Started<T> {
+    private final Map<GlobalComponentRegistry, Map<String, T>> all = new ConcurrentHashMap<>();
+
+    void add(GlobalComponentRegistry container, String cache, T who) {
+        all.compute(container, (same, caches) -> {
+            Map<String, T> those = caches == null ? new ConcurrentHashMap<>() : caches;
+            those.put(cache, who);
+            return those;
+        });
+    }
+
+    void remove(GlobalComponentRegistry container, String cache, T who) {
+        all.computeIfPresent(container, (same, caches) -> {
+            caches.remove(cache, who);
+            return caches.isEmpty() ? null : caches;
+        });
+    }
+
+    Optional<T> find(EmbeddedCacheManager manager, String cache) {
+        return Optional.ofNullable(
+                all.getOrDefault(GlobalComponentRegistry.of(manager), Map.of()).get(cache));
+    }
+}

@@ -1,0 +1,77 @@
+package io.entresol.infinispan.recovery;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Optional;
+import org.infinispan.configuration.global.GlobalConfiguration;
+import org.infinispan.persistence.PersistenceUtil;
+
+/**
+ * A file that says that this node withdrew from a cache: the entries that its store still has do
+ * not count, whatever it is opened by next. It is beside the stores, not in one: that one may not
+ * take a write any more.
+ */
+public final class WithdrawalMark {
+    /** Its name, in the folder of the cache. */
+    public static final String NAME = "entresol.withdrawn";
+
+    /** Null where a node has no folder that lasts. */
+    private final Path file;
+
+    private WithdrawalMark(Path file) {
+        this.file = file;
+    }
+
+    /** That of a cache, in the global state; without one beside the store's own file, if any. */
+    public static WithdrawalMark of(GlobalConfiguration global, String cache, Path store) {
+        if (global.globalState().enabled()) {
+            return new WithdrawalMark(PersistenceUtil.getQualifiedLocation(
+                    global, null, cache, "entresol").resolve(NAME));
+        }
+        return new WithdrawalMark(store == null ? null : store.resolveSibling(NAME));
+    }
+
+    /** Why this node withdrew; empty if it did not. */
+    public Optional<String> read() {
+        try {
+            return file == null || !Files.exists(file) ? Optional.empty()
+                    : Optional.of(Files.readString(file).strip());
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cannot read " + file, failure);
+        }
+    }
+
+    /** Once the entries that do not count are gone. */
+    public void remove() {
+        try {
+            if (file != null && Files.deleteIfExists(file)) {
+                sync(file.getParent());
+            }
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cannot remove " + file, failure);
+        }
+    }
+
+    /** Makes it, so that it survives power loss; throws if it cannot. */
+    void make(String why) throws IOException {
+        if (file == null) {
+            throw new IOException("this node has no global state to note it in");
+        }
+        Files.createDirectories(file.getParent());
+        Files.writeString(file, why + "\n", StandardCharsets.UTF_8, StandardOpenOption.CREATE,
+                StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE,
+                StandardOpenOption.SYNC);
+        sync(file.getParent());
+    }
+
+    private static void sync(Path folder) throws IOException {
+        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+            channel.force(true);
+        }
+    }
+}
