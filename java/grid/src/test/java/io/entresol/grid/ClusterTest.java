@@ -52,11 +52,17 @@ class ClusterTest {
     }
 
     @Test
-    void aRecoveringCacheHasAllEntriesAndItsWholeIndexAfterAllNodesWereKilled() throws Exception {
+    void recoveringCachesHaveAllEntriesAndWholeIndexesAfterAllNodesWereKilled() throws Exception {
         TestGrid grid = new TestGrid();
         String second = "127.0.0.1:" + new Ports(grid.offset + Ports.STEP).main();
         Process launcher = start(grid);
         deployOrders(grid);
+        // Another one: nodes must not wait for each other in different caches.
+        grid.ask("deploy", "late", "--template", "flash,partitioned-with-backup", "--recovery",
+                "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text").succeeded();
+        for (int key = 0; key < ENTRIES; key++) {
+            grid.rest().post(Rest.cache("late") + "/" + key, "text/plain", "value " + key);
+        }
         List<ProcessHandle> nodes = IntStream.range(0, NODES)
                 .mapToObj(number -> folder(grid, number).process().orElseThrow()).toList();
         nodes.forEach(ProcessHandle::destroyForcibly);
@@ -77,6 +83,7 @@ class ClusterTest {
         for (int key = 0; key < ENTRIES; key++) {
             assertEquals("order " + key, Json.read(other.getText(Rest.cache("kept") + "/" + key))
                     .at("name").asString());
+            assertEquals("value " + key, other.getText(Rest.cache("late") + "/" + key));
         }
         stop(again, grid);
         grid.remove();

@@ -67,6 +67,11 @@ public class EntresolStoreConfiguration
                 : null;
     }
 
+    /** Whether a cluster recovers from its stores: such a store waits for others in its start. */
+    public boolean recovers() {
+        return recovery() != null;
+    }
+
     private static AttributeDefinition<String> text(String name, String value) {
         return AttributeDefinition.builder(name, value, String.class).immutable().build();
     }

@@ -66,13 +66,23 @@ final class StoreHealth {
             files.change().ifPresent(what -> note(new StoreFault(StoreFault.Kind.REMOVED, what)));
         }
         if (lasting == null && store.statistics().poisoned()) {
-            note(new StoreFault(StoreFault.Kind.UNWRITABLE, "a write or sync failed"));
+            note(new StoreFault(StoreFault.Kind.UNWRITABLE, refusalOfWrites()));
         }
         if (withdrawal != null) {
             withdrawal.look();
             return true;
         }
         return lasting == null || lasting.kind() == StoreFault.Kind.UNREADABLE;
+    }
+
+    /** What a store that takes no writes says to the next one: what befell it. */
+    private String refusalOfWrites() {
+        try {
+            store.sync();
+            return "a write or sync failed";
+        } catch (StoreException refused) {
+            return refused.getMessage();
+        }
     }
 
     /** Closes the store; one that failed cannot be closed well, and needs not. */

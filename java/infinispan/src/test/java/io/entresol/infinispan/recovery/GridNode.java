@@ -8,6 +8,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.infinispan.Cache;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
@@ -34,6 +35,7 @@ final class GridNode {
     private static final int AVAILABILITY_MILLIS = 500;
     private static final int AT_A_TIME = 16;
     private static final long RECHECK_MILLIS = 1_000;
+    private static final String STOPPING = "ISPN000324";
 
     private final Cache<String, String> cache;
     private final String filler;
@@ -111,13 +113,22 @@ final class GridNode {
     private void change(String[] words, boolean put) {
         Deque<CompletableFuture<String>> begun = new ArrayDeque<>();
         for (int key = Integer.parseInt(words[1]); key < Integer.parseInt(words[2]); key++) {
-            begun.add(put ? cache.putAsync("key-" + key, value(Integer.parseInt(words[3])))
-                    : cache.removeAsync("key-" + key));
+            String name = "key-" + key;
+            begun.add(repeated(() -> put
+                    ? cache.putAsync(name, value(Integer.parseInt(words[3])))
+                    : cache.removeAsync(name)));
             if (begun.size() == AT_A_TIME) {
                 begun.remove().join();
             }
         }
         begun.forEach(CompletableFuture::join);
+    }
+
+    /** Whoever meets another node in the moment in which that one stops has to ask again. */
+    private static CompletableFuture<String> repeated(Supplier<CompletableFuture<String>> change) {
+        return change.get().exceptionallyCompose(failure ->
+                sentences(failure).contains(STOPPING) ? repeated(change)
+                        : CompletableFuture.failedFuture(failure));
     }
 
     private void get(String[] words) {
@@ -165,11 +176,9 @@ final class GridNode {
                 String key = prefix + "-" + random.nextInt(200);
                 say("try " + key + " " + number);
                 try {
-                    if (number % 5 == 0) {
-                        cache.remove(key);
-                    } else {
-                        cache.put(key, value(number));
-                    }
+                    String value = number % 5 == 0 ? null : value(number);
+                    repeated(() -> value == null ? cache.removeAsync(key)
+                            : cache.putAsync(key, value)).join();
                 } catch (RuntimeException failure) {
                     // Whether it happened is not known; nothing is tried on top of it.
                     say("failed " + failure.toString().replace('\n', ' '));
