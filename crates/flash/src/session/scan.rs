@@ -95,38 +95,38 @@ impl Session {
             if number >= self.inner.shards.len() {
                 continue;
             }
-            self.visit_of_shard((number, same), filter, &mut visits)?;
+            let plans = |session: &Session| (session.plans_of(number, same), 0);
+            self.visit_whole(number, &plans, filter, &mut visits)?;
         }
         Ok(())
     }
 
-    fn visit_of_shard(
+    /// Visits what `plans` gives until nothing of it moves meanwhile; where it ends.
+    fn visit_whole(
         &mut self,
-        (number, names): (usize, &[EntryName]),
+        number: usize,
+        plans: &dyn Fn(&Session) -> (Vec<Plan>, u64),
         filter: Filter<'_>,
         visits: &mut Visits<'_, '_>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         for _ in 0..RETRIES_MAX {
-            let plans = self.plans_of(number, names);
+            let (planned, next) = plans(self);
             let mut damaged = Vec::new();
-            let mut whole = self.visit_plans(number, &plans, (filter, visits), &mut damaged)?;
+            let mut whole = self.visit_plans(number, &planned, (filter, visits), &mut damaged)?;
             if !damaged.is_empty() {
-                let still = self.plans_of(number, names);
+                // Damaged records that were replaced meanwhile are nobody's loss.
+                let (still, _) = plans(self);
                 whole &= damaged.iter().all(|(plan, _)| still.contains(plan));
             }
             if whole {
-                self.tell_damaged(damaged, visits.wanted);
-                return Ok(());
+                for (_, error) in damaged {
+                    self.count(|c| &c.damaged);
+                    (visits.wanted)(Err(error));
+                }
+                return Ok(next);
             }
         }
-        Err(moving())
-    }
-
-    fn tell_damaged(&self, damaged: Vec<(Plan, Error)>, visit: VisitEntry<'_>) {
-        for (_, error) in damaged {
-            self.count(|c| &c.damaged);
-            visit(Err(error));
-        }
+        Err(Error::new(ErrorKind::Busy, "entries move faster than they can be scanned"))
     }
 
     /// The reads of the entries that are named.
@@ -161,30 +161,13 @@ impl Session {
             return Ok(0);
         }
         let buckets = limit.div_ceil(6).max(1);
-        for _ in 0..RETRIES_MAX {
-            let (plans, next) = self.plans(number, from, buckets);
-            let mut damaged = Vec::new();
-            let mut whole =
-                self.visit_plans(number, &plans, (filter, &mut visits), &mut damaged)?;
-            if !damaged.is_empty() {
-                // Damaged records that were replaced meanwhile are nobody's loss.
-                let (still, _) = self.plans(number, from, buckets);
-                whole &= damaged.iter().all(|(plan, _)| still.contains(plan));
-            }
-            if whole {
-                self.tell_damaged(damaged, visits.wanted);
-                if next != 0 {
-                    return Ok(next | number as u64);
-                }
-                let following = number as u64 + 1;
-                return Ok(if (following as usize) < self.inner.shards.len() {
-                    following
-                } else {
-                    0
-                });
-            }
+        let plans = |session: &Session| session.plans(number, from, buckets);
+        let next = self.visit_whole(number, &plans, filter, &mut visits)?;
+        if next != 0 {
+            return Ok(next | number as u64);
         }
-        Err(moving())
+        let following = number + 1;
+        Ok(if following < self.inner.shards.len() { following as u64 } else { 0 })
     }
 
     /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
@@ -343,8 +326,4 @@ impl Session {
         self.scratch = scratch;
         seen
     }
-}
-
-fn moving() -> Error {
-    Error::new(ErrorKind::Busy, "entries move faster than they can be scanned")
 }
