@@ -300,6 +300,9 @@ fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the checkpoint is damaged: {what}"))
 }
 
+/// In the byte of a segment's stream: much of the segment is padding.
+const PADDED: u8 = 1 << 7;
+
 fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     let mut out = Vec::new();
     let u64s = |out: &mut Vec<u8>, values: &[u64]| {
@@ -314,7 +317,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         for value in bytes.into_iter().chain([segment.next_end]) {
             out.extend_from_slice(&value.to_le_bytes());
         }
-        out.push(segment.stream);
+        out.push(segment.stream | if segment.padded { PADDED } else { 0 });
         out.push(match segment.state {
             SegmentState::Sealed => 1,
             SegmentState::Damaged => 2,
@@ -416,7 +419,8 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             tombstone_bytes,
             next_end,
             notes,
-            stream,
+            stream: stream & !PADDED,
+            padded: stream & PADDED != 0,
             state,
             ..Segment::UNUSED
         };

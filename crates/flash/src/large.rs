@@ -40,6 +40,14 @@ impl LargeValues {
         self.by_version.get(&version)
     }
 
+    /// The pieces of the value whose manifest stands at an address.
+    pub(crate) fn at(&self, manifest: u64) -> Option<&Pieces> {
+        if self.by_manifest.is_empty() {
+            return None;
+        }
+        self.by_version.get(self.by_manifest.get(&manifest)?)
+    }
+
     pub(crate) fn is_manifest(&self, address: u64) -> bool {
         !self.by_manifest.is_empty() && self.by_manifest.contains_key(&address)
     }

@@ -28,6 +28,7 @@ use entresol_planted::planted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     FooterEntry, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+    TRAILER_BYTES,
 };
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
@@ -58,6 +59,12 @@ impl Shape {
     pub(crate) fn offset_of(&self, segment: u32) -> u64 {
         let turn = u64::from(segment) * u64::from(self.shards) + u64::from(self.shard);
         self.base + turn * u64::from(self.segment_bytes)
+    }
+
+    /// Whether a segment with `padding` bytes of it is worth being copied for the room alone.
+    /// What is copied is padded, too: once for each time that released segments become free.
+    pub(crate) fn is_much_padding(&self, padding: u32) -> bool {
+        padding > (self.segment_bytes / PADDING_PART).max(2 * self.sync_unit)
     }
 
     /// The segment of an address and the offset in it, bytes.
@@ -123,6 +130,9 @@ pub(crate) struct Log {
     writes_begun: u64,
     unsynced_writes: u64,
     reserve: u32,
+    /// Mean of what lately filled segments have no record in: padding, and what the next record
+    /// did not fit.
+    lost_bytes: u64,
     /// Live bytes of all segments.
     pub(crate) live_bytes: u64,
     /// Those of the live bytes that are tombstones.
@@ -163,6 +173,8 @@ impl std::fmt::Debug for Log {
 
 /// Free segments that only reclaim may take: one for each of its streams, and one to spare.
 const RECLAIM_SEGMENTS: u32 = 3;
+/// Share of a segment from which on padding is much.
+const PADDING_PART: u32 = 8;
 /// Segments beyond the reserve that are kept free in the smallest store.
 const AHEAD_SEGMENTS: u32 = 6;
 const SYNC_TOKEN: u64 = u64::MAX;
@@ -207,6 +219,7 @@ impl Log {
             writes_begun: 0,
             unsynced_writes: 0,
             reserve,
+            lost_bytes: 0,
             live_bytes: 0,
             tombstone_bytes: 0,
         })
@@ -343,6 +356,16 @@ impl Log {
         self.reserve
     }
 
+    /// Bytes that records and their lines in the footers may take beside the reserve, while each
+    /// stream has a segment open that is empty as yet.
+    pub(crate) fn room(&self) -> u64 {
+        let segments = self.shape.segments - self.reserve - 1 - STREAMS as u32;
+        let frame = (SEGMENT_HEADER_BYTES + TRAILER_BYTES) as u64;
+        // Releases pad segments that writers did not have to.
+        let lost = self.lost_bytes.max(u64::from(self.shape.sync_unit));
+        u64::from(segments) * (u64::from(self.shape.segment_bytes) - frame - lost)
+    }
+
     pub(crate) fn pending_writes(&self) -> usize {
         self.queue.in_flight()
     }
@@ -455,6 +478,10 @@ impl Log {
             if open.fits(aligned, self.shape.segment_bytes) {
                 return Ok(());
             }
+            let (lost, padding) = (open.lost_bytes(self.shape.segment_bytes), open.padding());
+            if !self.shape.is_much_padding(padding) {
+                self.lost_bytes = (self.lost_bytes * 15 + u64::from(lost)).div_ceil(16);
+            }
             self.seal(stream)?;
         }
         self.open_segment(stream)
@@ -522,6 +549,7 @@ impl Log {
         segment.state = SegmentState::Sealed;
         segment.age = open.age();
         segment.sealed_at = self.latest;
+        segment.padded = self.shape.is_much_padding(open.padding());
         let buffer = &mut self.buffers[open.buffer as usize];
         open.finish(segment.sequence, buffer.memory.bytes_mut());
         self.sealed_count += 1;

@@ -120,6 +120,11 @@ impl Payloads {
         self.cipher.is_some()
     }
 
+    /// Bytes that encryption adds to a payload.
+    pub(crate) fn tag_bytes(&self) -> usize {
+        if self.encrypts() { TAG_BYTES } else { 0 }
+    }
+
     /// Compresses `value` into `scratch` where that makes it smaller.
     pub(crate) fn compress<'a>(
         &self,

@@ -60,6 +60,8 @@ pub(crate) struct Segment {
     pub dropped_bytes: u32,
     pub buffer: u16,
     pub stream: u8,
+    /// Whether so much of it is padding that copying what is live gains room.
+    pub padded: bool,
     pub state: SegmentState,
 }
 
@@ -76,6 +78,7 @@ impl Segment {
         dropped_bytes: 0,
         buffer: NO_BUFFER,
         stream: 0,
+        padded: false,
         state: SegmentState::Free,
     };
 
@@ -135,7 +138,7 @@ pub(crate) fn choose_victim(
         let live_bytes = segment.live_bytes.saturating_sub(idle);
         // Sealed before it was full, as by a recovery: it gives room without dead records.
         let sparse = u64::from(live_bytes) * 2 < u64::from(segment_bytes);
-        let gains = live_bytes < segment.used_bytes || sparse;
+        let gains = live_bytes < segment.used_bytes || segment.padded || sparse;
         if segment.state != SegmentState::Sealed || !gains {
             continue;
         }

@@ -35,7 +35,7 @@ use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
-pub(crate) use write::{Known, PutRequest, PutStep, Written};
+pub(crate) use write::{Known, Pace, PutRequest, PutStep, Written};
 
 /// One shard.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState;
 use crate::session::{Session, SessionOptions};
-use crate::shard::{Known, Plan, PutRequest, PutStep, Shard};
+use crate::shard::{Known, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
 
@@ -251,12 +251,15 @@ impl Inner {
     pub(crate) fn put(&self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
+        let mut pace = Pace::Marked;
         for _ in 0..RECLAIMS_MAX {
-            match self.shards[number].lock().put(request, known) {
+            match self.shards[number].lock().put(request, known, pace) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 decided => return decided,
             }
-            self.make_room(number, request.now)?;
+            if self.make_room(number, request.now)? == Progress::None {
+                pace = Pace::Unmarked;
+            }
         }
         Err(self.full(number))
     }
@@ -291,14 +294,16 @@ impl Inner {
         Ok(())
     }
 
-    fn make_room(&self, number: usize, now: Timestamp) -> Result<()> {
+    /// Reclaims a segment for a writer. `Full` if there is none to gain and none is free.
+    fn make_room(&self, number: usize, now: Timestamp) -> Result<Progress> {
         self.shards[number].lock().counters.reclaims_by_writers += 1;
-        if self.reclaim_one(number, now, Patience::Waits)? == Progress::Made {
-            return Ok(());
+        let progress = self.reclaim_one(number, now, Patience::Waits)?;
+        if progress == Progress::Made {
+            return Ok(progress);
         }
         let shard = self.shards[number].lock();
         if shard.log.free_count() > shard.log.reserve() {
-            return Ok(());
+            return Ok(progress);
         }
         drop(shard);
         Err(self.full(number))

@@ -210,7 +210,7 @@ impl Log {
             let bytes = self.buffers[open.buffer as usize].memory.bytes_mut();
             bytes[at..at + gap as usize].fill(0);
             padding(segment.sequence as u32, gap).encode(&mut bytes[at..]);
-            open.used += gap;
+            open.pad(gap);
         }
         let range = open.submitted as usize..open.used as usize;
         let (segment, buffer) = (open.segment, open.buffer);

@@ -18,6 +18,8 @@ pub(crate) struct OpenSegment {
     pub submitted: u32,
     footer: Vec<u8>,
     age_sum: u128,
+    /// Bytes of padding between the records.
+    padding: u32,
 }
 
 impl OpenSegment {
@@ -29,6 +31,7 @@ impl OpenSegment {
             submitted: 0,
             footer: Vec::with_capacity(32 << 10),
             age_sum: 0,
+            padding: 0,
         }
     }
 
@@ -42,6 +45,22 @@ impl OpenSegment {
         self.footer.extend_from_slice(&entry.encode());
         self.used += aligned;
         self.age_sum += u128::from(age);
+    }
+
+    /// Fills up with `bytes` that are no record.
+    pub(crate) fn pad(&mut self, bytes: u32) {
+        self.used += bytes;
+        self.padding += bytes;
+    }
+
+    pub(crate) fn padding(&self) -> u32 {
+        self.padding
+    }
+
+    /// Bytes that neither records nor what describes them take.
+    pub(crate) fn lost_bytes(&self, segment_bytes: u32) -> u32 {
+        let footer = (self.footer.len() + TRAILER_BYTES) as u32;
+        segment_bytes - self.used - footer + self.padding
     }
 
     pub(crate) fn entries(&self) -> u32 {

@@ -11,7 +11,7 @@ use super::claims::{Claims, Cut, PASS_BYTES, PASS_CLAIMS, Settling};
 use super::scan::Context;
 use super::survey::{Images, Survey, sample, survey};
 use crate::error::Result;
-use crate::format::{FooterLine, RECORD_ALIGNMENT, RecordKind};
+use crate::format::{FooterLine, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES};
 use crate::index::{Index, SizeCode};
 use crate::log::Shape;
 use crate::segment::{Segment, SegmentState};
@@ -56,6 +56,7 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
     let Intake { mut rows, mut claims, mut pieces, highest } = intake;
     order_pieces(shard, &mut pieces);
     let places = rows.places;
+    let shape = shard.log.shape;
     let mut end = 0;
     for pass in 0..claims.passes() {
         if pass > 0 {
@@ -77,6 +78,12 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
         end = shard.index.append_ordered(end, claims.winners());
     }
     rows.apply(shard);
+    for found in &survey.found {
+        let segment = &mut shard.log.segments[found.segment as usize];
+        // A little less than there is: records count as a little more than they take.
+        let padding = found.end.saturating_sub(SEGMENT_HEADER_BYTES as u32 + segment.used_bytes);
+        segment.padded = shape.is_much_padding(padding);
+    }
     shard.sequence = highest;
     Ok(())
 }

@@ -38,6 +38,8 @@ pub(super) struct Found {
     pub header: SegmentHeader,
     pub age: u64,
     pub count: u32,
+    /// Where its last record ends.
+    pub end: u32,
     lines: Lines,
 }
 
@@ -271,7 +273,9 @@ fn sealed(
             shard.log.device.write_at(at, &bytes[range])?;
         }
     }
-    Ok(Found { segment, header, age, count: entries.len() as u32, lines: Lines::Own(entries) })
+    let end = entries.last().map_or(0, |last| last.offset + last.aligned_bytes());
+    let count = entries.len() as u32;
+    Ok(Found { segment, header, age, count, end, lines: Lines::Own(entries) })
 }
 
 /// Reads head and tail of every segment, many at a time, and keeps the footers.
@@ -421,8 +425,8 @@ impl<'a> Ends<'a> {
             }
             _ => self.kept.add(trailer, self.shard.log.shape.segment_bytes, parts),
         };
-        let (age, count) = (trailer.age, trailer.entries);
-        self.found.push(Found { segment, header, age, count, lines });
+        let (age, count, end) = (trailer.age, trailer.entries, trailer.used_bytes);
+        self.found.push(Found { segment, header, age, count, end, lines });
     }
 }
 

@@ -4,7 +4,7 @@ use entresol_planted::planted;
 
 use super::Shard;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, Flags, RecordHeader, RecordKind};
+use crate::format::{Codec, FOOTER_ENTRY_BYTES, Flags, RecordHeader, RecordKind};
 use crate::index::{Place, SizeCode};
 use crate::large::Pieces;
 use crate::log::Append;
@@ -55,6 +55,15 @@ pub(crate) struct Written {
     pub stamp: u64,
 }
 
+/// Whether a writer pays from the slow mark on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It leaves twice the reserve free.
+    Marked,
+    /// There is nothing that reclaim could gain: it leaves the reserve free.
+    Unmarked,
+}
+
 /// What the key's slot was found to be.
 enum Slot {
     /// No slot matches, or all that do are of other keys.
@@ -67,7 +76,12 @@ enum Slot {
 
 impl Shard {
     /// Puts an entry, given what is `known` of the present one.
-    pub(crate) fn put(&mut self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
+    pub(crate) fn put(
+        &mut self,
+        request: PutRequest<'_>,
+        known: Known<'_>,
+        pace: Pace,
+    ) -> Result<PutStep> {
         self.log.check_poisoned()?;
         let slot = match self.slot_for(&request, known) {
             Ok(slot) => slot,
@@ -78,7 +92,11 @@ impl Shard {
         {
             self.index.remove(index_hash(request.hash), old.address);
         }
-        self.check_room(&request, matches!(slot, Slot::New))?;
+        self.check_room(&request, matches!(slot, Slot::New), pace)?;
+        let replaced = match &slot {
+            Slot::New => 0,
+            Slot::Own(old) | Slot::Presumed(old) => self.held_bytes(*old),
+        };
         self.sequence += 1;
         let sequence = self.sequence;
         let version = request.version.unwrap_or(Version(sequence));
@@ -94,7 +112,8 @@ impl Shard {
             let place = Place { address: self.log.next_address(stream), size: old.size };
             self.index.replace(hash, old.address, place);
         }
-        let place = self.append_value(&request, (sequence, version), stream, follows)?;
+        let place =
+            self.append_value(&request, (sequence, version), (stream, replaced), follows)?;
         match slot {
             Slot::New => {
                 self.index.insert(hash, place);
@@ -346,12 +365,13 @@ impl Shard {
         }
     }
 
-    /// Appends the value, in pieces if it is large.
+    /// Appends the value, in pieces if it is large, where `replaced` bytes go with what it
+    /// replaces.
     fn append_value(
         &mut self,
         request: &PutRequest<'_>,
         (sequence, version): (u64, Version),
-        stream: Stream,
+        (stream, replaced): (Stream, u64),
         follows: bool,
     ) -> Result<Place> {
         let mut packed = std::mem::take(&mut self.pieces_scratch);
@@ -377,10 +397,15 @@ impl Shard {
             header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES_MAX;
         let piece_bytes = piece_bytes(self.log.shape.segment_bytes);
         let place = if whole <= piece_bytes {
+            let wanted = self.counted_bytes(&header, stored.len());
             let payload = (request.key.bytes, stored);
-            self.append_record(header, payload, request.hash, (stream, sequence))
+            self.check_full(wanted, replaced).and_then(|()| {
+                self.append_record(header, payload, request.hash, (stream, sequence))
+            })
         } else {
-            self.append_pieces(header, request, stored, piece_bytes)
+            let wanted = self.counted_in_pieces(&header, stored.len(), piece_bytes);
+            self.check_full(wanted, replaced)
+                .and_then(|()| self.append_pieces(header, request, stored, piece_bytes))
         };
         self.pieces_scratch = packed;
         if self.pieces_scratch.capacity() > 1 << 20 {
@@ -391,7 +416,7 @@ impl Shard {
 
     fn append_pieces(
         &mut self,
-        mut header: RecordHeader,
+        header: RecordHeader,
         request: &PutRequest<'_>,
         stored: &[u8],
         piece_bytes: usize,
@@ -404,15 +429,7 @@ impl Shard {
             self.sequence += 1;
             let number = number as u32;
             let key = piece_key(owner, number);
-            let piece_header = RecordHeader {
-                version: owner,
-                raw_bytes: piece.len() as u32,
-                ..self.header(
-                    Flags::of(RecordKind::Piece),
-                    self.sequence,
-                    Key { space: PIECE_SPACE, partition: 0, bytes: &key },
-                )
-            };
+            let piece_header = self.piece_header((owner, self.sequence), &key, piece.len());
             let hash = piece_hash(owner, number);
             let age = (Stream::Cold, self.sequence);
             let appended = self.append_record(piece_header, (&key, piece), hash, age);
@@ -428,8 +445,7 @@ impl Shard {
             Codec::Zstd => 2,
         };
         manifest[16..20].copy_from_slice(&(places.len() as u32).to_le_bytes());
-        header.flags = Flags { kind: RecordKind::Manifest, codec: Codec::Plain, ..header.flags };
-        header.raw_bytes = MANIFEST_BYTES as u32;
+        let mut header = manifest_header(header);
         // The pieces carry later sequences than the version; the manifest must be the latest.
         self.sequence += 1;
         debug_assert_eq!(self.sequence, owner, "each piece takes one sequence");
@@ -451,23 +467,87 @@ impl Shard {
         }
     }
 
-    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
-    fn check_room(&mut self, request: &PutRequest<'_>, new: bool) -> Result<()> {
-        let shape = &self.log.shape;
-        let usable = u64::from(shape.segments) * u64::from(shape.segment_bytes);
-        let wanted = (request.value.len() + request.key.bytes.len()) as u64;
-        let live = self.log.live_bytes + wanted;
-        // Tombstones go by reclaim; what is full of entries stays so.
-        let entries = live - self.log.tombstone_bytes;
-        let store = self.limits.reclaim == Reclaim::Compact;
-        if store && entries * 100 > usable * u64::from(self.limits.full_mark_percent) {
-            let detail = format!(
-                "shard {} is full: {} of {usable} bytes are live, {} percent is the mark; remove \
-                 entries or give the store more capacity",
-                shape.shard, self.log.live_bytes, self.limits.full_mark_percent
-            );
-            return Err(Error::new(ErrorKind::Full, detail));
+    fn piece_header(
+        &self,
+        (owner, sequence): (u64, u64),
+        key: &[u8],
+        piece_bytes: usize,
+    ) -> RecordHeader {
+        let key = Key { space: PIECE_SPACE, partition: 0, bytes: key };
+        RecordHeader {
+            version: owner,
+            raw_bytes: piece_bytes as u32,
+            ..self.header(Flags::of(RecordKind::Piece), sequence, key)
         }
+    }
+
+    /// Bytes that the record of `header` counts for with `value_bytes` of a stored value.
+    fn counted_bytes(&self, header: &RecordHeader, value_bytes: usize) -> u64 {
+        let value_bytes = (value_bytes + self.payloads.tag_bytes()) as u32;
+        let header = RecordHeader { value_bytes, ..*header };
+        SizeCode::covering(header.record_bytes() as u64).bytes()
+    }
+
+    /// Bytes that a value counts for with its manifest, `header`, and its pieces.
+    fn counted_in_pieces(
+        &self,
+        header: &RecordHeader,
+        stored_bytes: usize,
+        piece_bytes: usize,
+    ) -> u64 {
+        let key = piece_key(0, 0);
+        let piece = |bytes| self.counted_bytes(&self.piece_header((0, 1), &key, bytes), bytes);
+        let (whole, rest) = (stored_bytes / piece_bytes, stored_bytes % piece_bytes);
+        let last = if rest == 0 { 0 } else { piece(rest) };
+        self.counted_bytes(&manifest_header(*header), MANIFEST_BYTES)
+            + whole as u64 * piece(piece_bytes)
+            + last
+    }
+
+    /// Bytes that the entry at `place` counts for, its pieces included.
+    fn held_bytes(&self, place: Place) -> u64 {
+        let pieces = self.large.at(place.address).into_iter().flat_map(|pieces| &pieces.places);
+        let size = |&(_, bytes): &(u64, u32)| SizeCode::covering(u64::from(bytes)).bytes();
+        place.size.bytes() + pieces.map(size).sum::<u64>()
+    }
+
+    /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
+    /// the `replaced` bytes that go with what it replaces always has.
+    fn check_full(&self, wanted: u64, replaced: u64) -> Result<()> {
+        let store = self.limits.reclaim == Reclaim::Compact;
+        // Tombstones go by reclaim; what is full of entries stays so.
+        let entries = self.occupied() - self.log.tombstone_bytes;
+        let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
+        let after = (entries + wanted + line).saturating_sub(replaced);
+        let mark = self.log.room() / 100 * u64::from(self.limits.full_mark_percent);
+        if wanted <= replaced || after <= mark || !store {
+            return Ok(());
+        }
+        let shape = &self.log.shape;
+        let detail = format!(
+            "shard {} is full: {} of {} bytes are live, and {mark} may be, {} percent of what \
+             reclaim leaves; remove entries or give the store more capacity",
+            shape.shard,
+            self.log.live_bytes,
+            u64::from(shape.segments) * u64::from(shape.segment_bytes),
+            self.limits.full_mark_percent
+        );
+        Err(Error::new(ErrorKind::Full, detail))
+    }
+
+    /// Bytes of segments that live records take with their lines in the footers.
+    fn occupied(&self) -> u64 {
+        self.log.live_bytes + self.index.len() * FOOTER_ENTRY_BYTES as u64
+    }
+
+    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
+    fn check_room(&mut self, request: &PutRequest<'_>, new: bool, pace: Pace) -> Result<()> {
+        let wanted = (request.value.len() + request.key.bytes.len()) as u64;
+        if new {
+            // Before reclaim works for what is refused in the end.
+            self.check_full(wanted, 0)?;
+        }
+        let shape = &self.log.shape;
         let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
             || self.index.len() >= self.index.entries_max();
         if new && index_full {
@@ -481,14 +561,25 @@ impl Shard {
             return Err(Error::new(ErrorKind::Full, detail));
         }
         let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
-        // From the slow mark on a writer pays for twice the reserve before it goes on.
-        let slow = store && live * 100 > usable * u64::from(self.limits.slow_mark_percent);
-        let kept = if slow { 2 * self.log.reserve() } else { self.log.reserve() };
+        let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
+        let store = self.limits.reclaim == Reclaim::Compact;
+        let slow = store && self.occupied() + wanted > slow_mark;
+        let kept =
+            if slow && pace == Pace::Marked { 2 * self.log.reserve() } else { self.log.reserve() };
         if self.log.free_count() <= kept + segments {
             let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));
         }
         Ok(())
+    }
+}
+
+/// The header of a value's manifest, from that of the value.
+fn manifest_header(value: RecordHeader) -> RecordHeader {
+    RecordHeader {
+        flags: Flags { kind: RecordKind::Manifest, codec: Codec::Plain, ..value.flags },
+        raw_bytes: MANIFEST_BYTES as u32,
+        ..value
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 mod caches;
+mod full;
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -242,36 +243,6 @@ fn a_store_answers_like_a_map_through_reclaim_and_reopening() {
             6_000,
         );
     }
-}
-
-#[test]
-fn a_full_store_refuses_puts_but_still_reads_and_removes() {
-    let device = device(4 << 20);
-    let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
-    let mut stored = 0u64;
-    let error = loop {
-        let name = format!("key {stored}");
-        let operation = Operation::Put {
-            key: key(name.as_bytes()),
-            value: &value_of(stored, 1000),
-            options: PutOptions::default(),
-        };
-        match session.run(NOW, operation, &mut |_| {}) {
-            Ok(()) => stored += 1,
-            Err(error) => break error,
-        }
-        assert!(stored < 10_000);
-    };
-    assert_eq!(error.kind(), ErrorKind::Full);
-    for n in 0..stored {
-        let found = get(&mut session, format!("key {n}").as_bytes());
-        assert_eq!(found, Some(value_of(n, 1000)), "key {n} of {stored}");
-    }
-    for n in 0..stored / 2 {
-        assert!(remove(&mut session, format!("key {n}").as_bytes()));
-    }
-    put(&mut session, b"again", b"room", PutOptions::default());
-    assert_eq!(store.count(SPACE), stored - stored / 2 + 1);
 }
 
 #[test]
