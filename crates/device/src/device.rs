@@ -23,6 +23,12 @@ pub trait Device: Send + Sync {
     /// A name for messages: a path, or `memory`.
     fn name(&self) -> String;
 
+    /// Whether any of it is a file, in which unknown bytes are somebody's. What a used block device
+    /// was left with is not.
+    fn is_file(&self) -> bool {
+        false
+    }
+
     /// Reads exactly `buffer.len()` bytes at `offset`. Blocking. `buffer` must be aligned
     /// ([`IoBuffer`] is).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;

@@ -25,7 +25,8 @@ pub enum ErrorKind {
     Busy,
     /// Another process, or this one, has the device open.
     InUse,
-    /// The device is mounted, or carries a file system, a partition table or another's signature.
+    /// The device is mounted, or carries a file system, a partition table or another's signature,
+    /// or is a file with contents of its own.
     Foreign,
     /// The path does not exist or cannot be opened.
     NotFound,

@@ -303,6 +303,10 @@ impl Device for FileDevice {
         self.file.name.clone()
     }
 
+    fn is_file(&self) -> bool {
+        self.file.kind == Kind::File
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.geometry.check_memory(&self.file.name, offset, buffer)?;
         self.file.counters.count_read(buffer.len());

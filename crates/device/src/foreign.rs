@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::buffer::IoBuffer;
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::system;
 
@@ -34,6 +35,31 @@ pub(crate) fn check(path: &Path, file: &File, size: u64, own_magics: &[Vec<u8>])
     let detail = format!(
         "{}: holds {what} (found at offset {offset}); force it to overwrite what is there",
         path.display()
+    );
+    Err(Error::new(ErrorKind::Foreign, detail))
+}
+
+/// Bytes of a file that are looked at for contents that nobody here wrote.
+const KNOWN_BYTES: u64 = 4 << 20;
+
+/// Refuses a file that holds something, for a caller who found nothing of its own in it and is
+/// about to write all over. The bytes before `start` are the caller's own root, which a crash may
+/// have cut short. What a used block device was left with is nobody's.
+///
+/// Errors: `Foreign`, with the first byte that is not zero; those of the device.
+pub fn check_unknown(device: &dyn Device, start: u64) -> Result<()> {
+    let end = device.geometry().capacity_bytes.min(KNOWN_BYTES);
+    if !device.is_file() || start >= end {
+        return Ok(());
+    }
+    let mut bytes = IoBuffer::aligned((end - start) as usize);
+    device.read_at(start, &mut bytes)?;
+    let Some(at) = bytes.iter().position(|byte| *byte != 0) else { return Ok(()) };
+    let detail = format!(
+        "{}: is a file with contents of its own, from byte {} at the latest; name another, or \
+         force it to overwrite what is there",
+        device.name(),
+        start + at as u64
     );
     Err(Error::new(ErrorKind::Foreign, detail))
 }

@@ -37,6 +37,7 @@ pub use device::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FileDevice, FileOptions, Force, IoEngine, Preparation, Progress};
+pub use foreign::check_unknown;
 pub use host::{boot_identity, on_all_processors};
 pub use list::{DeviceList, Selection};
 pub use memory::MemoryDevice;

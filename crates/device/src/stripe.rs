@@ -17,6 +17,7 @@ use std::sync::Arc;
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::Force;
+use crate::foreign::check_unknown;
 use crate::system;
 
 use label::Label;
@@ -87,6 +88,10 @@ impl StripeDevice {
         let is_new = labels.iter().all(Option::is_none)
             || options.force == Force::Yes && !belong_together(&labels);
         let (members, label) = if is_new {
+            if options.force == Force::No {
+                let behind = label::LABEL_BYTES as u64;
+                members.iter().try_for_each(|member| check_unknown(&**member, behind))?;
+            }
             let label = make(&name, &members, options.unit_bytes)?;
             (members, label)
         } else {
@@ -140,6 +145,10 @@ impl Device for StripeDevice {
 
     fn name(&self) -> String {
         self.name.to_string()
+    }
+
+    fn is_file(&self) -> bool {
+        self.members.iter().any(|member| member.is_file())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

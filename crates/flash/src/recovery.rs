@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
+use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer, check_unknown};
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -205,6 +205,7 @@ fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option
                 let detail = format!("{} holds no store to open for reading", device.name());
                 return Err(Error::new(ErrorKind::Incompatible, detail));
             }
+            check_unknown(device, 2 * SUPERBLOCK_BYTES as u64)?;
             Ok(None)
         }
         found => found,

@@ -23,7 +23,7 @@ pub(super) const MEMBERS_MAX: usize = 64;
 pub(super) const UNIT_BYTES_MAX: u64 = 1 << 30;
 
 const VERSION: u32 = 1;
-const LABEL_BYTES: usize = 4096;
+pub(super) const LABEL_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = 56;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

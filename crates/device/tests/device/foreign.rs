@@ -1,10 +1,14 @@
 //! What belongs to somebody else is refused, and says what it is.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use entresol_device::{Device, ErrorKind, FileDevice, FileOptions, Force, IoBuffer};
+use entresol_device::{
+    Device, ErrorKind, FileDevice, FileOptions, Force, IoBuffer, MemoryDevice, STRIPE_MAGIC,
+    StripeDevice, StripeOptions, check_unknown,
+};
 
 use crate::place::Place;
 
@@ -83,6 +87,53 @@ fn zeros_unknown_bytes_and_our_own_are_not_foreign() {
     assert_eq!(refusal(&file_with(&place, &[(0, b"unknown"), (5000, &[0xff; 5000])])), None);
     let own = file_with(&place, &[(0, b"ENTRESOL"), (1080, &[0x53, 0xef]), (512, b"EFI PART")]);
     assert_eq!(refusal(&own), None, "our own superblock stands for all of it");
+}
+
+#[test]
+fn a_file_with_unknown_contents_is_no_place_for_a_store() {
+    let place = Place::temporary("unknown");
+    let found = |pieces: &[(usize, &[u8])]| {
+        let path = file_with(&place, pieces);
+        let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
+        check_unknown(&device, 8192).map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::Foreign);
+            error.to_string()
+        })
+    };
+    assert_eq!(found(&[]), Ok(()));
+    assert_eq!(found(&[(0, b"a root that a crash cut short")]), Ok(()));
+    let refused = found(&[(9000, b"a letter")]).unwrap_err();
+    assert!(refused.contains("byte 9000") && refused.contains("force"), "{refused}");
+    let memory = MemoryDevice::new(SIZE as u64).unwrap();
+    let mut letter = IoBuffer::aligned(4096);
+    letter.fill(7);
+    memory.write_at(8192, &letter).unwrap();
+    check_unknown(&memory, 8192).unwrap();
+}
+
+#[test]
+fn a_stripe_is_not_made_over_files_with_unknown_contents() {
+    let place = Place::temporary("unknown-members");
+    let open = |force| {
+        let open = |path: &PathBuf| {
+            let own_magics = vec![STRIPE_MAGIC.to_vec()];
+            let options = FileOptions { own_magics, ..FileOptions::default() };
+            Arc::new(FileDevice::open(path, &options).unwrap()) as Arc<dyn Device>
+        };
+        let members = ["one", "two"].map(|name| place.path().join(name));
+        for (member, byte) in members.iter().zip([0, 7]) {
+            if !member.exists() {
+                fs::write(member, vec![byte; SIZE]).unwrap();
+            }
+        }
+        let members = members.iter().map(open).collect();
+        StripeDevice::open(members, StripeOptions { unit_bytes: 64 << 10, force }).map(drop)
+    };
+    let refused = open(Force::No).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Foreign);
+    assert!(refused.to_string().contains("two"), "{refused}");
+    open(Force::Yes).unwrap();
+    open(Force::No).unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use entresol_device::{Device, MemoryDevice};
+use entresol_device::{Device, FileDevice, FileOptions, MemoryDevice};
 use entresol_flash::{
     Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
     Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, StoreOptions,
@@ -425,4 +425,21 @@ fn what_outlived_a_kill_is_found_by_a_run_of_another_durability() {
         store.close(NOW).unwrap();
     }
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_store_is_not_made_over_a_file_with_other_contents() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("letters");
+    let letters = vec![b'x'; 4 << 20];
+    std::fs::write(&path, &letters).unwrap();
+    let made = |mode| {
+        let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
+        Store::open(Arc::new(device), StoreOptions { mode, ..small() }, NOW).map(drop)
+    };
+    let refused = made(OpenMode::OpenOrCreate).unwrap_err().to_string();
+    assert!(refused.contains("letters") && refused.contains("force"), "{refused}");
+    assert_eq!(std::fs::read(&path).unwrap(), letters);
+    made(OpenMode::OpenOrOverwrite).unwrap();
+    made(OpenMode::OpenOrCreate).unwrap();
+    std::fs::remove_file(&path).unwrap();
 }

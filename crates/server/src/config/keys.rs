@@ -86,8 +86,9 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "force",
         Kind::Choice(&["no", "yes"]),
         "no",
-        "Use a device although it carries a file system, a partition table, another's data or the \
-         remains of a store that has lost its superblocks, which are destroyed.",
+        "Use a device although it carries a file system, a partition table, another's data (in a \
+         file: anything but zeros) or the remains of a store that has lost its superblocks, which \
+         are destroyed.",
     ),
     key(
         "io",
