@@ -48,6 +48,7 @@ impl DataArgs {
         let encryption = config.read_encryption_key().map_err(cannot_run)?;
         let device: Arc<dyn Device> = config.open_device().map_err(cannot_run)?;
         let store = StoreOptions {
+            capacity_bytes: capacity,
             mode,
             durability: Durability::Process,
             buffer_directory: Some("/dev/shm".into()),

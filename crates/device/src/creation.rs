@@ -8,6 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -63,7 +64,7 @@ pub(crate) fn create(
     }
     let file = claim.file();
     file.set_len(0).map_err(failed("empty"))?;
-    if let Err(error) = fill(path, unfinished, file, (size, preparation), report) {
+    if let Err(error) = fill(path, unfinished, file, (0..size, preparation), report) {
         // The error at hand says more than a failure to clean up would.
         let _left_behind = fs::remove_file(unfinished);
         return Err(error);
@@ -74,13 +75,32 @@ pub(crate) fn create(
     Ok(claim)
 }
 
+/// Extends `file` at `path` by the bytes of `range`, which starts at its end. A crash may leave a
+/// part of them; an error leaves none.
+pub(crate) fn extend(
+    path: &Path,
+    file: &File,
+    (range, preparation): (Range<u64>, Preparation),
+    report: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    let former = range.start;
+    if let Err(error) = fill(path, path, file, (range, preparation), report) {
+        // The error at hand says more than a failure to clean up would.
+        let _left_behind = file.set_len(former);
+        return Err(error);
+    }
+    let failed = |source| Error::io(format!("{}: cannot sync", path.display()), source);
+    file.sync_all().map_err(failed)
+}
+
 fn fill(
     path: &Path,
     unfinished: &Path,
     file: &File,
-    (size, preparation): (u64, Preparation),
+    (range, preparation): (Range<u64>, Preparation),
     report: &mut dyn FnMut(Progress),
 ) -> Result<()> {
+    let size = range.end;
     let allocated = match system::allocate(file.as_raw_fd(), size) {
         // A file system that cannot allocate ahead: writing is all there is.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(size),
@@ -88,27 +108,28 @@ fn fill(
     };
     allocated.map_err(|source| system::allocation_error(path, size, source))?;
     if preparation == Preparation::Written {
-        write_zeros(unfinished, size, report)
+        write_zeros(unfinished, range, report)
             .map_err(|source| system::allocation_error(path, size, source))?;
     }
     Ok(())
 }
 
-/// Writes `size` zeros, directly where possible, so that the page cache stays as it is.
-fn write_zeros(path: &Path, size: u64, report: &mut dyn FnMut(Progress)) -> io::Result<()> {
+/// Writes zeros to `range`, directly where possible, so that the page cache stays as it is.
+fn write_zeros(path: &Path, range: Range<u64>, report: &mut dyn FnMut(Progress)) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     let file = match options.custom_flags(libc::O_DIRECT).open(path) {
-        Ok(file) if size.is_multiple_of(4096) => file,
+        Ok(file) if range.start.is_multiple_of(4096) && range.end.is_multiple_of(4096) => file,
         _ => options.custom_flags(0).open(path)?,
     };
     let zeros = IoBuffer::aligned(WRITE_BYTES);
-    let mut done = 0;
-    while done < size {
-        let length = (size - done).min(WRITE_BYTES as u64) as usize;
-        system::write_fully(file.as_raw_fd(), done, &zeros[..length])?;
-        done += length as u64;
-        report(Progress { done_bytes: done, total_bytes: size });
+    let mut at = range.start;
+    while at < range.end {
+        let length = (range.end - at).min(WRITE_BYTES as u64) as usize;
+        system::write_fully(file.as_raw_fd(), at, &zeros[..length])?;
+        at += length as u64;
+        let total_bytes = range.end - range.start;
+        report(Progress { done_bytes: at - range.start, total_bytes });
     }
     Ok(())
 }

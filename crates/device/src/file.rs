@@ -32,7 +32,9 @@ pub struct FileOptions {
     /// Bytes to use. A file that is not there is made this large; one that is there, and a block
     /// device, may be larger. `None`: all there is, and a missing file is an error.
     pub capacity_bytes: Option<u64>,
-    /// What is done to a new file before its first use.
+    /// Whether a file with less than that is extended.
+    pub growth: Growth,
+    /// What is done to a new file, or a new part of one, before its first use.
     pub preparation: Preparation,
     /// Whether foreign contents may be overwritten.
     pub force: Force,
@@ -46,12 +48,22 @@ impl Default for FileOptions {
     fn default() -> FileOptions {
         FileOptions {
             capacity_bytes: None,
+            growth: Growth::Never,
             preparation: Preparation::Written,
             force: Force::No,
             io: IoEngine::Uring,
             own_magics: vec![b"ENTRESOL".to_vec()],
         }
     }
+}
+
+/// Whether a file that is smaller than the capacity asked for is extended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// It is refused.
+    Never,
+    /// It is, before it is used, if it begins with one of the caller's own magics.
+    ToCapacity,
 }
 
 /// What is done to a new file before its first use.
@@ -163,6 +175,11 @@ impl FileDevice {
             Some(claim) => claim,
             None => Claim::take(path, kind, options.force)?,
         };
+        if let (Kind::File, Growth::ToCapacity, Some(capacity)) =
+            (kind, options.growth, options.capacity_bytes)
+        {
+            grow(path, claim.file(), (capacity, options), report)?;
+        }
         let file = OpenFile::open(path, kind, claim, options)?;
         let io = match options.io {
             IoEngine::Uring if uring::is_available() => IoEngine::Uring,
@@ -369,7 +386,7 @@ fn check_capacity(path: &Path, capacity: u64, size: u64) -> Result<()> {
     if capacity > size {
         let detail = format!(
             "{path}: a capacity of {capacity} bytes was asked for, but it has {size} bytes and is \
-             never extended; ask for less, or for a new file"
+             not extended; ask for less, or for a new file"
         );
         return Err(Error::new(ErrorKind::InvalidInput, detail));
     }
@@ -378,6 +395,22 @@ fn check_capacity(path: &Path, capacity: u64, size: u64) -> Result<()> {
         return Err(Error::new(ErrorKind::InvalidInput, detail));
     }
     Ok(())
+}
+
+/// Extends the caller's own file to `capacity` bytes if it has less.
+fn grow(
+    path: &Path,
+    file: &File,
+    (capacity, options): (u64, &FileOptions),
+    report: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    let failed = |source| Error::io(format!("{}: cannot read its size", path.display()), source);
+    let size = file.metadata().map_err(failed)?.len();
+    if capacity <= size || !foreign::is_own(path, file, size, &options.own_magics)? {
+        return Ok(());
+    }
+    check_capacity(path, capacity, u64::MAX)?;
+    creation::extend(path, file, (size..capacity, options.preparation), report)
 }
 
 /// Opens for direct I/O where that is possible.

@@ -26,7 +26,7 @@ const TAIL_BYTES: u64 = 576 << 10;
 /// Refuses contents that are neither blank, nor unknown, nor marked by one of `own_magics`.
 pub(crate) fn check(path: &Path, file: &File, size: u64, own_magics: &[Vec<u8>]) -> Result<()> {
     let head = read(path, file, 0, size.min(HEAD_BYTES))?;
-    if own_magics.iter().any(|magic| !magic.is_empty() && head.starts_with(magic)) {
+    if starts_with_one(&head, own_magics) {
         return Ok(());
     }
     let tail_start = size.saturating_sub(TAIL_BYTES) / 4096 * 4096;
@@ -37,6 +37,15 @@ pub(crate) fn check(path: &Path, file: &File, size: u64, own_magics: &[Vec<u8>])
         path.display()
     );
     Err(Error::new(ErrorKind::Foreign, detail))
+}
+
+/// Whether contents begin with one of `own_magics`.
+pub(crate) fn is_own(path: &Path, file: &File, size: u64, own_magics: &[Vec<u8>]) -> Result<bool> {
+    Ok(starts_with_one(&read(path, file, 0, size.min(4096))?, own_magics))
+}
+
+fn starts_with_one(head: &[u8], own_magics: &[Vec<u8>]) -> bool {
+    own_magics.iter().any(|magic| !magic.is_empty() && head.starts_with(magic))
 }
 
 /// Bytes of a file that are looked at for contents that nobody here wrote.

@@ -36,7 +36,7 @@ pub use device::{
     Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use file::{FileDevice, FileOptions, Force, IoEngine, Preparation, Progress};
+pub use file::{FileDevice, FileOptions, Force, Growth, IoEngine, Preparation, Progress};
 pub use foreign::check_unknown;
 pub use host::{boot_identity, on_all_processors};
 pub use list::{DeviceList, Selection};

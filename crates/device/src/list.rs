@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::file::{FileDevice, FileOptions, Progress};
+use crate::file::{FileDevice, FileOptions, Growth, Progress};
 use crate::stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 
 /// Paths of files or block devices.
@@ -104,6 +104,8 @@ impl DeviceList {
         };
         let options = FileOptions {
             capacity_bytes: options.capacity_bytes.map(of_member),
+            // The label says how much of each member there is.
+            growth: Growth::Never,
             own_magics: vec![STRIPE_MAGIC.to_vec()],
             ..options.clone()
         };

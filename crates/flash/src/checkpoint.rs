@@ -396,10 +396,12 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     shard.lifespan = f64::from_bits(input.u64()?);
     let (buckets, entries) = (input.u64()?, input.u64()?);
     let layout = Layout { buckets, entries, address_bits: input.u64()? as u32 };
-    if input.u64()? != shard.log.segments.len() as u64 {
+    // The store may have grown since.
+    let rows = usize::try_from(input.u64()?).ok()?;
+    if rows > shard.log.segments.len() {
         return None;
     }
-    for number in 0..shard.log.segments.len() {
+    for number in 0..rows {
         let (sequence, age) = (input.sequence()?, input.u64()?);
         let (live_bytes, used_bytes) = (input.u32()?, input.u32()?);
         let tombstone_bytes = input.u32().filter(|bytes| *bytes <= live_bytes)?;

@@ -82,6 +82,10 @@ pub enum OpenMode {
 /// Options of a store or cache. `StoreOptions::default()` suits tests and small stores.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
+    /// Bytes of the device to use, from its beginning, at most what there is. A store that is there
+    /// grows to so many; none shrinks. `None`: a new store takes all of the device, another keeps
+    /// what it has.
+    pub capacity_bytes: Option<u64>,
     /// What to do with what the device holds.
     pub mode: OpenMode,
     /// Shards, 1 to 64: a lock, an index and a log each. Fixed when the store is made.
@@ -149,6 +153,7 @@ pub enum WriteMode {
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
+            capacity_bytes: None,
             mode: OpenMode::OpenOrCreate,
             shards: 2,
             segment_bytes: 1 << 20,

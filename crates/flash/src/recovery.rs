@@ -11,6 +11,7 @@
 
 mod claims;
 mod entries;
+mod growth;
 mod remains;
 mod scan;
 mod survey;
@@ -50,19 +51,7 @@ pub(crate) fn open(
 ) -> Result<Inner> {
     check_options(&options)?;
     let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
-    let found = find_superblock(&*device, &options)?;
-    let made = found.is_none();
-    let mut superblock = match found {
-        Some(superblock) => superblock,
-        None => new_superblock(&*device, &options, &payloads, now)?,
-    };
-    check_superblock(&superblock, &*device, &payloads)?;
-    options.segment_bytes = superblock.segment_bytes;
-    options.shards = superblock.shards;
-    if made {
-        erase_segments(&*device, &superblock)?;
-        write_superblock(&*device, &mut superblock)?;
-    }
+    let (mut superblock, made) = find_or_make_root(&*device, &mut options, &payloads, now)?;
     let buffer_path = buffer_path(&options, superblock.store);
     // Whatever this run's durability: the former one's may have been another.
     let former_path =
@@ -121,6 +110,31 @@ pub(crate) fn open(
         opened,
         options,
     })
+}
+
+/// The root of the store, as large as `options` want it, and whether it was made just now.
+fn find_or_make_root(
+    device: &dyn Device,
+    options: &mut StoreOptions,
+    payloads: &Payloads,
+    now: Timestamp,
+) -> Result<(Superblock, bool)> {
+    let found = find_superblock(device, options)?;
+    let made = found.is_none();
+    let mut superblock = match found {
+        Some(superblock) => superblock,
+        None => new_superblock(device, options, payloads, now)?,
+    };
+    check_superblock(&superblock, device, payloads)?;
+    options.segment_bytes = superblock.segment_bytes;
+    options.shards = superblock.shards;
+    if made {
+        erase_segments(device, &superblock, 0..superblock.segments_per_shard)?;
+        write_superblock(device, &mut superblock)?;
+    } else {
+        growth::grow(device, &mut superblock, options)?;
+    }
+    Ok((superblock, made))
 }
 
 /// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
@@ -258,7 +272,7 @@ fn new_superblock(
     payloads: &Payloads,
     now: Timestamp,
 ) -> Result<Superblock> {
-    let capacity = device.geometry().capacity_bytes;
+    let capacity = capacity_of(device, options);
     let per_shard = segments_a_shard(&device.name(), capacity, options)?;
     let seed = xxhash_rust::xxh3::xxh3_128_with_seed(
         format!("{} {}", device.name(), capacity).as_bytes(),
@@ -281,7 +295,13 @@ fn new_superblock(
     })
 }
 
-/// How many segments each shard of a new store gets.
+/// Bytes that a new store takes, or one that grows.
+fn capacity_of(device: &dyn Device, options: &StoreOptions) -> u64 {
+    let there = device.geometry().capacity_bytes;
+    options.capacity_bytes.map_or(there, |wanted| wanted.min(there))
+}
+
+/// How many segments each shard of so large a store gets.
 fn segments_a_shard(name: &str, capacity: u64, options: &StoreOptions) -> Result<u32> {
     let (shards, bytes) = (u64::from(options.shards), u64::from(options.segment_bytes));
     let base = base_offset(options.segment_bytes);
@@ -359,20 +379,25 @@ fn check_superblock(
         );
         return Err(Error::new(ErrorKind::Corrupt, detail));
     }
-    let needed = u128::from(base_offset(superblock.segment_bytes))
-        + u128::from(superblock.segments_per_shard)
-            * u128::from(superblock.shards)
-            * u128::from(superblock.segment_bytes);
+    let needed = used_bytes(superblock);
     let capacity = device.geometry().capacity_bytes;
     if needed > u128::from(capacity) {
         let detail = format!(
-            "{} has {capacity} bytes, but its store was made for {needed}; use the whole device it \
-             was made on",
+            "{} has {capacity} bytes, but its store was made for {needed} and does not shrink; use \
+             the whole device it was made on",
             device.name()
         );
         return Err(Error::new(ErrorKind::Incompatible, detail));
     }
     Ok(())
+}
+
+/// Bytes of the device that a store uses, from its beginning.
+fn used_bytes(superblock: &Superblock) -> u128 {
+    u128::from(base_offset(superblock.segment_bytes))
+        + u128::from(superblock.segments_per_shard)
+            * u128::from(superblock.shards)
+            * u128::from(superblock.segment_bytes)
 }
 
 fn shape_of(
@@ -395,10 +420,14 @@ fn shape_of(
 }
 
 fn new_index(shape: &Shape, options: &StoreOptions) -> Result<Index> {
-    let units =
-        u64::from(shape.segments) * u64::from(shape.segment_bytes) / RECORD_ALIGNMENT as u64;
-    let address_bits = (64 - units.leading_zeros()).clamp(20, ADDRESS_BITS_MAX);
-    Index::new(address_bits, index_buckets_max(shape, options))
+    let bits = address_bits(shape.segments, shape.segment_bytes);
+    Index::new(bits, index_buckets_max(shape, options))
+}
+
+/// Bits of the index that the addresses of a shard take.
+fn address_bits(segments: u32, segment_bytes: u32) -> u32 {
+    let units = u64::from(segments) * u64::from(segment_bytes) / RECORD_ALIGNMENT as u64;
+    (64 - units.leading_zeros()).clamp(20, ADDRESS_BITS_MAX)
 }
 
 /// Buckets that the smallest records would need, or that the memory cap allows.
@@ -417,14 +446,18 @@ fn limits(options: &StoreOptions) -> Limits {
     }
 }
 
-/// Clears the first block of every segment, so that nothing of a former store is found.
-fn erase_segments(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+/// Clears the first block of `segments` of each shard, so that nothing of a former store is found.
+fn erase_segments(
+    device: &dyn Device,
+    superblock: &Superblock,
+    segments: std::ops::Range<u32>,
+) -> Result<()> {
     let block = device.geometry().sync_unit_bytes.max(4096) as usize;
     let mut found = IoBuffer::aligned(block);
     let zeros = IoBuffer::aligned(block);
-    let count = u64::from(superblock.segments_per_shard) * u64::from(superblock.shards);
+    let shards = u64::from(superblock.shards);
     let bytes = u64::from(superblock.segment_bytes);
-    for segment in 0..count {
+    for segment in u64::from(segments.start) * shards..u64::from(segments.end) * shards {
         let offset = base_offset(superblock.segment_bytes) + segment * bytes;
         device.read_at(offset, &mut found)?;
         if found.iter().any(|b| *b != 0) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileDevice, FileOptions, Force, IoEngine, Progress, Selection,
+    Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, Progress, Selection,
     boot_identity, on_all_processors,
 };
 use entresol_tier::{
@@ -62,6 +62,7 @@ fn open_on(
     now: Timestamp,
 ) -> Result<Arc<Tiered>, ServeError> {
     let store = StoreOptions {
+        capacity_bytes: config.capacity(),
         mode: match config.forces() {
             true => OpenMode::OpenOrOverwrite,
             false => OpenMode::OpenOrCreate,
@@ -128,6 +129,7 @@ impl Config {
 fn file_options(config: &Config) -> FileOptions {
     FileOptions {
         capacity_bytes: config.capacity(),
+        growth: Growth::ToCapacity,
         force: if config.forces() { Force::Yes } else { Force::No },
         io: match config.choice("io") {
             "blocking" => IoEngine::Blocking,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, FileDevice, FileOptions, Force, IoBuffer, IoEngine, Preparation, Progress,
+    Device, FileDevice, FileOptions, Force, Growth, IoBuffer, IoEngine, Preparation, Progress,
 };
 use nix::fcntl::OFlag;
 
@@ -182,6 +182,7 @@ impl Target {
             mbytes => Some(u64::from(mbytes) << 20),
         };
         let file_options = FileOptions {
+            growth: Growth::Never,
             capacity_bytes,
             preparation: Preparation::Written,
             force,

@@ -7,8 +7,8 @@ use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 
 use entresol_device::{
-    Device, DeviceList, ErrorKind, FileDevice, FileOptions, IoBuffer, Preparation, QueueOptions,
-    Selection,
+    Device, DeviceList, ErrorKind, FileDevice, FileOptions, Growth, IoBuffer, Preparation,
+    QueueOptions, Selection,
 };
 
 use crate::place::Place;
@@ -59,6 +59,32 @@ fn capacity_may_be_smaller_than_the_file_but_not_larger() {
     assert_eq!(kind(&path, &options(Some(2 << 20))), Some(ErrorKind::InvalidInput));
     assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20, "never extended, never truncated");
     assert_eq!(kind(place.path().join("tiny"), &options(Some(100))), Some(ErrorKind::InvalidInput));
+}
+
+#[test]
+fn a_file_of_ones_own_is_extended_where_that_is_asked_for() {
+    let place = Place::temporary("growth");
+    let path = place.path().join("device");
+    let growing = |bytes| FileOptions { growth: Growth::ToCapacity, ..options(Some(bytes)) };
+    let length = || fs::metadata(&path).unwrap().len();
+    fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+    assert_eq!(kind(&path, &growing(2 << 20)), Some(ErrorKind::InvalidInput), "another's");
+    assert_eq!(length(), 1 << 20);
+    let own = [b"ENTRESOL".to_vec(), vec![7; (1 << 20) - 8]].concat();
+    fs::write(&path, &own).unwrap();
+    assert_eq!(kind(&path, &growing(1 << 50)), Some(ErrorKind::Full));
+    assert_eq!(length(), 1 << 20, "nothing of it is left");
+    let mut reports = Vec::new();
+    let device =
+        FileDevice::open_with_progress(&path, &growing(9 << 20), &mut |at| reports.push(at));
+    let last = reports.last().map(|at| (at.done_bytes, at.total_bytes));
+    assert_eq!(last, Some((8 << 20, 8 << 20)));
+    let mut bytes = IoBuffer::aligned(9 << 20);
+    device.unwrap().read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes[..1 << 20], own);
+    assert!(bytes[1 << 20..].iter().all(|&byte| byte == 0));
+    FileDevice::open(&path, &growing(4 << 20)).unwrap();
+    assert_eq!(length(), 9 << 20, "never truncated");
 }
 
 #[test]

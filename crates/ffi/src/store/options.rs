@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileOptions, Force, Selection, boot_identity, on_all_processors,
+    Device, DeviceList, FileOptions, Force, Growth, Selection, boot_identity, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions,
@@ -75,6 +75,7 @@ impl Options {
             matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
         let options = FileOptions {
             capacity_bytes: self.capacity_bytes,
+            growth: Growth::ToCapacity,
             force: if overwrites { Force::Yes } else { Force::No },
             ..FileOptions::default()
         };
@@ -92,7 +93,10 @@ impl Options {
                 let known = [("search", Selection::SearchPath), ("stripe", stripe)];
                 self.selection = choice(name, value, &known)?;
             }
-            "capacity" => self.capacity_bytes = Some(number(name, value)?),
+            "capacity" => {
+                self.capacity_bytes = Some(number(name, value)?);
+                store.capacity_bytes = self.capacity_bytes;
+            }
             "memory" => self.tiered.memory_bytes = number(name, value)?,
             "cache" => self.tiered.cache_bytes = Some(number(name, value)?),
             "shards" => store.shards = number(name, value)?,

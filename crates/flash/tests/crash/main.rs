@@ -53,6 +53,12 @@ fn synced_keeps_every_acknowledged_write() {
 }
 
 #[test]
+fn a_store_that_grows_with_each_opening_keeps_every_acknowledged_write() {
+    let setup = Setup::of("growing", Durability::Synced);
+    explore(&Setup { shards: 2, segments: 48, grows_from: Some(32), ..setup });
+}
+
+#[test]
 fn synced_keeps_every_acknowledged_write_compressed_and_encrypted_in_two_shards() {
     explore(&Setup {
         shards: 2,

@@ -23,6 +23,9 @@ pub(crate) struct Setup {
     pub reclaim: Reclaim,
     pub shards: u16,
     pub segments: u64,
+    /// Segments that the store begins with; with each opening it takes four more, until it has
+    /// all. `None`: it has them from the beginning.
+    pub grows_from: Option<u64>,
     pub segment_bytes: u32,
     pub compression: Compression,
     pub encryption: Option<EncryptionKey>,
@@ -36,6 +39,7 @@ impl Setup {
             reclaim: Reclaim::Compact,
             shards: 1,
             segments: 16,
+            grows_from: None,
             segment_bytes: 64 << 10,
             compression: Compression::None,
             encryption: None,
@@ -59,8 +63,10 @@ impl Setup {
         matches!(self.durability, Durability::Process | Durability::Periodic(_))
     }
 
-    pub(crate) fn options(&self, directory: &Path, boot: u128) -> StoreOptions {
+    pub(crate) fn options(&self, directory: &Path, boot: u128, opening: u64) -> StoreOptions {
+        let segments = self.grows_from.map(|first| (first + 4 * opening).min(self.segments));
         StoreOptions {
+            capacity_bytes: segments.map(|segments| self.bytes_of(segments)),
             shards: self.shards,
             segment_bytes: self.segment_bytes,
             durability: self.durability,
@@ -75,8 +81,11 @@ impl Setup {
     }
 
     pub(crate) fn device(&self, seed: u64) -> SimOptions {
-        let base = u64::from(self.segment_bytes).max(128 << 10);
-        SimOptions::new(seed, base + self.segments * u64::from(self.segment_bytes))
+        SimOptions::new(seed, self.bytes_of(self.segments))
+    }
+
+    fn bytes_of(&self, segments: u64) -> u64 {
+        u64::from(self.segment_bytes).max(128 << 10) + segments * u64::from(self.segment_bytes)
     }
 }
 

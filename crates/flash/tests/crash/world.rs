@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub now_ms: u64,
     /// Which boot of the machine this is.
     boot: u128,
+    /// How often the store was opened.
+    openings: u64,
     pub open: Option<(Store, Session)>,
     random: Random,
     ids: u32,
@@ -61,6 +63,7 @@ impl World {
             model: Model::new(),
             now_ms: START_MS,
             boot: 1,
+            openings: 0,
             open: None,
             random: Random::new(seed),
             ids: 0,
@@ -80,6 +83,7 @@ impl World {
             model: self.model.clone(),
             now_ms: self.now_ms,
             boot: self.boot + u128::from(ending == Ending::PowerLoss),
+            openings: self.openings,
             open: None,
             random: self.random.clone(),
             ids: self.ids + 1000,
@@ -89,7 +93,8 @@ impl World {
     /// Opens the store.
     pub(crate) fn open(&mut self) -> Result<(), Stop> {
         let device: Arc<dyn Device> = Arc::new(self.device.clone());
-        let options = self.setup.options(&self.directory.0, self.boot);
+        let options = self.setup.options(&self.directory.0, self.boot, self.openings);
+        self.openings += 1;
         let store = Store::open(device, options, self.now()).map_err(stop("open"))?;
         let session = store.session(SessionOptions { depth: 16, read_buffer_bytes: 4096 });
         self.open = Some((store, session.map_err(stop("session"))?));

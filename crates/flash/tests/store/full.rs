@@ -1,8 +1,8 @@
 //! A store that has no room left.
 
 use entresol_flash::{
-    Compression, Durability, EncryptionKey, Error, ErrorKind, Operation, PutOptions, Session,
-    StoreOptions,
+    Compression, Durability, EncryptionKey, Error, ErrorKind, Opened, Operation, PutOptions,
+    Session, Store, StoreOptions,
 };
 
 use crate::{NOW, SPACE, device, get, key, open, put, remove, small, value_of};
@@ -129,4 +129,39 @@ fn entries_synced_one_by_one_fill_a_store_as_others_do() {
     };
     let (synced, others) = (filled(true), filled(false));
     assert!(synced * 100 > others * 95, "{synced} against {others}");
+}
+
+#[test]
+fn a_store_grows_to_the_capacity_that_it_is_opened_with() {
+    // Within the addresses that its index has bits for, and beyond.
+    for (grown, opened) in [(24 << 20, Opened::Checkpoint), (80 << 20, Opened::Recovered)] {
+        let device = device(96 << 20);
+        let sized = |bytes| StoreOptions { capacity_bytes: bytes, ..small() };
+        let fill = |store: &Store, session: &mut Session| {
+            let mut stored = store.count(SPACE);
+            while put_packed(session, stored, (stored, 9000)).is_ok() {
+                stored += 1;
+            }
+            store.close(NOW).unwrap();
+            stored
+        };
+        let (store, mut session) = open(&device, sized(Some(16 << 20)));
+        let before = fill(&store, &mut session);
+        drop((store, session));
+        let (store, mut session) = open(&device, sized(None));
+        assert_eq!(fill(&store, &mut session), before, "as it was made");
+        drop((store, session));
+        let (store, mut session) = open(&device, sized(Some(grown)));
+        assert_eq!(store.statistics().opened, opened);
+        let after = fill(&store, &mut session);
+        assert!(after * (16 << 20) > before * grown * 9 / 10, "{before}, then {after}");
+        drop((store, session));
+        // It does not shrink.
+        let (store, mut session) = open(&device, sized(Some(16 << 20)));
+        assert_eq!(store.count(SPACE), after);
+        for n in 0..after {
+            assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n, 9000)), "{n}");
+        }
+        drop((store, session));
+    }
 }

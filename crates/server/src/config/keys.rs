@@ -102,7 +102,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         Kind::Size(0, ANY),
         "0",
         "Bytes of the device to use; 0 uses all of a block device or an existing file, and \
-         makes a new file with half of the free space, at most 8GiB.",
+         makes a new file with half of the free space, at most 8GiB. A store that is there grows \
+         to more, and its file with it.",
     ),
     key(
         "memory",

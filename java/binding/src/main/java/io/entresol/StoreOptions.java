@@ -42,7 +42,7 @@ public final class StoreOptions {
         return with("instance", number);
     }
 
-    /** Bytes of a file that is made. */
+    /** Bytes of a file that is made; a store that is there grows to so many, and never shrinks. */
     public StoreOptions capacity(long bytes) {
         return with("capacity", bytes);
     }

@@ -146,7 +146,7 @@ final class StoreHealth {
         String where = "cache " + cache + ": the store on " + files;
         return switch (fault.kind()) {
             case FULL -> where + " (capacity " + capacity + ") is full on this node: "
-                    + fault.what() + ". Remove entries, or start this node with a larger device";
+                    + fault.what() + ". Remove entries, or start this node again with a larger capacity";
             case UNWRITABLE -> where + " refuses writes: " + fault.what()
                     + ". Replace the device, or mend what made it fail, and start the cache again";
             case REMOVED -> where + " is lost: " + fault.what()
