@@ -65,6 +65,19 @@ class StoreTest {
     }
 
     @Test
+    void aStoreGrowsToTheCapacityThatItIsOpenedWith() {
+        long before;
+        try (Store store = Store.open(options())) {
+            store.put(bytes("key"), bytes("value"));
+            before = store.statistics().capacityBytes();
+        }
+        try (Store store = Store.open(options().capacity(128 * MIB))) {
+            assertArrayEquals(bytes("value"), store.get(bytes("key")));
+            assertEquals(before + 64 * MIB, store.statistics().capacityBytes());
+        }
+    }
+
+    @Test
     void keysAndValuesOfAllSizesComeBack() {
         try (Store store = Store.open(options())) {
             for (int length : new int[] {0, 1, 7, 8, 4096, 20_000, 70_000, 1 << 20, 9 << 20}) {
