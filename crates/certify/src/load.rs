@@ -30,7 +30,7 @@ pub use content::{
 pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use journal::{JournalReport, check_journal};
-pub use model::{ModelOptions, ReclaimRule};
+pub use model::{ModelOptions, NewBlocks, ReclaimRule};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};
 pub(crate) use plan::fresh_number;

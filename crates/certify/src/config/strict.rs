@@ -9,7 +9,7 @@ use super::histogram::SizeHistogram;
 use super::items::{Item, ItemValue, Subject};
 use super::legacy::{self, LegacyItem};
 use super::validate::{self, Violation};
-use super::{Index, Storage};
+use super::{Index, LoadModel, Storage};
 
 /// A configuration that could be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,9 @@ impl Index {
 
 /// Items that have no effect where sizes come from histograms, which count them in already.
 const IN_HISTOGRAMS: [&str; 3] = ["replication-factor", "update-pct", "record-bytes-range-max"];
+/// Items that have no effect where the rates of large blocks emerge.
+const OF_FORMULAS: [&str; 4] =
+    ["lbr-req-offset", "lbw-req-offset", "direct-frees", "total-lbw-per-sec"];
 /// Items that only have an effect there.
 const WITH_HISTOGRAMS: [&str; 4] =
     ["storage-read-histogram", "storage-write-histogram", "read-size-offset", "write-size-offset"];
@@ -81,6 +84,23 @@ impl Reader<Storage> {
             if let Some(&line) = self.lines.get(*name) {
                 self.warn(line, format!("`{name}` has no effect: {why}"));
             }
+        }
+        if self.it.test.model != LoadModel::Act {
+            for name in OF_FORMULAS {
+                if let Some(&line) = self.lines.get(name) {
+                    let why = "`model` works the rates of large blocks out by itself";
+                    self.warn(line, format!("`{name}` has no effect: {why}"));
+                }
+            }
+        }
+        let kbytes = self.it.large_block_op_kbytes;
+        if self.it.test.model == LoadModel::Entresol && kbytes != 1024 {
+            let line = self.lines.get("large-block-op-kbytes").or(self.lines.get("model"));
+            let text = format!(
+                "blocks of `model: entresol` are segments of 1024 KiB, not of {kbytes}; with \
+                 `large-block-op-kbytes: 1024` the derived rates are those of segments too"
+            );
+            self.warn(line.copied().unwrap_or(0), text);
         }
         let (frees, total) = (self.it.paper.direct_frees, self.it.paper.total_lbw_per_sec);
         if frees != 0 && total == 0 {

@@ -212,28 +212,14 @@ impl Configured {
     }
 
     fn plan(&self, factor: f64, seconds: u32) -> Result<Plan, RigError> {
-        let times = |rate: u32| (f64::from(rate) * factor).round() as u32;
         let plan = match self {
             Configured::Storage(it, rates) => {
                 let it = Storage { test_duration_sec: seconds, ..(**it).clone() };
-                let rates = StorageRates {
-                    internal_reads: times(rates.internal_reads),
-                    internal_writes: times(rates.internal_writes),
-                    large_reads: rates.large_reads * factor,
-                    large_writes: rates.large_writes * factor,
-                    ..rates.clone()
-                };
-                Plan::storage(&it, &rates, Manner::Strict)
+                Plan::storage(&it, &rates.times(factor), Manner::Strict)
             }
             Configured::Index(it, rates) => {
                 let it = Index { test_duration_sec: seconds, ..(**it).clone() };
-                let rates = IndexRates {
-                    service_reads: times(rates.service_reads),
-                    cache_reads_and_writes: (rates.cache_reads_and_writes as f64 * factor).round()
-                        as u64,
-                    ..rates.clone()
-                };
-                Plan::index(&it, &rates, Manner::Strict)
+                Plan::index(&it, &rates.times(factor), Manner::Strict)
             }
         };
         plan.map_err(cannot)
