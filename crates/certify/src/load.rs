@@ -8,6 +8,8 @@ mod content;
 mod error;
 mod interval;
 mod journal;
+mod judging;
+mod ledger;
 mod model;
 mod observer;
 mod pace;
@@ -30,6 +32,7 @@ pub use content::{
 pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use journal::{JournalReport, check_journal};
+pub use ledger::{Floor, Floors};
 pub use model::{ModelOptions, NewBlocks, ReclaimRule};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};

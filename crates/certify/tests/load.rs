@@ -306,11 +306,9 @@ fn reads_that_bring_what_belongs_elsewhere_are_wrong() {
     load::run(plan, &targets, &stop, &mut heard).unwrap();
     let wrong: u64 = heard.intervals.iter().flat_map(|i| &i.series).map(|one| one.wrong).sum();
     assert!(wrong > 0, "{:?}", heard.troubles);
-    assert!(
-        heard.troubles.iter().any(
-            |one| matches!(one, Trouble::Wrong { text, .. } if text.contains("were written to"))
-        )
-    );
+    assert!(heard.troubles.iter().any(
+        |one| matches!(one, Trouble::Wrong { text, .. } if text.contains("was written to offset"))
+    ));
 }
 
 /// Everything that an observer is told.
