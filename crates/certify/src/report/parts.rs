@@ -34,7 +34,17 @@ pub(crate) fn all_charts(run: &Run, machine: &Machine) -> Markup {
             Some(one.queue_depth)
         })))
         (card(&telemetry(of_devices, "Temperature", DEGREES, |one| one.temperature)))
+        @for one in &run.total.telemetry {
+            @if let Some(line) = wear(one) { p.soft { (line) } }
+        }
     }
+}
+
+/// How used up a device was at the end, where it tells.
+fn wear(one: &Telemetry) -> Option<String> {
+    let (wear, spare) = (one.wear_percent?, one.spare_percent?);
+    let device = &one.device;
+    Some(format!("{device}: {wear} % of its endurance is used, {spare} % of its spare is left."))
 }
 
 const SHARE: Axis = Axis::linear("% of the time", |value| format!("{value:.0} %"));
