@@ -45,11 +45,20 @@ impl Storage {
         let mut reader = Reader::<Storage>::read(file)?;
         reader.warn_of_idle_items();
         reader.finish(|it| {
-            validate::devices(&it.device_names).or_else(|| validate::storage(it)).or_else(|| {
+            let block = || {
                 let wrong = it.large_block_op_kbytes == 0 || it.large_block_op_kbytes > 8192;
                 let expected = "a power of two from 1 to 8192 KiB";
                 wrong.then_some(Violation { item: "large-block-op-kbytes", expected })
-            })
+            };
+            // A granule that is no multiple of sectors would make every write fail.
+            let granule = || {
+                let bytes = it.commit_min_bytes;
+                let good = bytes == 0 || (bytes.is_power_of_two() && bytes <= 8 << 20);
+                let expected = "0, or a power of two up to 8388608 bytes";
+                (!good).then_some(Violation { item: "commit-min-bytes", expected })
+            };
+            let all = validate::devices(&it.device_names).or_else(|| validate::storage(it));
+            all.or_else(block).or_else(granule)
         })
     }
 }
@@ -306,6 +315,10 @@ fn count(value: &str) -> Result<u32, String> {
 
 fn unknown<T: Subject>(name: &str) -> String {
     let known = T::ACT_ITEMS.iter().chain(T::PAPER_ITEMS).map(|item| item.name);
+    let (others, advice) = T::OTHERS;
+    if others().iter().any(|(other, _)| *other == name) {
+        return format!("there is no item `{name}` here; {advice}");
+    }
     let near = known.map(|known| (distance(name, known), known)).min();
     match near {
         Some((distance, known)) if distance <= 3 => {

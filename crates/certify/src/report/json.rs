@@ -36,8 +36,7 @@ pub fn certificate_json(subject: &Subject, certificate: &Certificate) -> Value {
 
 /// What a search found.
 pub fn search_json(subject: &Subject, found: &Found, rules_used: &Rules) -> Value {
-    let verdict = if found.largest.is_some() { "pass" } else { "fail" };
-    let mut fields = frame("search", verdict, subject);
+    let mut fields = frame("search", found.verdict().word(), subject);
     fields.insert("line".into(), json!(words::search_line(found)));
     fields.insert("outcome".into(), json!(found.outcome.word()));
     fields.insert("largest".into(), json!(found.largest_factor().map(short)));
@@ -277,6 +276,10 @@ fn telemetry(one: &Telemetry) -> Value {
         "queue_depth": number(one.queue_depth),
         "temperature_c": one.temperature,
         "wear_percent": one.wear_percent,
+        "spare_percent": one.spare_percent,
+        "media_errors": one.media_errors,
+        "throttled_seconds": one.throttled_seconds,
+        "warnings": one.warnings,
     })
 }
 

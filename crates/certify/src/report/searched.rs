@@ -10,7 +10,7 @@ use crate::verdict::{Latency, Rules, Run, Verdict};
 /// A search as one HTML file.
 pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
     let line = words::search_line(found);
-    let word = if found.largest.is_some() { "pass" } else { "fail" };
+    let word = found.verdict().word();
     let body = html! {
         header {
             h1 { "Largest load of " (targets(subject)) }
@@ -127,7 +127,7 @@ fn try_row(found: &Found, tried: &Try, rules: &Rules) -> Markup {
         tr {
             td {
                 (words::tidy(f64::from(tried.steps) * found.step)) "x"
-                @if tried.purpose == Purpose::Confirm { " (confirmed)" }
+                @if tried.purpose == Purpose::Confirm { " (confirmation)" }
             }
             td.good[passed].over[!passed] { (tried.judgement.verdict.word()) }
             td { (words::seconds(tried.seconds.round() as u32)) }

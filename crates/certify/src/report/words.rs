@@ -55,8 +55,13 @@ pub fn search_line(found: &Found) -> String {
         Outcome::TriesUsed => "; as many loads as allowed were tried",
         Outcome::TimeUsed => "; the time was over",
         Outcome::Interrupted => "; it was interrupted",
+        Outcome::Broken => "; the search ended there, because the load could not go on",
     };
-    format!("{}{why}.", capitalised(&limit))
+    let faults = match found.faulty_tries() {
+        0 => "",
+        _ => "; transfers failed or brought wrong blocks, which is a fault and no limit",
+    };
+    format!("{}{why}{faults}.", capitalised(&limit))
 }
 
 /// The load of a run: `2,000 reads/s and 23.5 large-block writes/s`.

@@ -49,7 +49,7 @@ pub struct Doors {
 pub type Filling = Box<dyn FnMut(&str, PassProgress) + Send>;
 
 /// Sentences on what went wrong that are kept.
-const TROUBLES_MAX: usize = 50;
+pub const TROUBLES_MAX: usize = 50;
 /// How long a signal to stop may go unnoticed while resting.
 const NAP: Duration = Duration::from_millis(100);
 

@@ -157,7 +157,7 @@ fn a_search_draws_latency_against_load() {
     let page = search_page(&subject(), &found, &how.rules);
     keep("search.html", &page);
     assert_self_contained(&page);
-    assert!(page.contains("Response time against load") && page.contains("(confirmed)"));
+    assert!(page.contains("Response time against load") && page.contains("(confirmation)"));
     let json = search_json(&subject(), &found, &how.rules);
     assert_eq!((&json["largest"], &json["outcome"]), (&11.0.into(), &"found".into()));
     assert_eq!(json["tries"].as_array().unwrap().len(), found.tries.len());

@@ -2,6 +2,7 @@
 
 use crate::simulated::{Fault, Simulated};
 use entresol_certify::Unobserved;
+use entresol_certify::report::search_line;
 use entresol_certify::search::{
     Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of,
 };
@@ -84,6 +85,25 @@ fn limits_end_a_search() {
     assert_eq!(outcome(slow, &|_| ()), (Outcome::NonePasses, None, 1));
     let stopped = large.with(Fault::Interrupt(50.0));
     assert_eq!(outcome(stopped, &|_| ()), (Outcome::Interrupted, None, 0));
+}
+
+#[test]
+fn a_device_that_is_gone_ends_a_search_without_taking_its_tries_along() {
+    let mut rig = Simulated::new(1.0, 1000.0).with(Fault::Gone(2));
+    let found = found(&mut rig, &how());
+    assert_eq!((found.outcome, found.largest), (Outcome::Broken, Some(2)));
+    assert_eq!(found.verdict(), Verdict::Fail);
+    assert!(found.tries[2].judgement.reasons[0].to_string().contains("No such device"));
+    let mut absent = Simulated::new(1.0, 1000.0).with(Fault::Gone(0));
+    assert!(search(&mut absent, &how(), Vec::new(), &mut Unobserved).is_err());
+}
+
+#[test]
+fn a_load_that_met_failing_transfers_is_named_a_fault() {
+    let mut rig = Simulated::new(10.0, 100.0).with(Fault::ErrorEvery(100));
+    let found = found(&mut rig, &how());
+    assert_eq!((found.faulty_tries(), found.verdict()), (1, Verdict::Fail));
+    assert!(search_line(&found).contains("a fault and no limit"));
 }
 
 #[test]

@@ -62,12 +62,16 @@ pub(crate) struct SearchArgs {
 /// Find the largest load that passes.
 pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
     let configured = args.subject.configured()?;
+    args.subject.check_report()?;
     let how = args.search(&configured);
     let echo = configured.echo();
     let before = match &args.state {
         Some(path) => kept(path, &how, &echo)?,
         None => Vec::new(),
     };
+    if let Some(path) = &args.state {
+        subject::check_writable(path)?;
+    }
     let stop = tester::stop_on_signals()?;
     let mut rig = args.subject.rig(&configured, &stop);
     let mut head = args.subject.subject(&configured);
@@ -75,20 +79,18 @@ pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
     let mut keeper = Keeper { live: Live::new(), state, how: &how, echo: &echo, failed: None };
     let found = search(&mut rig, &how, before, &mut keeper)
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
-    if let Some(failure) = keeper.failed {
-        return Err(failure);
-    }
+    let not_kept = keeper.failed.map_or(Ok(()), Err);
     head.machine = entresol_certify::machine::Machine::look(configured.devices());
     head.errors = rig.troubles().to_vec();
-    if !args.subject.json {
-        print(&found, &how);
-    }
-    let json = search_json(&head, &found, &how.rules);
-    args.subject.deliver(&json, || search_page(&head, &found, &how.rules))?;
-    match (found.outcome, found.largest) {
-        (SearchOutcome::Interrupted, _) => Err(Failure::Told(subject::STOPPED)),
-        (_, Some(_)) => Ok(()),
-        (_, None) => Err(Failure::Told(1)),
+    args.subject.deliver(
+        || search_page(&head, &found, &how.rules),
+        || search_json(&head, &found, &how.rules),
+        || text(&found, &how, &head.errors),
+    )?;
+    not_kept?;
+    match found.outcome {
+        SearchOutcome::Interrupted => Err(Failure::Told(subject::STOPPED)),
+        _ => subject::ended(found.verdict()),
     }
 }
 
@@ -153,7 +155,8 @@ impl Observer for Keeper<'_> {
     }
 }
 
-fn print(found: &Found, how: &Search) {
+/// What people read.
+fn text(found: &Found, how: &Search, errors: &[String]) -> String {
     let mut headings = vec!["load".to_owned(), "verdict".to_owned(), "done/s".to_owned()];
     headings
         .extend(how.rules.bounds.iter().map(|bound| format!("% ≥ {} ms", bound.threshold_ms())));
@@ -173,21 +176,20 @@ fn print(found: &Found, how: &Search) {
         }
         table.add_row(row);
     }
-    println!("{table}");
+    let mut lines = vec![table.to_string()];
+    lines.extend(subject::first_errors(errors));
     for tried in &found.tries {
-        for reason in tried.judgement.reasons.iter().take(1) {
-            println!("- {}x: {reason}", rounded(f64::from(tried.steps) * found.step));
-        }
+        let reasons = tried.judgement.reasons.iter().take(1);
+        let load = rounded(f64::from(tried.steps) * found.step);
+        lines.extend(reasons.map(|reason| format!("- {load}x: {reason}")));
     }
     let notes = found.tries.last().map(|tried| &tried.judgement.notes).into_iter().flatten();
-    for note in notes {
-        println!("* {note}");
-    }
+    lines.extend(notes.map(|note| format!("* {note}")));
     let best = found.tries.iter().rev().find(|tried| Some(tried.steps) == found.largest);
-    if let Some(run) = best.and_then(|tried| tried.run.as_ref()) {
-        println!("{}", certify::slices(run));
-    }
-    println!("{}", search_line(found));
+    let run = best.and_then(|tried| tried.run.as_ref());
+    lines.extend(run.map(|run| certify::slices(run).to_string()));
+    lines.push(search_line(found));
+    lines.join("\n") + "\n"
 }
 
 fn rounded(factor: f64) -> f64 {
