@@ -87,6 +87,36 @@ fn a_server_log_gives_sizes_between_its_dumps_and_the_devices_rates() {
     assert_eq!(import::import(Source::ServerLog, &two, &chosen).unwrap(), profile);
 }
 
+/// A dump of one histogram of sizes at a minute past seven; its title says `total`.
+fn dump(minute: u32, total: u64, counts: [u64; 2]) -> String {
+    let [small, large] = counts;
+    let at = format!("Apr 10 2018 07:{minute:02}:00 GMT: INFO (info): (hist.c:319)");
+    format!(
+        "{at} histogram dump: {{ns}}-device-read-size ({total} total) bytes\n\
+         {at} a line of somebody else (drv_ssd.c:1)\n\
+         {at}  (10: {small:010}) (11: {large:010})\n"
+    )
+}
+
+#[test]
+fn counts_before_a_servers_restart_and_dumps_cut_short_do_not_count() {
+    let log = [
+        dump(0, 9000, [8000, 1000]),
+        dump(10, 9600, [8000, 1600]),
+        dump(20, 300, [200, 100]),
+        dump(30, 900, [500, 400]),
+        dump(40, 5000, [600, 500]),
+    ]
+    .concat();
+    let profile = imported(&log, Source::ServerLog);
+    assert_eq!(profile.reads, Some(1.0), "600 in ten minutes");
+    assert_eq!(profile.read_sizes.unwrap().percent_above[10..], [50.0, 0.0]);
+    let cut = dump(0, 900, [500, 100]);
+    let error = import::import(Source::ServerLog, &cut, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(1));
+    assert!(error.to_string().contains("`device-read-size` is cut short"), "{error}");
+}
+
 #[test]
 fn a_capture_of_iostat_leaves_out_the_time_before_it_and_idle_devices() {
     let load = import::device_load(IOSTAT, &selection(&[])).unwrap();
@@ -109,7 +139,10 @@ fn logs_of_fio_give_sizes_and_rates_by_direction() {
     let lines = "0, 120, 0, 4096, 0\n500, 130, 0, 1500, 8192\n1000, 99, 1, 131072, 0\n\
                  2000, 130, 0, 4096, 8192\n";
     let profile = imported(lines, Source::Fio);
-    assert_eq!((profile.reads, profile.large_writes, profile.writes), (Some(1.5), Some(0.5), None));
+    assert_eq!((profile.reads, profile.large_writes), (Some(1.5), Some(0.5)));
+    // Records of 1706 bytes, of which blocks of 128 KiB hold 76, written twice.
+    assert_eq!(profile.large_block_kbytes, Some(128));
+    assert_eq!(profile.writes, Some(0.5 * 76.0 / 2.0));
     let sizes = profile.read_sizes.unwrap();
     assert_eq!((sizes.shares(100)[0].bytes, sizes.shares(100)[1].bytes), (1024.0, 2048.0));
     let untimed = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n\
