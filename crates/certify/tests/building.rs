@@ -240,7 +240,7 @@ fn answers_give_the_standard_load_of_each_device() {
 
 #[test]
 fn answers_give_a_load_of_ones_own_and_wrong_ones_are_asked_for_again() {
-    let answers = asked("0\n1\n/dev/a\nmaybe\ny\n6\ny\n\n500\n4096\n\n\n");
+    let answers = asked("0\n1\n/dev/a\nmaybe\ny\n6\ny\nn\n\n500\n4096\n\n\n");
     let it = &answers.configuration;
     assert_eq!((it.read_reqs_per_sec, it.write_reqs_per_sec), (2000, 500));
     assert_eq!((it.record_bytes, it.test_duration_sec), (4096, 6 * 3600));
@@ -248,6 +248,28 @@ fn answers_give_a_load_of_ones_own_and_wrong_ones_are_asked_for_again() {
     assert_eq!(answers.destination, Destination::Screen);
     let early = dialogue::ask(&mut Cursor::new("1\n"), &mut Vec::new()).unwrap_err();
     assert_eq!(early.kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn answers_on_a_namespace_are_spread_as_the_paper_has_it() {
+    let mut questions = Vec::new();
+    // Twice the devices, each of which has half of what a node of three does.
+    let answers = "2\n/dev/a\n/dev/b\n\ny\ny\n62562\n-1\n35496\n3\n2\n\n\n\
+                   100,50\n100,50,0\n\n100,100,0\n\n";
+    let answers = dialogue::ask(&mut Cursor::new(answers), &mut questions).unwrap();
+    let it = &answers.configuration;
+    assert_eq!((it.read_reqs_per_sec, it.write_reqs_per_sec), (20854, 11832));
+    assert!(it.sizes_from_histograms() && it.paper.write_histogram.is_some());
+    assert_eq!(answers.file_name, "actconfig_10427r5916w_1d.txt");
+    let questions = String::from_utf8(questions).unwrap();
+    for part in [
+        "Answer a whole number from 0",
+        "operations of a drive = 16343.00 ops/s = 98058.0 / 3 nodes / 2 drives per namespace",
+        "That is no list of shares: ",
+    ] {
+        assert!(questions.contains(part), "{part}: {questions}");
+    }
+    assert!(Storage::parse(it.to_text("").as_bytes()).is_ok());
 }
 
 #[test]
