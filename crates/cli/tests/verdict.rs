@@ -41,6 +41,9 @@ fn a_certificate_is_one_json_object_and_one_html_file() {
     assert!(due.is_some_and(|due| due.abs_diff(200) <= 1), "{due:?}");
     assert_eq!(certificate["machine"]["targets"][0]["kind"], "file");
     assert_eq!(certificate["configuration"]["read-reqs-per-sec"], "100");
+    assert_eq!(certificate["configuration"]["rules"], LENIENT);
+    let seed = certificate["configuration"]["seed"].as_str();
+    assert!(seed.is_some_and(|seed| seed.parse::<u64>().is_ok()), "{seed:?}");
     let page = std::fs::read_to_string(page).expect("the report is there");
     assert!(page.contains("PASS") && page.contains("<svg") && page.ends_with("</html>"));
 }
@@ -87,6 +90,10 @@ fn a_search_keeps_its_tries_and_does_not_repeat_them() {
     assert!(tries.iter().all(|tried| tried.get("total").is_none()), "{again}");
     let other = ["act", "search", &config, "--state", &state, "--step", "2"];
     refused_with(&other, &[&state, "another configuration", "remove the file"]);
+    // Items that ACT does not know, and its echo does not show, make another configuration too.
+    let text = std::fs::read_to_string(&config).expect("it was written") + "model: engine\n";
+    std::fs::write(&config, text).expect("the directory is the test's own");
+    refused_with(&arguments, &[&state, "another configuration"]);
 }
 
 #[test]

@@ -304,7 +304,7 @@ fn bandwidth((run, devices): (&Run, &[Observed])) -> Chart<'static> {
     Chart {
         title: "What the devices transferred, by the system's count",
         horizontal: time_unit(run).axis(),
-        vertical: Axis::linear("bytes a second", words::bytes),
+        vertical: Axis::linear("a second", |value| format!("{}/s", words::bytes(value))),
         lines,
         levels: Vec::new(),
     }

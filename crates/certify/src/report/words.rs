@@ -22,7 +22,9 @@ pub fn certificate_line(certificate: &Certificate) -> String {
             format!("PASS: {load} for {}; {}{stress}.", seconds(run.planned_seconds), shares(run))
         }
         verdict => {
-            let first = reasons.first().map(ToString::to_string).unwrap_or_default();
+            let reason = reasons.first().map(ToString::to_string);
+            // What was stopped between two loads has a note alone.
+            let first = reason.or_else(|| certificate.notes.last().cloned()).unwrap_or_default();
             let more = match reasons.len() {
                 0 | 1 => String::new(),
                 n => format!(" ({} more)", n - 1),

@@ -138,6 +138,15 @@ fn an_interruption_and_an_empty_run_still_make_a_report() {
 }
 
 #[test]
+fn an_interruption_between_test_and_stress_is_told_in_the_line() {
+    let mut rig = device().with(Fault::StopResting);
+    let certificate = certify(&mut rig, &procedure(), &mut Unobserved).unwrap();
+    let line = certificate_line(&certificate);
+    assert!(line.starts_with("UNDECIDED: "), "{line}");
+    assert!(line.ends_with("It was interrupted before the stress."), "{line}");
+}
+
+#[test]
 fn a_search_draws_latency_against_load() {
     let how = Search {
         rules: Rules::default(),

@@ -65,6 +65,8 @@ pub(crate) enum Fault {
     BusyMachine,
     /// The devices tell of wear, media errors and throttling.
     Hot,
+    /// Somebody asks to stop while the devices rest.
+    StopResting,
     /// After so many loads the device is gone.
     Gone(usize),
     /// Everything waits so long, in ns, before it is issued.
@@ -237,7 +239,10 @@ impl Rig for Simulated {
     fn rest(&mut self, seconds: u32) -> ControlFlow<()> {
         self.clock += f64::from(seconds);
         self.rests.push(seconds);
-        ControlFlow::Continue(())
+        match self.fault {
+            Fault::StopResting => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

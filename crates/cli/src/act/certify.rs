@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Outcome<()> {
     args.subject.check_report()?;
     let stop = tester::stop_on_signals()?;
     let mut rig = args.subject.rig(&configured, &stop);
-    let mut head = args.subject.subject(&configured);
+    let mut head = args.subject.subject(&configured, &rig);
     let certificate = certify(&mut rig, &args.procedure(&configured), &mut Live::new())
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
     head.machine = entresol_certify::machine::Machine::look(configured.devices());

@@ -64,9 +64,10 @@ pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
     let configured = args.subject.configured()?;
     args.subject.check_report()?;
     let how = args.search(&configured);
-    let echo = configured.echo();
+    // Not the echo, which has ACT's items alone.
+    let configuration = configured.text();
     let before = match &args.state {
-        Some(path) => kept(path, &how, &echo)?,
+        Some(path) => kept(path, &how, &configuration)?,
         None => Vec::new(),
     };
     if let Some(path) = &args.state {
@@ -74,9 +75,10 @@ pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
     }
     let stop = tester::stop_on_signals()?;
     let mut rig = args.subject.rig(&configured, &stop);
-    let mut head = args.subject.subject(&configured);
+    let mut head = args.subject.subject(&configured, &rig);
     let state = args.state.as_deref();
-    let mut keeper = Keeper { live: Live::new(), state, how: &how, echo: &echo, failed: None };
+    let mut keeper =
+        Keeper { live: Live::new(), state, how: &how, configuration: &configuration, failed: None };
     let found = search(&mut rig, &how, before, &mut keeper)
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
     let not_kept = keeper.failed.map_or(Ok(()), Err);
@@ -112,14 +114,14 @@ impl SearchArgs {
 }
 
 /// What an earlier search of the same left in `path`.
-fn kept(path: &Path, how: &Search, echo: &str) -> Outcome<Vec<Try>> {
+fn kept(path: &Path, how: &Search, configuration: &str) -> Outcome<Vec<Try>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
     let at = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::doing(&at, error))?;
     let value = serde_json::from_str(&text).map_err(|error| Failure::doing(&at, error))?;
-    tries_of(how, echo, &value).map_err(|problem| {
+    tries_of(how, configuration, &value).map_err(|problem| {
         Failure::CannotRun(format!("{at}: {problem}; remove the file to begin anew"))
     })
 }
@@ -129,7 +131,7 @@ struct Keeper<'a> {
     live: Live,
     state: Option<&'a Path>,
     how: &'a Search,
-    echo: &'a str,
+    configuration: &'a str,
     failed: Option<Failure>,
 }
 
@@ -149,7 +151,7 @@ impl Observer for Keeper<'_> {
     fn tried(&mut self, tries: &[Try]) {
         self.live.tried(tries);
         if let Some(path) = self.state {
-            let text = tries_json(self.how, self.echo, tries).to_string();
+            let text = tries_json(self.how, self.configuration, tries).to_string();
             self.failed = subject::write_whole(path, &text).err();
         }
     }

@@ -87,7 +87,11 @@ impl SubjectArgs {
     }
 
     /// The head of a report on `configured`.
-    pub(crate) fn subject(&self, configured: &Configured) -> Subject {
+    pub(crate) fn subject(&self, configured: &Configured, rig: &DeviceRig) -> Subject {
+        let mut configuration = configured.items();
+        if !configuration.iter().any(|(name, _)| name == "seed") {
+            configuration.push(("seed".to_owned(), rig.seed().to_string()));
+        }
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = self.config.file_name().unwrap_or(self.config.as_os_str());
         Subject {
@@ -95,7 +99,7 @@ impl SubjectArgs {
             started_unix: since_1970.as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::look(configured.devices()),
-            configuration: Subject::items_of(&configured.echo()),
+            configuration,
             derived: configured.derived().to_vec(),
             errors: Vec::new(),
         }

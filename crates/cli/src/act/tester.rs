@@ -177,10 +177,12 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         other => other,
     })?;
     let options = target_options(&it, Manner::Strict, &args.destroy);
-    let targets = open_all(it.devices(), &options)?;
     if args.check_journal {
+        // What is gone is not made anew.
+        let targets = open_all(it.devices(), &TargetOptions { file_mbytes: 0, ..options })?;
         return check_journal(&it, &targets, out);
     }
+    let targets = open_all(it.devices(), &options)?;
     say(out, &text::banner(S::TESTER))?;
     say(out, &it.echo()?)?;
     for target in targets.iter() {
@@ -196,6 +198,7 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
     say(out, &text::histogram_names(&series))?;
     out.flush().map_err(log_failed)?;
     let stop = stop_on_signals()?;
+    let seed = plan.seed;
     let mut log = Log::new::<S>(&it, &series, Manner::Strict, (out, &stop));
     log.sums = Sums::of(&plan.series);
     let ended = load::run(plan, &targets, &stop, &mut log)
@@ -203,6 +206,9 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
     let (sums, written) = (log.sums, log.written);
     written?;
     tell(sums.table().trim_end());
+    if it.test().seed.is_none() {
+        tell(&format!("`seed: {seed}` in the configuration makes the same random choices again"));
+    }
     match ended {
         Ending::Interrupted => {
             tell("entresol: stopped; the last report covers what was done until then");
