@@ -5,6 +5,7 @@
 //! failed one is not tried again.
 
 mod kept;
+mod point;
 
 use crate::certification::{Observer, Phase, drive_then};
 use crate::load::Ending;
@@ -12,6 +13,7 @@ use crate::rig::{Rig, RigError};
 use crate::verdict::{AfterFailure, Judgement, Reason, Rules, Run, Verdict, judge};
 
 pub use kept::{tries_json, tries_of};
+pub use point::Point;
 
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +49,8 @@ pub struct Try {
     pub seconds: f64,
     /// What it means.
     pub judgement: Judgement,
+    /// Its point on the curve; `None` where nothing was judged.
+    pub point: Option<Point>,
     /// What happened; `None` where it was tried before this process began.
     pub run: Option<Run>,
 }
@@ -180,7 +184,8 @@ pub fn search(
         }
         let seconds = run.total.end_seconds;
         spent += seconds;
-        tries.push(Try { steps, purpose, seconds, judgement, run: Some(run) });
+        let point = Point::of(&run);
+        tries.push(Try { steps, purpose, seconds, judgement, point, run: Some(run) });
         observer.tried(&tries);
         if is_broken {
             break Outcome::Broken;

@@ -93,6 +93,18 @@ fn one_try(found: &Found, tried: &Try) -> Value {
     fields.insert("purpose".into(), json!(purpose));
     fields.insert("seconds".into(), number(tried.seconds));
     fields.extend(verdict_fields(&tried.judgement));
+    let point = tried.point.as_ref().map(|point| {
+        let percents: Vec<Value> = point.worst_percents.iter().map(|one| number(*one)).collect();
+        json!({
+            "done_per_second": number(point.done_per_second),
+            "worst_percents": percents,
+            "p50_us": us(point.p50_ns as f64),
+            "p99_us": us(point.p99_ns as f64),
+            "p999_us": us(point.p999_ns as f64),
+            "longest_us": us(point.longest_ns as f64),
+        })
+    });
+    fields.insert("point".into(), json!(point));
     if let Some(run) = &tried.run {
         fields.insert("total".into(), span(run, &run.total));
         fields.insert("ending".into(), ending(&run.ending));

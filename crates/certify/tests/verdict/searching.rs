@@ -164,6 +164,10 @@ fn tries_survive_being_written_down_and_belong_to_their_search() {
         tries.iter().map(|t| (t.steps, t.purpose, t.judgement.verdict)).collect::<Vec<_>>()
     };
     assert_eq!(verdicts(&back), verdicts(&tries));
+    // The curve of a search that was interrupted is whole.
+    let points = |tries: &[Try]| tries.iter().map(|t| t.point.clone()).collect::<Vec<_>>();
+    assert_eq!(points(&back), points(&tries));
+    assert!(points(&tries).iter().all(Option::is_some));
     assert_eq!(how.next(&back), how.next(&tries));
     assert!(tries_of(&how, "a: 2", &text).is_err());
     assert!(tries_of(&Search { step: 2.0, ..how.clone() }, "a: 1", &text).is_err());
@@ -185,7 +189,7 @@ fn every_order_of_verdicts_comes_to_an_end() {
             assert!(tries.len() < 100 && (1..=1000).contains(&steps), "seed {seed}");
             let verdict = if random.below(2) == 0 { Verdict::Pass } else { Verdict::Fail };
             let judgement = Judgement { verdict, reasons: Vec::new(), notes: Vec::new() };
-            tries.push(Try { steps, purpose, seconds: 1.0, judgement, run: None });
+            tries.push(Try { steps, purpose, seconds: 1.0, judgement, point: None, run: None });
         }
     }
 }

@@ -167,13 +167,10 @@ fn text(found: &Found, how: &Search, errors: &[String]) -> String {
     for tried in &found.tries {
         let load = format!("{}x", rounded(f64::from(tried.steps) * found.step));
         let mut row = vec![load, tried.judgement.verdict.word().to_owned()];
-        let run = tried.run.as_ref();
-        if let Some((run, judged)) = run.and_then(|run| Some((run, run.judged_series()?))) {
-            let response = &run.total.series[judged].response;
-            row.push(units::number(run.total.done_per_second(judged)));
-            let shares = 0..how.rules.bounds.len();
-            row.extend(shares.map(|index| format!("{:.2}", response.percent_over(index))));
-            let times = [response.summary.p50, response.summary.p99, response.summary.max];
+        if let Some(point) = &tried.point {
+            row.push(units::number(point.done_per_second));
+            row.extend(point.worst_percents.iter().map(|percent| format!("{percent:.2}")));
+            let times = [point.p50_ns, point.p99_ns, point.longest_ns];
             row.extend(times.map(|ns| units::seconds(ns as f64 / 1e9)));
         }
         table.add_row(row);
