@@ -40,6 +40,6 @@ pub use pace::{Loop, Pace, Steps};
 pub(crate) use plan::fresh_number;
 pub use plan::{Engine, Judging, Pacing, Plan, Stream, Timing, Writing};
 pub use serial::{serial, token};
-pub use session::run;
+pub use session::{check, run};
 pub use shape::{Shape, Sizes};
 pub use target::{Durability, Manner, Target, TargetOptions};

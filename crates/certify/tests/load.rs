@@ -270,7 +270,10 @@ fn plans_that_fit_no_target_are_errors() {
     assert!(Plan::storage(&both, &rates(), Manner::Strict).is_err());
     let large = StorageRates { stored_bytes_max: 32 << 20, ..rates() };
     let plan = Plan::storage(&config, &large, Manner::Strict).unwrap();
-    assert!(load::run(plan, &targets, &stop, &mut ignore).is_err());
+    let error = load::run(plan, &targets, &stop, &mut ignore).unwrap_err().to_string();
+    for part in [&names[0], "has 16777216 bytes", "blocks of 131072", "record of 33554432 bytes"] {
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]

@@ -72,6 +72,14 @@ fn what_cannot_be_certified_says_why_and_exits_with_two() {
     let gone = "device-names: /nowhere/device\ntest-duration-sec: 1\nread-reqs-per-sec: 100\n";
     let gone = directory.file("gone.conf", gone).display().to_string();
     refused_with(&["act", "certify", &gone], &["/nowhere/device"]);
+    let small = configuration(&directory, 1, LENIENT).replace("act.conf", "small.conf");
+    let target = directory.path("small");
+    let text = format!(
+        "device-names: {target}\nfile-size-mbytes: 1\ntest-duration-sec: 1\n\
+         read-reqs-per-sec: 100\nlarge-block-op-kbytes: 8192\n"
+    );
+    std::fs::write(&small, text).expect("the directory is the test's own");
+    refused_with(&["act", "certify", &small], &[&target, "1048576 bytes", "blocks of 8388608"]);
 }
 
 #[test]

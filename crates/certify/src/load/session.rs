@@ -365,7 +365,11 @@ fn join(threads: Vec<JoinHandle<()>>) -> bool {
     left.is_empty()
 }
 
-fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
+/// Whether `plan` can be issued on `targets`.
+///
+/// # Errors
+/// It cannot: a target is too small for a transfer, or there is nothing to issue.
+pub fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
     if targets.is_empty() || targets.len() > u16::MAX as usize {
         return Err(Error::Plan(format!("{} targets; expected 1 to 65535", targets.len())));
     }
@@ -382,9 +386,12 @@ fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
         };
         if let Some(stream) = plan.streams.iter().find(|stream| !fits(&stream.shape)) {
             return Err(Error::Plan(format!(
-                "{}: has {} bytes, no room for one transfer of {:?}; use a larger target",
+                "{}: has {} bytes and transfers of {} at least; expected whole blocks of {} bytes \
+                 with room for {}; use a larger target, or other sizes",
                 target.name(),
                 target.size_bytes(),
+                target.transfer_bytes_min(),
+                plan.block_bytes,
                 stream.shape
             )));
         }

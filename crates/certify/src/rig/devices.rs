@@ -96,6 +96,9 @@ impl Rig for DeviceRig {
         let begun = Instant::now();
         let mut prepared = Prepared::default();
         let targets = self.targets()?;
+        // Before hours of filling, not after them.
+        let plan = self.configured.plan(1.0, self.configured.seconds().0)?;
+        load::check(&plan, &targets).map_err(cannot)?;
         let filling = Mutex::new(&mut self.doors.filling);
         let (filling, stop) = (&filling, &*self.stop);
         let fillings: Vec<_> = std::thread::scope(|scope| {
