@@ -159,7 +159,7 @@ pub fn certify(
     if certificate.verdict == Verdict::Pass
         && let Some(stress) = procedure.stress
     {
-        stress_test(rig, procedure, stress, (&mut certificate, observer))?;
+        stress_test(rig, procedure, stress, (&mut certificate, observer));
     } else if procedure.stress.is_some() {
         certificate.notes.push("The test did not pass, so there was no stress.".to_owned());
     }
@@ -185,19 +185,21 @@ fn stress_test(
     procedure: &Procedure,
     stress: Stress,
     (certificate, observer): (&mut Certificate, &mut dyn Observer),
-) -> Result<(), RigError> {
+) {
     observer.begin(Phase::Rest, Some(procedure.rest_seconds), 0.0);
     if rig.rest(procedure.rest_seconds).is_break() {
         certificate.verdict = Verdict::Undecided;
         certificate.notes.push("It was interrupted before the stress.".to_owned());
-        return Ok(());
+        return;
     }
     let what = (Phase::Stress, stress.factor, stress.seconds);
-    let run = drive(rig, &procedure.rules, observer, what)?;
+    // What the test found is not lost with a device that is gone by now.
+    let run = drive(rig, &procedure.rules, observer, what).unwrap_or_else(|error| {
+        Run::broken(rig, &procedure.rules, (stress.factor, stress.seconds), error)
+    });
     let judgement = judge_stress(&procedure.rules, &run);
     certificate.verdict = judgement.verdict;
     certificate.stress = Some(Judged { run, judgement });
-    Ok(())
 }
 
 enum Settled {
@@ -249,6 +251,19 @@ fn unsteady_note(steadiness: &Steadiness, settling: &Settling) -> Option<String>
             settling.rule.slope_percent
         )
     })
+}
+
+impl Run {
+    /// A load that could not be issued: so many times the configured one, for so many seconds.
+    pub(crate) fn broken(
+        rig: &dyn Rig,
+        rules: &Rules,
+        (factor, seconds): (f64, u32),
+        error: RigError,
+    ) -> Run {
+        let plan = Plan { factor, seconds, interval_seconds: rig.interval_seconds() };
+        Tally::new(plan, rules, rig.series()).finish(Ending::Broken(error.0))
+    }
 }
 
 /// One load, folded.

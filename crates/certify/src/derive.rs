@@ -33,6 +33,8 @@ pub struct StorageRates {
     pub internal_reads: u32,
     /// Record writes; 0 without `commit-to-device`.
     pub internal_writes: u32,
+    /// Records that callers write, those of replicas included; what fills large blocks.
+    pub record_writes: f64,
     /// Reads of large blocks.
     pub large_reads: f64,
     /// Writes of large blocks.
@@ -165,6 +167,7 @@ impl Storage {
             amplification,
             internal_reads,
             internal_writes: if self.commit_to_device { writes } else { 0 },
+            record_writes: f64::from(writes),
             large_reads,
             large_writes,
             steps: Vec::new(),
@@ -209,6 +212,37 @@ impl Index {
         let steps = explain::index(self, writes, service_reads, cache_reads_and_writes);
         Ok(IndexRates { service_reads, cache_reads_and_writes, steps })
     }
+}
+
+impl StorageRates {
+    /// The rates of `factor` times the load. What is issued at all stays so at the smallest factor.
+    pub fn times(&self, factor: f64) -> StorageRates {
+        StorageRates {
+            internal_reads: scaled(self.internal_reads, factor),
+            internal_writes: scaled(self.internal_writes, factor),
+            record_writes: self.record_writes * factor,
+            large_reads: self.large_reads * factor,
+            large_writes: self.large_writes * factor,
+            ..self.clone()
+        }
+    }
+}
+
+impl IndexRates {
+    /// The rates of `factor` times the load. What is issued at all stays so at the smallest factor.
+    pub fn times(&self, factor: f64) -> IndexRates {
+        let pages = self.cache_reads_and_writes;
+        let least = u64::from(pages > 0);
+        IndexRates {
+            service_reads: scaled(self.service_reads, factor),
+            cache_reads_and_writes: ((pages as f64 * factor).round() as u64).max(least),
+            ..self.clone()
+        }
+    }
+}
+
+fn scaled(rate: u32, factor: f64) -> u32 {
+    ((f64::from(rate) * factor).round() as u32).max(u32::from(rate > 0))
 }
 
 impl Arithmetic {

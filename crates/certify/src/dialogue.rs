@@ -2,8 +2,9 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::config::Storage;
-use crate::sizing::{STANDARD_READS, STANDARD_WRITES};
+use crate::config::{SizeHistogram, Storage};
+use crate::derive::Step;
+use crate::sizing::{STANDARD_READS, STANDARD_WRITES, Sizing};
 
 /// What the answers amount to.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,27 +64,13 @@ pub fn ask(input: &mut dyn BufRead, output: &mut dyn Write) -> io::Result<Answer
         _ => format!("{hours}h"),
     };
     let (title, name) = if talk.confirms("Use a load of your own instead of the standard one?")? {
-        let most = u32::MAX / devices;
-        let reads = talk.number("Reads a second, each device", Some(STANDARD_READS), 0..=most)?;
-        let least = u32::from(reads == 0);
-        let writes =
-            talk.number("Writes a second, each device", Some(STANDARD_WRITES), least..=most)?;
-        it.record_bytes = talk.number("Bytes of a record", Some(it.record_bytes), 1..=8 << 20)?;
-        it.service_threads = talk.number(
-            "Threads, 0 for five of each processor; they count with `engine: psync` only",
-            Some(0),
-            0..=100_000,
-        )?;
-        it.read_reqs_per_sec = reads * devices;
-        it.write_reqs_per_sec = writes * devices;
-        (format!("{reads} reads and {writes} writes a second each"), format!("{reads}r{writes}w"))
+        if talk.confirms("Is it that of a namespace in use, as its nodes count it?")? {
+            talk.namespace_load(&mut it, devices)?
+        } else {
+            talk.own_load(&mut it, devices)?
+        }
     } else {
-        talk.say("The load 1x is 2000 reads and 1000 writes a second.\n")?;
-        let most = u32::MAX / STANDARD_READS / devices;
-        let load = talk.number("How many x for each device", None, 1..=most)?;
-        it.read_reqs_per_sec = load * devices * STANDARD_READS;
-        it.write_reqs_per_sec = load * devices * STANDARD_WRITES;
-        (format!("{load}x load"), format!("{load}x"))
+        talk.standard_load(&mut it, devices)?
     };
     let file_name = format!("actconfig_{name}_{duration}.txt");
     let saves = talk.confirms(&format!("Save as {file_name}?"))?;
@@ -102,6 +89,94 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
+    /// So many times the load that ACT's authors defined. Returns what it is, in words and for the
+    /// name of a file; so do the other two.
+    fn standard_load(&mut self, it: &mut Storage, devices: u32) -> io::Result<(String, String)> {
+        self.say("The load 1x is 2000 reads and 1000 writes a second.\n")?;
+        let most = u32::MAX / STANDARD_READS / devices;
+        let load = self.number("How many x for each device", None, 1..=most)?;
+        it.read_reqs_per_sec = load * devices * STANDARD_READS;
+        it.write_reqs_per_sec = load * devices * STANDARD_WRITES;
+        Ok((format!("{load}x load"), format!("{load}x")))
+    }
+
+    fn own_load(&mut self, it: &mut Storage, devices: u32) -> io::Result<(String, String)> {
+        let most = u32::MAX / devices;
+        let reads = self.number("Reads a second, each device", Some(STANDARD_READS), 0..=most)?;
+        let least = u32::from(reads == 0);
+        let writes =
+            self.number("Writes a second, each device", Some(STANDARD_WRITES), least..=most)?;
+        it.record_bytes = self.number("Bytes of a record", Some(it.record_bytes), 1..=8 << 20)?;
+        it.service_threads = self.number(
+            "Threads, 0 for five of each processor; they count with `engine: psync` only",
+            Some(0),
+            0..=100_000,
+        )?;
+        it.read_reqs_per_sec = reads * devices;
+        it.write_reqs_per_sec = writes * devices;
+        let title = format!("{reads} reads and {writes} writes a second each");
+        Ok((title, format!("{reads}r{writes}w")))
+    }
+
+    /// The sizing paper's arithmetic: from what a namespace does to what each drive must.
+    fn namespace_load(&mut self, it: &mut Storage, devices: u32) -> io::Result<(String, String)> {
+        let requests = loop {
+            let reads = self.number("Reads a second, all nodes together", None, 0..=u32::MAX)?;
+            let least = u32::from(reads == 0);
+            let writes =
+                self.number("Writes a second, all nodes together", None, least..=u32::MAX)?;
+            let mut count = |question: &str| self.number(question, Some(1), 1..=1_000_000);
+            let sizing = Sizing {
+                reads: f64::from(reads),
+                writes: f64::from(writes),
+                nodes: count("Nodes that these were counted on")?,
+                drives_per_namespace: count("Drives that the namespace has on a node")?,
+                namespaces_per_drive: count("Namespaces with such a load that share a drive")?,
+                load: f64::from(count("How many times this load")?),
+                devices,
+            };
+            match sizing.requests() {
+                Ok(requests) if requests.reads > 0 || requests.writes > 0 => break requests,
+                Ok(_) => self.say("That is less than one request a second; once more.\n")?,
+                Err(error) => self.say(&format!("That cannot be: {error}; once more.\n"))?,
+            }
+        };
+        for step in &requests.steps {
+            let Step { name, formula, value, unit } = step;
+            self.say(&format!("  {name} = {value:.2} {unit} = {formula}\n"))?;
+        }
+        (it.read_reqs_per_sec, it.write_reqs_per_sec) = (requests.reads, requests.writes);
+        let sizes = "as `100,100,85.78,0`, of {ns}-device-";
+        if let Some(read) = self.sizes(&format!("Sizes read, {sizes}read-size; empty: one size"))? {
+            it.record_bytes = 0;
+            it.paper.read_histogram = Some(read);
+            while it.paper.write_histogram.is_none() {
+                it.paper.write_histogram =
+                    self.sizes(&format!("Sizes written, {sizes}write-size"))?;
+            }
+        } else {
+            it.record_bytes =
+                self.number("Bytes of a record", Some(it.record_bytes), 1..=8 << 20)?;
+        }
+        let (reads, writes) = (requests.reads / devices, requests.writes / devices);
+        let title = format!("a namespace's {reads} reads and {writes} writes a second each");
+        Ok((title, format!("{reads}r{writes}w")))
+    }
+
+    /// Shares of sizes; `None`: nothing was answered.
+    fn sizes(&mut self, question: &str) -> io::Result<Option<SizeHistogram>> {
+        loop {
+            let answer = self.line(&format!("{question}: "))?;
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            match SizeHistogram::parse(&answer) {
+                Ok(sizes) => return Ok(Some(sizes)),
+                Err(problem) => self.say(&format!("That is no list of shares: {problem}.\n"))?,
+            }
+        }
+    }
+
     fn say(&mut self, words: &str) -> io::Result<()> {
         self.output.write_all(words.as_bytes())?;
         self.output.flush()

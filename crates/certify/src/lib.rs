@@ -31,5 +31,7 @@ pub use certification::{
 };
 pub use config::{Index, PaperOptions, SizeHistogram, Storage};
 pub use derive::{DeriveError, IndexRates, StorageRates};
-pub use rig::{Configured, DeviceRig, Doors, Filling, Preparation, Prepared, Rig, RigError};
+pub use rig::{
+    Configured, DeviceRig, Doors, Filling, Preparation, Prepared, Rig, RigError, TROUBLES_MAX,
+};
 pub use search::search;

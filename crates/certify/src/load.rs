@@ -6,8 +6,11 @@
 mod arrival;
 mod content;
 mod error;
+mod health;
 mod interval;
 mod journal;
+mod judging;
+mod ledger;
 mod model;
 mod observer;
 mod pace;
@@ -30,12 +33,13 @@ pub use content::{
 pub use error::{Error, Result};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use journal::{JournalReport, check_journal};
-pub use model::{ModelOptions, ReclaimRule};
+pub use ledger::{Floor, Floors};
+pub use model::{ModelOptions, NewBlocks, ReclaimRule};
 pub use observer::{Observer, Trouble};
 pub use pace::{Loop, Pace, Steps};
 pub(crate) use plan::fresh_number;
 pub use plan::{Engine, Judging, Pacing, Plan, Stream, Timing, Writing};
 pub use serial::{serial, token};
-pub use session::run;
+pub use session::{check, run};
 pub use shape::{Shape, Sizes};
 pub use target::{Durability, Manner, Target, TargetOptions};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use crate::load::{Ending, Interval, Series};
 
-pub use devices::{Configured, DeviceRig, Doors, Filling};
+pub use devices::{Configured, DeviceRig, Doors, Filling, TROUBLES_MAX};
 
 /// Devices, and what can be done to them. Real ones issue transfers, simulated ones make up
 /// intervals.

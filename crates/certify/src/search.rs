@@ -5,12 +5,15 @@
 //! failed one is not tried again.
 
 mod kept;
+mod point;
 
 use crate::certification::{Observer, Phase, drive_then};
+use crate::load::Ending;
 use crate::rig::{Rig, RigError};
-use crate::verdict::{AfterFailure, Judgement, Rules, Run, Verdict, judge};
+use crate::verdict::{AfterFailure, Judgement, Reason, Rules, Run, Verdict, judge};
 
 pub use kept::{tries_json, tries_of};
+pub use point::Point;
 
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +49,8 @@ pub struct Try {
     pub seconds: f64,
     /// What it means.
     pub judgement: Judgement,
+    /// Its point on the curve; `None` where nothing was judged.
+    pub point: Option<Point>,
     /// What happened; `None` where it was tried before this process began.
     pub run: Option<Run>,
 }
@@ -83,6 +88,8 @@ pub enum Outcome {
     TimeUsed,
     /// Somebody asked it to stop.
     Interrupted,
+    /// A load could not be issued, or could not go on.
+    Broken,
 }
 
 /// What a search found.
@@ -162,16 +169,27 @@ pub fn search(
             }
             spent += f64::from(search.rest_seconds);
         }
-        let load = (Phase::Test, f64::from(steps) * search.step, search.seconds_of(purpose));
-        let run = drive_then(rig, (&search.rules, AfterFailure::Stop), observer, load)?;
+        let (factor, length) = (f64::from(steps) * search.step, search.seconds_of(purpose));
+        let load = (Phase::Test, factor, length);
+        let run = match drive_then(rig, (&search.rules, AfterFailure::Stop), observer, load) {
+            Ok(run) => run,
+            Err(error) if tries.is_empty() => return Err(error),
+            // What was found so far is not lost.
+            Err(error) => Run::broken(rig, &search.rules, (factor, length), error),
+        };
+        let is_broken = matches!(run.ending, Ending::Broken(_));
         let judgement = judge(&search.rules, &run);
         if judgement.verdict == Verdict::Undecided {
             break Outcome::Interrupted;
         }
         let seconds = run.total.end_seconds;
         spent += seconds;
-        tries.push(Try { steps, purpose, seconds, judgement, run: Some(run) });
+        let point = Point::of(&run);
+        tries.push(Try { steps, purpose, seconds, judgement, point, run: Some(run) });
         observer.tried(&tries);
+        if is_broken {
+            break Outcome::Broken;
+        }
     };
     Ok(Found {
         outcome,
@@ -187,6 +205,25 @@ impl Found {
     pub fn largest_factor(&self) -> Option<f64> {
         self.largest.map(|steps| f64::from(steps) * self.step)
     }
+
+    /// Whether a load is known to pass, on devices that were there to the end.
+    pub fn verdict(&self) -> Verdict {
+        match (self.outcome, self.largest) {
+            (Outcome::Broken, _) => Verdict::Fail,
+            (_, Some(_)) => Verdict::Pass,
+            (Outcome::Interrupted, None) => Verdict::Undecided,
+            (_, None) => Verdict::Fail,
+        }
+    }
+
+    /// In how many of the loads transfers failed or brought wrong blocks: no limit of the device,
+    /// but a fault.
+    pub fn faulty_tries(&self) -> usize {
+        let is_fault =
+            |reason: &Reason| matches!(reason, Reason::Errors { .. } | Reason::Wrong { .. });
+        let faulty = |tried: &&Try| tried.judgement.reasons.iter().any(is_fault);
+        self.tries.iter().filter(faulty).count()
+    }
 }
 
 impl Outcome {
@@ -199,6 +236,7 @@ impl Outcome {
             Outcome::TriesUsed => "tries-used",
             Outcome::TimeUsed => "time-used",
             Outcome::Interrupted => "interrupted",
+            Outcome::Broken => "broken",
         }
     }
 }

@@ -87,6 +87,36 @@ fn a_server_log_gives_sizes_between_its_dumps_and_the_devices_rates() {
     assert_eq!(import::import(Source::ServerLog, &two, &chosen).unwrap(), profile);
 }
 
+/// A dump of one histogram of sizes at a minute past seven; its title says `total`.
+fn dump(minute: u32, total: u64, counts: [u64; 2]) -> String {
+    let [small, large] = counts;
+    let at = format!("Apr 10 2018 07:{minute:02}:00 GMT: INFO (info): (hist.c:319)");
+    format!(
+        "{at} histogram dump: {{ns}}-device-read-size ({total} total) bytes\n\
+         {at} a line of somebody else (drv_ssd.c:1)\n\
+         {at}  (10: {small:010}) (11: {large:010})\n"
+    )
+}
+
+#[test]
+fn counts_before_a_servers_restart_and_dumps_cut_short_do_not_count() {
+    let log = [
+        dump(0, 9000, [8000, 1000]),
+        dump(10, 9600, [8000, 1600]),
+        dump(20, 300, [200, 100]),
+        dump(30, 900, [500, 400]),
+        dump(40, 5000, [600, 500]),
+    ]
+    .concat();
+    let profile = imported(&log, Source::ServerLog);
+    assert_eq!(profile.reads, Some(1.0), "600 in ten minutes");
+    assert_eq!(profile.read_sizes.unwrap().percent_above[10..], [50.0, 0.0]);
+    let cut = dump(0, 900, [500, 100]);
+    let error = import::import(Source::ServerLog, &cut, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(1));
+    assert!(error.to_string().contains("`device-read-size` is cut short"), "{error}");
+}
+
 #[test]
 fn a_capture_of_iostat_leaves_out_the_time_before_it_and_idle_devices() {
     let load = import::device_load(IOSTAT, &selection(&[])).unwrap();
@@ -109,7 +139,10 @@ fn logs_of_fio_give_sizes_and_rates_by_direction() {
     let lines = "0, 120, 0, 4096, 0\n500, 130, 0, 1500, 8192\n1000, 99, 1, 131072, 0\n\
                  2000, 130, 0, 4096, 8192\n";
     let profile = imported(lines, Source::Fio);
-    assert_eq!((profile.reads, profile.large_writes, profile.writes), (Some(1.5), Some(0.5), None));
+    assert_eq!((profile.reads, profile.large_writes), (Some(1.5), Some(0.5)));
+    // Records of 1706 bytes, of which blocks of 128 KiB hold 76, written twice.
+    assert_eq!(profile.large_block_kbytes, Some(128));
+    assert_eq!(profile.writes, Some(0.5 * 76.0 / 2.0));
     let sizes = profile.read_sizes.unwrap();
     assert_eq!((sizes.shares(100)[0].bytes, sizes.shares(100)[1].bytes), (1024.0, 2048.0));
     let untimed = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n\
@@ -207,7 +240,7 @@ fn answers_give_the_standard_load_of_each_device() {
 
 #[test]
 fn answers_give_a_load_of_ones_own_and_wrong_ones_are_asked_for_again() {
-    let answers = asked("0\n1\n/dev/a\nmaybe\ny\n6\ny\n\n500\n4096\n\n\n");
+    let answers = asked("0\n1\n/dev/a\nmaybe\ny\n6\ny\nn\n\n500\n4096\n\n\n");
     let it = &answers.configuration;
     assert_eq!((it.read_reqs_per_sec, it.write_reqs_per_sec), (2000, 500));
     assert_eq!((it.record_bytes, it.test_duration_sec), (4096, 6 * 3600));
@@ -215,6 +248,28 @@ fn answers_give_a_load_of_ones_own_and_wrong_ones_are_asked_for_again() {
     assert_eq!(answers.destination, Destination::Screen);
     let early = dialogue::ask(&mut Cursor::new("1\n"), &mut Vec::new()).unwrap_err();
     assert_eq!(early.kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn answers_on_a_namespace_are_spread_as_the_paper_has_it() {
+    let mut questions = Vec::new();
+    // Twice the devices, each of which has half of what a node of three does.
+    let answers = "2\n/dev/a\n/dev/b\n\ny\ny\n62562\n-1\n35496\n3\n2\n\n\n\
+                   100,50\n100,50,0\n\n100,100,0\n\n";
+    let answers = dialogue::ask(&mut Cursor::new(answers), &mut questions).unwrap();
+    let it = &answers.configuration;
+    assert_eq!((it.read_reqs_per_sec, it.write_reqs_per_sec), (20854, 11832));
+    assert!(it.sizes_from_histograms() && it.paper.write_histogram.is_some());
+    assert_eq!(answers.file_name, "actconfig_10427r5916w_1d.txt");
+    let questions = String::from_utf8(questions).unwrap();
+    for part in [
+        "Answer a whole number from 0",
+        "operations of a drive = 16343.00 ops/s = 98058.0 / 3 nodes / 2 drives per namespace",
+        "That is no list of shares: ",
+    ] {
+        assert!(questions.contains(part), "{part}: {questions}");
+    }
+    assert!(Storage::parse(it.to_text("").as_bytes()).is_ok());
 }
 
 #[test]

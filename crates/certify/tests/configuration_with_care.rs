@@ -14,6 +14,17 @@ fn refusal(more: &str) -> String {
 }
 
 #[test]
+fn rules_that_nothing_could_keep_to_are_refused() {
+    for rules in ["0/1", "5/0", "5/0.0001", "101/1", "nan/1"] {
+        let text = format!(
+            "device-names: /dev/a\ntest-duration-sec: 5\nread-reqs-per-sec: 1\nrules: {rules}\n"
+        );
+        let error = Storage::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 4") && error.contains(rules), "{error}");
+    }
+}
+
+#[test]
 fn recorded_configurations_are_accepted() {
     let files = [
         include_str!("vectors/storage_basic.conf"),

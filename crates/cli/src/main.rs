@@ -26,6 +26,7 @@ mod units;
 mod user;
 mod volume;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -108,7 +109,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Told(status)) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("entresol: {failure}");
+            // The status counts, whether or not somebody still reads the sentence.
+            let _nobody_reads = writeln!(std::io::stderr(), "entresol: {failure}");
             ExitCode::from(failure.status())
         }
     }

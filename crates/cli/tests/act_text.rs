@@ -116,3 +116,24 @@ fn nothing_is_asked_where_nobody_can_answer() {
     assert_eq!(output.status.code(), Some(2));
     assert!(told(&output).contains("call it from a terminal"), "{}", told(&output));
 }
+
+#[test]
+fn configurations_of_index_devices_follow_their_options() {
+    let text = out(&act("config --index --device /dev/a,/dev/b --load 3 --set cache-threads=4"));
+    for line in ["device-names: /dev/a,/dev/b", "read-reqs-per-sec: 12000", "cache-threads: 4"] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let explained = out(&act("config --index --device /dev/a --reads 600 --writes 300 --explain"));
+    assert!(explained.contains("600.0 reads + 300.0 writes"), "{explained}");
+    assert!(explained.contains("cache-thread-reads-and-writes-per-sec"), "{explained}");
+    for (words, part) in [
+        ("config --index", "no device is named"),
+        ("config --index --device /dev/a", "no load is known"),
+        ("config --index --device /dev/a --load 1 --set record-bytes=1", "record-bytes"),
+        ("config --index --device /dev/a --from x", "cannot be used with"),
+    ] {
+        let output = act(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(told(&output).contains(part), "{words}: {}", told(&output));
+    }
+}

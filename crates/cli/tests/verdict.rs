@@ -41,6 +41,9 @@ fn a_certificate_is_one_json_object_and_one_html_file() {
     assert!(due.is_some_and(|due| due.abs_diff(200) <= 1), "{due:?}");
     assert_eq!(certificate["machine"]["targets"][0]["kind"], "file");
     assert_eq!(certificate["configuration"]["read-reqs-per-sec"], "100");
+    assert_eq!(certificate["configuration"]["rules"], LENIENT);
+    let seed = certificate["configuration"]["seed"].as_str();
+    assert!(seed.is_some_and(|seed| seed.parse::<u64>().is_ok()), "{seed:?}");
     let page = std::fs::read_to_string(page).expect("the report is there");
     assert!(page.contains("PASS") && page.contains("<svg") && page.ends_with("</html>"));
 }
@@ -69,6 +72,14 @@ fn what_cannot_be_certified_says_why_and_exits_with_two() {
     let gone = "device-names: /nowhere/device\ntest-duration-sec: 1\nread-reqs-per-sec: 100\n";
     let gone = directory.file("gone.conf", gone).display().to_string();
     refused_with(&["act", "certify", &gone], &["/nowhere/device"]);
+    let small = configuration(&directory, 1, LENIENT).replace("act.conf", "small.conf");
+    let target = directory.path("small");
+    let text = format!(
+        "device-names: {target}\nfile-size-mbytes: 1\ntest-duration-sec: 1\n\
+         read-reqs-per-sec: 100\nlarge-block-op-kbytes: 8192\n"
+    );
+    std::fs::write(&small, text).expect("the directory is the test's own");
+    refused_with(&["act", "certify", &small], &[&target, "1048576 bytes", "blocks of 8388608"]);
 }
 
 #[test]
@@ -87,6 +98,10 @@ fn a_search_keeps_its_tries_and_does_not_repeat_them() {
     assert!(tries.iter().all(|tried| tried.get("total").is_none()), "{again}");
     let other = ["act", "search", &config, "--state", &state, "--step", "2"];
     refused_with(&other, &[&state, "another configuration", "remove the file"]);
+    // Items that ACT does not know, and its echo does not show, make another configuration too.
+    let text = std::fs::read_to_string(&config).expect("it was written") + "model: engine\n";
+    std::fs::write(&config, text).expect("the directory is the test's own");
+    refused_with(&arguments, &[&state, "another configuration"]);
 }
 
 #[test]
@@ -116,4 +131,85 @@ fn the_first_signal_ends_a_test_with_its_report() {
     assert_eq!(certificate["verdict"], "undecided");
     assert_eq!(certificate["test"]["ending"], "interrupted");
     assert!(std::fs::read_to_string(page).is_ok_and(|page| page.contains("UNDECIDED")));
+}
+
+#[test]
+fn index_devices_get_a_verdict_and_a_largest_load() {
+    let directory = Directory::new("index");
+    let target = directory.path("target");
+    let text = format!(
+        "device-names: {target}\nfile-size-mbytes: 16\ntest-duration-sec: 1\ncache-threads: 2\n\
+         read-reqs-per-sec: 100\nwrite-reqs-per-sec: 100\nrules: {LENIENT}\nrest-sec: 0\n\
+         verify: yes\n"
+    );
+    let config = directory.file("index.conf", &text).display().to_string();
+    let skip = ["--index", "--json", "--skip-steady", "--stress-sec", "1"];
+    let certificate = json(&entresol(&[&["act", "certify", &config], &skip[..]].concat()));
+    assert_eq!(certificate["verdict"], "pass", "{certificate}");
+    let series = &certificate["test"]["total"]["series"];
+    // 100 reads, one read for each of 100 writes, and 200 reads and writes of the cache.
+    for (name, expected) in [("reads", 400), ("writes", 200)] {
+        let due = series[name]["due"].as_u64();
+        assert!(due.is_some_and(|due| due.abs_diff(expected) <= 3), "{name}: {due:?}");
+    }
+    let stress = &certificate["stress"]["total"]["series"]["writes"]["due"];
+    assert!(stress.as_u64().is_some_and(|due| due.abs_diff(400) <= 3), "{stress}");
+    let most = ["--index", "--json", "--most", "2"];
+    let found = json(&entresol(&[&["act", "search", &config], &most[..]].concat()));
+    assert_eq!(found["largest"], 2.0);
+    let without = ["act", "certify", &config];
+    refused_with(&without, &["line 4", "`cache-threads`", "--index"]);
+}
+
+#[test]
+fn a_report_that_could_not_be_written_is_refused_before_the_load() {
+    let directory = Directory::new("unwritable");
+    let config = configuration(&directory, 600, LENIENT);
+    let page = directory.path("nowhere/report.html");
+    for command in ["certify", "search"] {
+        refused_with(&["act", command, &config, "--report", &page], &[&page, "No such file"]);
+    }
+    let own = directory.path("");
+    refused_with(&["act", "certify", &config, "--report", &own], &["it is a directory"]);
+    let state = ["act", "search", &config, "--state", &page];
+    refused_with(&state, &[&page]);
+    assert!(!std::path::Path::new(&directory.path("target")).exists(), "no target was made");
+}
+
+#[test]
+fn results_are_delivered_though_nobody_reads_the_messages_any_more() {
+    let directory = Directory::new("unread");
+    let config = configuration(&directory, 1, LENIENT);
+    let page = directory.path("report.html");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["act", "certify", &config, "--skip-steady", "--skip-stress", "--json"])
+        .args(["--report", &page])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stderr.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let certificate: Value = serde_json::from_str(&text).expect("the output is JSON");
+    assert_eq!(certificate["verdict"], "pass");
+    assert!(std::fs::read_to_string(page).is_ok_and(|page| page.contains("PASS")));
+}
+
+#[test]
+fn a_load_whose_log_cannot_be_written_ends() {
+    let directory = Directory::new("full-log");
+    let config = configuration(&directory, 3600, LENIENT);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let output = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["act", "storage", &config])
+        .stdin(Stdio::null())
+        .stdout(full)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("cannot write the log"), "{told}");
 }

@@ -44,6 +44,8 @@ pub(super) trait Subject: Default + Clone + 'static {
     /// ACT's buffer for a line, without its final NUL.
     const PIECE_BYTES: usize;
     const DEVICES_MAX: usize;
+    /// The items of the other kind of configuration, and what to do with such a file.
+    const OTHERS: (ItemNames, &'static str);
 
     fn devices(&mut self) -> &mut Vec<String>;
     fn test(&mut self) -> &mut TestOptions;
@@ -63,6 +65,9 @@ pub(super) trait Subject: Default + Clone + 'static {
         Some(Item { name, family: ItemFamily::Legacy, value: ItemValue::Legacy(*item) })
     }
 }
+
+/// Lists items with their families.
+pub(super) type ItemNames = fn() -> Vec<(&'static str, ItemFamily)>;
 
 /// Every item of a storage configuration.
 pub fn storage_item_names() -> Vec<(&'static str, ItemFamily)> {
@@ -146,6 +151,10 @@ impl Subject for Storage {
     ];
     const PIECE_BYTES: usize = 4095;
     const DEVICES_MAX: usize = 128;
+    const OTHERS: (ItemNames, &'static str) = (
+        index_item_names,
+        "it belongs to a configuration of index devices; use `act index`, or `--index`",
+    );
 
     fn devices(&mut self) -> &mut Vec<String> {
         &mut self.device_names
@@ -183,6 +192,10 @@ impl Subject for Index {
     const PAPER_ITEMS: &'static [Item<Index>] = &[];
     const PIECE_BYTES: usize = 1023;
     const DEVICES_MAX: usize = 16;
+    const OTHERS: (ItemNames, &'static str) = (
+        storage_item_names,
+        "it belongs to a configuration of data devices; use `act storage`, or leave `--index` out",
+    );
 
     fn devices(&mut self) -> &mut Vec<String> {
         &mut self.device_names

@@ -9,7 +9,7 @@ use super::histogram::SizeHistogram;
 use super::items::{Item, ItemValue, Subject};
 use super::legacy::{self, LegacyItem};
 use super::validate::{self, Violation};
-use super::{Index, Storage};
+use super::{Index, LoadModel, Storage};
 
 /// A configuration that could be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,11 +45,20 @@ impl Storage {
         let mut reader = Reader::<Storage>::read(file)?;
         reader.warn_of_idle_items();
         reader.finish(|it| {
-            validate::devices(&it.device_names).or_else(|| validate::storage(it)).or_else(|| {
+            let block = || {
                 let wrong = it.large_block_op_kbytes == 0 || it.large_block_op_kbytes > 8192;
                 let expected = "a power of two from 1 to 8192 KiB";
                 wrong.then_some(Violation { item: "large-block-op-kbytes", expected })
-            })
+            };
+            // A granule that is no multiple of sectors would make every write fail.
+            let granule = || {
+                let bytes = it.commit_min_bytes;
+                let good = bytes == 0 || (bytes.is_power_of_two() && bytes <= 8 << 20);
+                let expected = "0, or a power of two up to 8388608 bytes";
+                (!good).then_some(Violation { item: "commit-min-bytes", expected })
+            };
+            let all = validate::devices(&it.device_names).or_else(|| validate::storage(it));
+            all.or_else(block).or_else(granule)
         })
     }
 }
@@ -67,6 +76,9 @@ impl Index {
 
 /// Items that have no effect where sizes come from histograms, which count them in already.
 const IN_HISTOGRAMS: [&str; 3] = ["replication-factor", "update-pct", "record-bytes-range-max"];
+/// Items that have no effect where the rates of large blocks emerge.
+const OF_FORMULAS: [&str; 4] =
+    ["lbr-req-offset", "lbw-req-offset", "direct-frees", "total-lbw-per-sec"];
 /// Items that only have an effect there.
 const WITH_HISTOGRAMS: [&str; 4] =
     ["storage-read-histogram", "storage-write-histogram", "read-size-offset", "write-size-offset"];
@@ -81,6 +93,23 @@ impl Reader<Storage> {
             if let Some(&line) = self.lines.get(*name) {
                 self.warn(line, format!("`{name}` has no effect: {why}"));
             }
+        }
+        if self.it.test.model != LoadModel::Act {
+            for name in OF_FORMULAS {
+                if let Some(&line) = self.lines.get(name) {
+                    let why = "`model` works the rates of large blocks out by itself";
+                    self.warn(line, format!("`{name}` has no effect: {why}"));
+                }
+            }
+        }
+        let kbytes = self.it.large_block_op_kbytes;
+        if self.it.test.model == LoadModel::Entresol && kbytes != 1024 {
+            let line = self.lines.get("large-block-op-kbytes").or(self.lines.get("model"));
+            let text = format!(
+                "blocks of `model: entresol` are segments of 1024 KiB, not of {kbytes}; with \
+                 `large-block-op-kbytes: 1024` the derived rates are those of segments too"
+            );
+            self.warn(line.copied().unwrap_or(0), text);
         }
         let (frees, total) = (self.it.paper.direct_frees, self.it.paper.total_lbw_per_sec);
         if frees != 0 && total == 0 {
@@ -286,6 +315,10 @@ fn count(value: &str) -> Result<u32, String> {
 
 fn unknown<T: Subject>(name: &str) -> String {
     let known = T::ACT_ITEMS.iter().chain(T::PAPER_ITEMS).map(|item| item.name);
+    let (others, advice) = T::OTHERS;
+    if others().iter().any(|(other, _)| *other == name) {
+        return format!("there is no item `{name}` here; {advice}");
+    }
     let near = known.map(|known| (distance(name, known), known)).min();
     match near {
         Some((distance, known)) if distance <= 3 => {

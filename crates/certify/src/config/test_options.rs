@@ -161,9 +161,9 @@ fn read_rules(test: &mut TestOptions, text: &str) -> Result<(), String> {
     let mut rules = Vec::new();
     for word in text.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
         let rule = word.split_once('/').and_then(|(percent, threshold)| {
-            let percent = percent.parse().ok().filter(|p| (0.0..=100.0).contains(p))?;
-            let threshold_ms =
-                threshold.parse().ok().filter(|t: &f64| t.is_finite() && *t > 0.0)?;
+            let percent = percent.parse().ok().filter(|p| *p > 0.0 && *p <= 100.0)?;
+            let known = |ms: &f64| (0.001..=3_600_000.0).contains(ms);
+            let threshold_ms = threshold.parse().ok().filter(known)?;
             Some(LatencyRule { percent, threshold_ms })
         });
         let expected = "pairs of percent/milliseconds such as `5/1 1/8 0.1/64`";

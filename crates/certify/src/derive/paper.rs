@@ -55,6 +55,7 @@ pub(super) fn derive(it: &Storage) -> Result<StorageRates, DeriveError> {
         amplification,
         internal_reads: it.read_reqs_per_sec,
         internal_writes: if it.commit_to_device { it.write_reqs_per_sec } else { 0 },
+        record_writes: f64::from(it.write_reqs_per_sec),
         large_reads: if it.no_defrag_reads { 0.0 } else { base * read_factor(it)? },
         large_writes: written * f64::from(options.lbw_req_offset) / 100.0,
         steps: Vec::new(),

@@ -1,6 +1,7 @@
 //! Logs of fio: those of `write_lat_log` and its like (time in ms, value, direction, size, …), and
 //! I/O logs of version 2 and 3 (file, action, offset, size).
 
+use super::profile::{large_block_kbytes, records_behind};
 use super::{ImportError, Profile, Selection};
 use crate::config::SizeHistogram;
 
@@ -24,6 +25,7 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
     let timed = version.is_some_and(|version| version.starts_with('3'));
     let mut counts = [vec![0u64; POWER_MAX], vec![0u64; POWER_MAX]];
     let mut large = [0u64; 2];
+    let mut large_bytes = 0u64;
     let (mut first, mut last) = (None, None);
     for (index, line) in text.lines().enumerate().skip(usize::from(version.is_some())) {
         if line.trim().is_empty() {
@@ -46,6 +48,7 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
         let direction = usize::from(transfer.is_write);
         if transfer.bytes >= selection.large_block_bytes {
             large[direction] += 1;
+            large_bytes = large_bytes.saturating_add(transfer.bytes);
         } else {
             let power = transfer.bytes.max(1).next_power_of_two().trailing_zeros() as usize;
             counts[direction][power.min(POWER_MAX - 1)] += 1;
@@ -56,11 +59,21 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
     let rate = |count: u64| seconds.map(|seconds| count as f64 / seconds);
     let some = |count: u64| (count > 0).then(|| rate(count)).flatten();
     let [reads, writes] = &counts;
+    let read_sizes = SizeHistogram::of_counts(reads);
+    let large_count: u64 = large.iter().sum();
+    let kbytes = large_block_kbytes(large_bytes as f64 / large_count.max(1) as f64);
+    // Where only large blocks are written, they hold the records.
+    let behind = || {
+        let record_bytes = read_sizes.as_ref().map_or(1536.0, |sizes| sizes.mean_bytes(100));
+        let blocks = some(large[1])?;
+        Some(records_behind(blocks, kbytes.unwrap_or(128), record_bytes as u32))
+    };
     Ok(Profile {
         reads: some(reads.iter().sum()),
-        writes: some(writes.iter().sum()),
-        read_sizes: SizeHistogram::of_counts(reads),
+        writes: some(writes.iter().sum()).or_else(behind),
+        read_sizes: read_sizes.clone(),
         write_sizes: SizeHistogram::of_counts(writes),
+        large_block_kbytes: kbytes,
         large_writes: some(large[1]),
         defrag_reads: some(large[0]),
         ..Profile::default()

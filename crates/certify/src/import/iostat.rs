@@ -1,7 +1,7 @@
 //! Captures of `iostat -x`, old and new columns, KiB or MiB.
 
+use super::profile::{large_block_kbytes, records_behind};
 use super::{ImportError, Profile, Selection, the_only};
-use crate::config::Storage;
 
 /// What one device did, per second; the mean, where several are selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -71,25 +71,17 @@ pub(super) fn device_load(text: &str, selection: &Selection) -> Result<DeviceLoa
 pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, ImportError> {
     let load = device_load(text, selection)?;
     let mean = if load.writes > 0.0 { load.written_bytes / load.writes } else { 0.0 };
-    let kbytes = [64u32, 128, 256, 512, 1024, 2048, 4096, 8192];
-    let distance = |kbytes: &u32| (f64::from(*kbytes * 1024) - mean).abs();
-    let large_block_kbytes = kbytes
-        .into_iter()
-        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-        .filter(|_| mean >= 32.0 * 1024.0);
+    let large_block_kbytes = large_block_kbytes(mean);
     let large = large_block_kbytes.map_or(0.0, |_| load.writes);
     let block = f64::from(large_block_kbytes.unwrap_or(128)) * 1024.0;
     let reads = (load.reads - large).max(0.0);
     let read_bytes = (load.read_bytes - large * block).max(0.0);
     let record_bytes = if reads > 0.0 { (read_bytes / reads).round() as u32 } else { 0 };
     let record_bytes = record_bytes.clamp(1, 8 << 20);
-    let standard = Storage::default();
-    let stored = record_bytes.next_multiple_of(16);
-    let records = (block as u32 / stored).max(1);
-    let amplification = 100.0 / f64::from(100 - standard.defrag_lwm_pct);
+    let written = records_behind(large, large_block_kbytes.unwrap_or(128), record_bytes);
     Ok(Profile {
         reads: Some(reads),
-        writes: Some(large * f64::from(records) / amplification),
+        writes: Some(written),
         record_bytes: Some(record_bytes),
         large_block_kbytes,
         device_load: Some(load),

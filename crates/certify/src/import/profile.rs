@@ -32,6 +32,22 @@ pub struct Profile {
     pub device_load: Option<DeviceLoad>,
 }
 
+/// KiB of the large block that transfers of `mean` bytes are likely to be of.
+pub(super) fn large_block_kbytes(mean: f64) -> Option<u32> {
+    let kbytes = [64u32, 128, 256, 512, 1024, 2048, 4096, 8192];
+    let distance = |kbytes: &u32| (f64::from(*kbytes * 1024) - mean).abs();
+    let nearest = kbytes.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    nearest.filter(|_| mean >= 32.0 * 1024.0)
+}
+
+/// Records written a second behind so many large blocks, at the amplification of the defaults.
+pub(super) fn records_behind(large_blocks: f64, block_kbytes: u32, record_bytes: u32) -> f64 {
+    let stored = record_bytes.max(1).next_multiple_of(16);
+    let records = (block_kbytes * 1024 / stored).max(1);
+    let amplification = 100.0 / f64::from(100 - Storage::default().defrag_lwm_pct);
+    large_blocks * f64::from(records) / amplification
+}
+
 impl Profile {
     /// Fills what is open here with what `other` knows.
     pub fn complete(self, other: Profile) -> Profile {

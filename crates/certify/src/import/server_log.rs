@@ -1,7 +1,8 @@
 //! A server's log: dumps of the histograms of sizes, and what each device says every 20 seconds.
 //!
 //! Counts only grow, so two dumps give a rate and the sizes between them. One dump gives sizes
-//! alone.
+//! alone. Counts that fall tell of a server that was started again: what was before does not count.
+//! A dump whose lines hold less than its title says is cut short, and is left out.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,21 @@ use crate::config::SizeHistogram;
 /// Counts at a time.
 #[derive(Debug, Clone, Default)]
 struct Dump {
+    line: usize,
     seconds: Option<i64>,
+    /// What the title says there is, all told.
+    total: u64,
     counts: Vec<u64>,
 }
 
-/// The first and the last of them.
+/// The first and the last of one run of the server, and one that is being read.
 #[derive(Debug, Clone, Default)]
 struct Span {
-    first: Dump,
-    last: Dump,
-    dumps: usize,
+    first: Option<Dump>,
+    last: Option<Dump>,
+    open: Option<Dump>,
+    /// The first that is cut short.
+    cut: Option<usize>,
 }
 
 /// A counter with the server's own rate: mean of the rates of each device, summed over devices.
@@ -33,10 +39,12 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
     let mut spans: BTreeMap<(&str, &str), Span> = BTreeMap::new();
     let mut rates: BTreeMap<&str, Rates<'_>> = BTreeMap::new();
     let mut current: Option<(&str, &str)> = None;
-    for line in text.lines() {
-        if let Some((namespace, name)) = dump_title(line) {
+    for (index, line) in text.lines().enumerate() {
+        if let Some((namespace, name, total)) = dump_title(line) {
             let span = spans.entry((namespace, name)).or_default();
-            span.begin(seconds_of(line));
+            span.close();
+            let (line, seconds) = (index + 1, seconds_of(line));
+            span.open = Some(Dump { line, seconds, total, counts: Vec::new() });
             current = Some((namespace, name));
         } else if let Some(counts) = bucket_counts(line) {
             let span = current.and_then(|key| spans.get_mut(&key));
@@ -46,22 +54,28 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
         } else if let Some((namespace, device, rest)) = device_line(line)
             && is_selected(device, selection)
         {
-            current = None;
             for name in ["write", "defrag-read", "direct-frees"] {
                 if let Some(rate) = rate_of(rest, name) {
                     let rates = rates.entry(namespace).or_default();
                     rates.entry((name, device)).or_default().push(rate);
                 }
             }
-        } else {
-            current = None;
         }
     }
+    spans.values_mut().for_each(Span::close);
     let mut namespaces: Vec<&str> = spans.keys().map(|(namespace, _)| *namespace).collect();
     namespaces.extend(rates.keys());
     namespaces.sort_unstable();
     namespaces.dedup();
     let namespace = the_only("namespace", selection.namespace.as_deref(), &namespaces)?;
+    let mut whole = spans.iter().filter(|((of, _), span)| *of == namespace && span.last.is_none());
+    if let Some(((_, name), span)) = whole.find(|(_, span)| span.cut.is_some()) {
+        let problem = format!(
+            "the dump of `{name}` is cut short: its lines hold less than its title says, and \
+             there is no whole one"
+        );
+        return Err(ImportError { line: span.cut, problem });
+    }
     Ok(profile(namespace, &spans, rates.get(namespace)))
 }
 
@@ -94,17 +108,34 @@ fn profile(
 }
 
 impl Span {
-    fn begin(&mut self, seconds: Option<i64>) {
-        if self.dumps == 1 {
-            self.first = self.last.clone();
+    /// Takes over the dump that was read.
+    fn close(&mut self) {
+        let Some(dump) = self.open.take() else { return };
+        // A count may grow between the title and its line.
+        let sum = dump.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        if u128::from(sum) * 100 < u128::from(dump.total) * 99 {
+            self.cut.get_or_insert(dump.line);
+            return;
         }
-        self.last = Dump { seconds, counts: Vec::new() };
-        self.dumps += 1;
+        let fell = |last: &Dump| {
+            let now = |bucket: usize| dump.counts.get(bucket).copied().unwrap_or(0);
+            last.counts.iter().enumerate().any(|(bucket, count)| now(bucket) < *count)
+        };
+        match self.last.take() {
+            // The server was started again.
+            Some(last) if fell(&last) => self.first = None,
+            Some(last) => {
+                self.first.get_or_insert(last);
+            }
+            None => {}
+        }
+        self.last = Some(dump);
     }
 
     fn add(&mut self, counts: &[(usize, u64)]) {
+        let Some(open) = &mut self.open else { return };
         for &(bucket, count) in counts {
-            let filled = &mut self.last.counts;
+            let filled = &mut open.counts;
             if bucket < BUCKETS_MAX {
                 filled.resize(filled.len().max(bucket + 1), 0);
                 filled[bucket] = filled[bucket].saturating_add(count);
@@ -114,8 +145,9 @@ impl Span {
 
     /// What was counted between the dumps, or before the only one.
     fn grown(&self) -> Vec<u64> {
-        let before = |bucket: usize| self.first.counts.get(bucket).copied().unwrap_or(0);
-        let counts = self.last.counts.iter().enumerate();
+        let first = self.first.as_ref().map(|dump| dump.counts.as_slice()).unwrap_or_default();
+        let before = |bucket: usize| first.get(bucket).copied().unwrap_or(0);
+        let counts = self.last.iter().flat_map(|dump| &dump.counts).enumerate();
         counts.map(|(bucket, count)| count.saturating_sub(before(bucket))).collect()
     }
 
@@ -124,10 +156,8 @@ impl Span {
     }
 
     fn rate(&self) -> Option<f64> {
-        if self.dumps < 2 {
-            return None;
-        }
-        let seconds = self.last.seconds?.checked_sub(self.first.seconds?)?;
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let seconds = last.seconds?.checked_sub(first.seconds?)?;
         let grown = self.grown().iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         (seconds > 0).then(|| grown as f64 / seconds as f64)
     }
@@ -138,10 +168,12 @@ fn is_selected(device: &str, selection: &Selection) -> bool {
 }
 
 /// `… histogram dump: {ns}-device-read-size (N total) bytes`.
-fn dump_title(line: &str) -> Option<(&str, &str)> {
+fn dump_title(line: &str) -> Option<(&str, &str, u64)> {
     let (_, rest) = line.split_once("histogram dump: {")?;
     let (namespace, rest) = rest.split_once("}-")?;
-    Some((namespace, rest.split_once(" (")?.0))
+    let (name, rest) = rest.split_once(" (")?;
+    let total = rest.split(' ').next()?.parse().ok()?;
+    Some((namespace, name, total))
 }
 
 /// `… (00: 0000000182) (03: 0000000008)`, whatever stands before.

@@ -12,6 +12,8 @@ use std::fmt;
 
 use entresol_workload::{Random, mix64};
 
+use crate::load::ledger::{Floor, Floors};
+
 /// First bytes of every target that a load has written at offset 0.
 pub const OWN_MAGIC: &[u8; 8] = b"ENTRACT\x01";
 
@@ -71,11 +73,28 @@ pub struct Wrong {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Its checksum does not fit: torn or changed.
-    Changed,
+    Changed {
+        /// The checksum that it carries.
+        expected: u32,
+        /// That of its bytes.
+        found: u32,
+    },
     /// It belongs elsewhere.
     Misplaced {
         /// Where.
         belongs: Place,
+    },
+    /// It is older than what was written there last.
+    Stale {
+        /// What must be there, or a later write.
+        expected: Floor,
+        /// What it says of itself.
+        found: Description,
+    },
+    /// No load wrote it, though one has written there.
+    Gone {
+        /// What must be there, or a later write.
+        expected: Floor,
     },
 }
 
@@ -127,25 +146,39 @@ impl Content {
         self.scatter(random, units.into_remainder());
     }
 
-    /// Judges `bytes` that were read at `place`.
+    /// Judges `bytes` that were read at `place`, by what they say of themselves.
     pub fn verify(&self, place: Place, bytes: &[u8]) -> Verified {
+        self.verify_against(&Floors::default(), place, bytes)
+    }
+
+    /// Judges them by that, and by what was written there last.
+    pub fn verify_against(&self, floors: &Floors, place: Place, bytes: &[u8]) -> Verified {
         let mut verified = Verified::default();
         if self.marking == Marking::Plain {
             return verified;
         }
         let mut at = place;
         for unit in bytes.chunks_exact(UNIT_BYTES) {
-            match read_unit(unit) {
-                Unit::Foreign => verified.foreign += 1,
-                Unit::Ours(described) if described.place == at => verified.good += 1,
-                Unit::Ours(described) => {
-                    let how = Fault::Misplaced { belongs: described.place };
-                    verified.wrong = verified.wrong.or(Some(Wrong { at, how }));
+            let floor = floors.at(at.offset);
+            let how = match (read_unit(unit), floor) {
+                (Unit::Foreign, None) => {
+                    verified.foreign += 1;
+                    None
                 }
-                Unit::Changed => {
-                    verified.wrong = verified.wrong.or(Some(Wrong { at, how: Fault::Changed }));
+                (Unit::Foreign, Some(expected)) => Some(Fault::Gone { expected }),
+                (Unit::Changed { expected, found }, _) => Some(Fault::Changed { expected, found }),
+                (Unit::Ours(found), _) if found.place != at => {
+                    Some(Fault::Misplaced { belongs: found.place })
                 }
-            }
+                (Unit::Ours(found), Some(expected)) if expected.is_later_than(&found) => {
+                    Some(Fault::Stale { expected, found })
+                }
+                (Unit::Ours(_), _) => {
+                    verified.good += 1;
+                    None
+                }
+            };
+            verified.wrong = verified.wrong.or(how.map(|how| Wrong { at, how }));
             at.offset += UNIT_BYTES as u64;
         }
         verified
@@ -161,25 +194,45 @@ impl Content {
     }
 }
 
+impl Floor {
+    fn is_later_than(&self, found: &Description) -> bool {
+        found.run != self.run || found.generation < self.generation
+    }
+}
+
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let offset = self.at.offset;
+        write!(f, "the {UNIT_BYTES} bytes at offset {offset} are wrong: expected ")?;
         match self.how {
-            Fault::Changed => write!(
+            Fault::Changed { expected, found } => write!(
                 f,
-                "the {UNIT_BYTES} bytes at offset {offset} are not those that were written there: \
-                 their checksum does not fit"
+                "what was written there, with the checksum {expected:08x}, found changed bytes \
+                 with the checksum {found:08x}"
             ),
             Fault::Misplaced { belongs } if belongs.device == self.at.device => write!(
                 f,
-                "the {UNIT_BYTES} bytes at offset {offset} were written to offset {}",
+                "what was written there, found what was written to offset {}",
                 belongs.offset
             ),
             Fault::Misplaced { belongs } => write!(
                 f,
-                "the {UNIT_BYTES} bytes at offset {offset} were written to offset {} of another \
-                 device",
+                "what was written there, found what was written to offset {} of another device",
                 belongs.offset
+            ),
+            Fault::Stale { expected: Floor { run, generation }, found } if found.run == run => {
+                let found = found.generation;
+                write!(f, "write {generation} of this run or a later one, found write {found}")
+            }
+            Fault::Stale { expected, found } => write!(
+                f,
+                "write {} of this run or a later one, found write {} of another run",
+                expected.generation, found.generation
+            ),
+            Fault::Gone { expected } => write!(
+                f,
+                "write {} of this run or a later one, found bytes that no load wrote",
+                expected.generation
             ),
         }
     }
@@ -193,7 +246,12 @@ pub enum Unit {
     /// A load wrote it, whole.
     Ours(Description),
     /// A load wrote it, but not like this.
-    Changed,
+    Changed {
+        /// The checksum that it carries.
+        expected: u32,
+        /// That of its bytes.
+        found: u32,
+    },
 }
 
 /// What `unit`, of [`UNIT_BYTES`] bytes, is.
@@ -205,8 +263,9 @@ pub fn read_unit(unit: &[u8]) -> Unit {
         return Unit::Foreign;
     }
     let words = [plain(2), plain(3), plain(4)];
-    if (sealed >> 32) as u32 != checksum(unit, words) {
-        return Unit::Changed;
+    let (expected, found) = ((sealed >> 32) as u32, checksum(unit, words));
+    if expected != found {
+        return Unit::Changed { expected, found };
     }
     let [run, offset, last] = words;
     let place = Place { device: last as u32, offset };
@@ -282,7 +341,8 @@ mod tests {
             let mut torn = bytes.clone();
             torn[position] ^= 0x10;
             let wrong = content.verify(HERE, &torn).wrong.expect("a bit flipped");
-            assert_eq!((wrong.at.offset, wrong.how), (5120, Fault::Changed), "{position}");
+            assert_eq!(wrong.at.offset, 5120, "{position}");
+            assert!(matches!(wrong.how, Fault::Changed { .. }), "{position}: {wrong}");
         }
     }
 

@@ -83,6 +83,14 @@ pub struct Telemetry {
     pub temperature: Option<f64>,
     /// Share of its endurance used, %, where the device tells.
     pub wear_percent: Option<f64>,
+    /// Share of its spare blocks that is left, %, where the device tells.
+    pub spare_percent: Option<f64>,
+    /// Data that the device could not bring back by itself, where it tells.
+    pub media_errors: Option<u64>,
+    /// Seconds that the device went slower so as not to get too hot, where it tells.
+    pub throttled_seconds: Option<u64>,
+    /// What the device warns of, as the bits of NVMe's critical warning; 0: nothing.
+    pub warnings: Option<u8>,
 }
 
 /// Why a load ended.

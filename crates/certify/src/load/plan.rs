@@ -18,7 +18,7 @@ use crate::load::arrival::{Arrival, Recording};
 use crate::load::content::Marking;
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Kind, Series};
-use crate::load::model::{ModelOptions, ReclaimRule};
+use crate::load::model::{ModelOptions, NewBlocks, ReclaimRule};
 use crate::load::pace::{Loop, Pace, Steps};
 use crate::load::shape::{Shape, Sizes};
 use crate::load::target::Manner;
@@ -286,9 +286,7 @@ impl Plan {
     fn add_engines(&mut self, config: &Storage, rates: &StorageRates, model: LoadModel) {
         let bytes = self.block_bytes;
         let devices = config.device_names.len();
-        let factor = if config.sizes_from_histograms() { 1 } else { config.replication_factor };
-        let writes = f64::from(config.write_reqs_per_sec) * f64::from(factor);
-        if writes == 0.0 {
+        if rates.record_writes == 0.0 {
             return;
         }
         let (rule, fill_pct) = match model {
@@ -300,15 +298,22 @@ impl Plan {
         };
         let options = ModelOptions {
             records_per_block: (f64::from(bytes) / rates.stored_bytes_mean.max(1.0)) as u32,
-            writes_per_sec: writes / devices as f64,
+            writes_per_sec: rates.record_writes / devices as f64,
             fill_pct,
             rule,
             recent_blocks: RECENT_BYTES / bytes,
+            new_blocks: match config.commit_to_device {
+                true => NewBlocks::Committed,
+                false => NewBlocks::Written,
+            },
         };
         for device in 0..devices {
-            let streams =
-                [(Kind::LargeWrite, Pacing::Modelled(options)), (Kind::LargeRead, Pacing::Fed)];
-            self.streams.extend(streams.map(|(kind, pacing)| Stream {
+            let mut streams = vec![(Kind::LargeWrite, Pacing::Modelled(options))];
+            // Without that stream the engine finds what it needs in memory.
+            if !config.no_defrag_reads {
+                streams.push((Kind::LargeRead, Pacing::Fed));
+            }
+            self.streams.extend(streams.into_iter().map(|(kind, pacing)| Stream {
                 kind,
                 device: Some(device),
                 pacing,
@@ -465,6 +470,11 @@ fn mode(disable_odsync: bool) -> WriteMode {
 fn modelled(config: &Storage, manner: Manner) -> Result<LoadModel> {
     match (manner, config.test.model, config.test.engine) {
         (Manner::Compatible, ..) | (_, LoadModel::Act, _) => Ok(LoadModel::Act),
+        (Manner::Strict, ..) if config.large_block_ops_per_sec != 0 => Err(Error::Plan(
+            "`large-block-ops-per-sec` says how many large blocks there are, and `model` works \
+             it out; drop one of the two"
+                .to_owned(),
+        )),
         (Manner::Strict, model, EngineKind::Uring) => Ok(model),
         (Manner::Strict, _, EngineKind::Psync) => Err(Error::Plan(
             "`model` is an engine's, but `engine: psync` only issues ACT's load; use `engine: \

@@ -14,6 +14,7 @@ use entresol_workload::{Random, mix64};
 use crate::load::content::{Place, Wrong};
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Ending, Kind};
+use crate::load::judging::judge;
 use crate::load::observer::Trouble;
 use crate::load::pace::{Pace, Steps};
 use crate::load::plan::Judging;
@@ -173,31 +174,29 @@ impl<'a> Worker<'a> {
                 }
                 session.tally(self.number).lock().done(done);
                 if !of.kind.writes() && session.plan.writing.judging == Judging::Verified {
-                    self.judge(place, done);
+                    self.look(offset, done);
                 }
             }
             Err(error) => {
                 session.tally(self.number).lock().failed(of.kind, device);
+                if of.kind.writes() {
+                    session.fail_write(generation);
+                }
                 session.trouble(failure(of.kind, target.name(), (offset, length), &error));
             }
         }
     }
 
-    /// Looks at what a read brought. A unit that is being written may come torn, so that one that
-    /// seems wrong is read again.
-    fn judge(&mut self, place: Place, done: Done) {
-        const TRIES: usize = 3;
+    /// Looks at what a read brought.
+    fn look(&mut self, offset: u64, done: Done) {
         let target = &self.session.targets[done.device];
         let bytes = &mut self.memory[..done.bytes];
-        let mut wrong = self.session.content.verify(place, bytes).wrong;
-        for _ in 0..TRIES {
+        let mut read_again = |bytes: &mut [u8]| {
             let file = target.blocking().expect("it was just read");
-            if wrong.is_none() || file.read_exact_at(bytes, place.offset).is_err() {
-                break;
-            }
-            wrong = self.session.content.verify(place, bytes).wrong;
-        }
-        if let Some(wrong) = wrong {
+            file.read_exact_at(bytes, offset).is_ok()
+        };
+        let place = (done.device, offset);
+        if let Some(wrong) = judge(self.session, place, bytes, &mut read_again) {
             self.session.tally(self.number).lock().wrong(done.kind, done.device);
             self.session.trouble(wrong_unit(done.kind, target.name(), wrong));
         }

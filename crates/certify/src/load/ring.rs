@@ -11,12 +11,14 @@ use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread::{Builder, JoinHandle};
 
+use entresol_device::IoBuffer;
 use entresol_workload::{Random, mix64};
 
 use crate::load::arrival::Arrivals;
 use crate::load::content::Place;
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Ending, Kind};
+use crate::load::judging::judge;
 use crate::load::model::{BlockTransfer, Model};
 use crate::load::observer::Trouble;
 use crate::load::plan::{Judging, Pacing};
@@ -396,6 +398,9 @@ impl<'a, P: Port> Issuer<'a, P> {
             session.content.fill(random, place, generation, bytes);
         });
         let Ok(began_ns) = begun else {
+            if of.kind.writes() {
+                session.withdraw_write(generation);
+            }
             self.free.push(number);
             return false;
         };
@@ -424,7 +429,7 @@ impl<'a, P: Port> Issuer<'a, P> {
         }
         let session = self.session;
         let mut tally = session.tally(self.number).lock();
-        for ended in self.ended.drain(..) {
+        for mut ended in self.ended.drain(..) {
             let number = ended.token as usize;
             let slot = &mut self.slots[number];
             slot.use_count += 1;
@@ -448,12 +453,15 @@ impl<'a, P: Port> Issuer<'a, P> {
                         session.acknowledge_write(device, slot.generation, range);
                     }
                     tally.done(done);
-                    if let Some(bytes) = &ended.bytes {
-                        judge(session, &mut tally, done, (slot.offset, bytes));
+                    if let Some(bytes) = &mut ended.bytes {
+                        look(session, &mut tally, done, (slot.offset, bytes));
                     }
                 }
                 Err(error) => {
                     tally.failed(kind, device);
+                    if kind.writes() {
+                        session.fail_write(slot.generation);
+                    }
                     let name = session.targets[device].name();
                     session.trouble(failure(kind, name, (slot.offset, bytes), error));
                 }
@@ -490,25 +498,19 @@ impl<'a, P: Port> Issuer<'a, P> {
     }
 }
 
-/// Looks at what a read brought. A unit that is being written may come torn, so that one that seems
-/// wrong is read again.
-fn judge(session: &Session, tally: &mut Tally, done: Done, (offset, bytes): (u64, &[u8])) {
-    const TRIES: usize = 3;
+/// Looks at what a read brought.
+fn look(session: &Session, tally: &mut Tally, done: Done, (offset, bytes): (u64, &mut [u8])) {
     if done.kind.writes() || session.plan.writing.judging == Judging::Ignored {
         return;
     }
     let target = &session.targets[done.device];
-    let place = Place { device: target.identity(), offset };
-    let mut wrong = session.content.verify(place, bytes).wrong;
-    for _ in 0..TRIES {
-        let mut again = entresol_device::IoBuffer::aligned(bytes.len());
+    let mut read_again = |bytes: &mut [u8]| {
+        let mut again = IoBuffer::aligned(bytes.len());
         let read = target.device().map(|device| device.read_at(offset, &mut again));
-        if wrong.is_none() || !matches!(read, Some(Ok(()))) {
-            break;
-        }
-        wrong = session.content.verify(place, &again).wrong;
-    }
-    if let Some(wrong) = wrong {
+        bytes.copy_from_slice(&again);
+        matches!(read, Some(Ok(())))
+    };
+    if let Some(wrong) = judge(session, (done.device, offset), bytes, &mut read_again) {
         tally.wrong(done.kind, done.device);
         session.trouble(wrong_unit(done.kind, target.name(), wrong));
     }

@@ -16,8 +16,9 @@ use crate::load::content::{Content, Marking};
 use crate::load::error::{Error, Result};
 use crate::load::interval::{Ending, Interval};
 use crate::load::journal::{self, Journal};
+use crate::load::ledger::{Floors, Ledger};
 use crate::load::observer::{Observer, Trouble};
-use crate::load::plan::{Engine, Plan};
+use crate::load::plan::{Engine, Judging, Plan};
 use crate::load::tally::{self, Tally};
 use crate::load::target::{Manner, Target};
 use crate::load::telemetry::Meter;
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) tallies: Vec<Mutex<Tally>>,
     pub(crate) generation: AtomicU32,
     journal: Option<Mutex<Journal>>,
+    /// Locked after the journal.
+    ledger: Option<Mutex<Ledger>>,
     start: OnceLock<Instant>,
     ended: AtomicBool,
     ending: Mutex<Option<Ending>>,
@@ -89,6 +92,12 @@ impl Session {
         let tallies = (0..threads.clamp(1, TALLIES_MAX))
             .map(|_| Mutex::new(Tally::new(targets.len())))
             .collect();
+        let ledger = match (plan.writing.judging, plan.writing.marking) {
+            (Judging::Verified, Marking::Described { run }) => {
+                Some(Mutex::new(Ledger::new(run, &plan.streams, targets)))
+            }
+            _ => None,
+        };
         let content = Content::new(plan.seed, plan.writing.compress_pct, plan.writing.marking);
         Session {
             plan,
@@ -97,6 +106,7 @@ impl Session {
             tallies,
             generation: AtomicU32::new(1),
             journal: None,
+            ledger,
             start: OnceLock::new(),
             ended: AtomicBool::new(false),
             ending: Mutex::new(None),
@@ -141,21 +151,48 @@ impl Session {
     /// The number of a write that is to begin. It may be handed over after
     /// [`Session::flush_journal`].
     pub(crate) fn begin_write(&self, device: usize, range: (u64, usize)) -> u32 {
-        let Some(journal) = &self.journal else {
-            return self.generation.fetch_add(1, Ordering::Relaxed);
-        };
-        // Under the lock, so that the journal has the numbers in order.
-        let mut journal = journal.lock();
+        // Under the locks, so that journal and ledger have the numbers in order.
+        let mut journal = self.journal.as_ref().map(Mutex::lock);
+        let mut ledger = self.ledger.as_ref().map(Mutex::lock);
         let generation = self.generation.fetch_add(1, Ordering::Relaxed);
-        journal.begin(journal::entry(device, generation, range));
+        if let Some(journal) = &mut journal {
+            journal.begin(journal::entry(device, generation, range));
+        }
+        if let Some(ledger) = &mut ledger {
+            ledger.begin(generation);
+        }
         generation
     }
 
-    /// A write is durable.
+    /// A write is where it belongs; durable, if it is to be.
     pub(crate) fn acknowledge_write(&self, device: usize, generation: u32, range: (u64, usize)) {
         if let Some(journal) = &self.journal {
             journal.lock().acknowledge(journal::entry(device, generation, range));
         }
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().acknowledge(device, generation, range);
+        }
+    }
+
+    /// A write failed.
+    pub(crate) fn fail_write(&self, generation: u32) {
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().fail(generation);
+        }
+    }
+
+    /// A write that was to begin found no room; it gets another number.
+    pub(crate) fn withdraw_write(&self, generation: u32) {
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().withdraw(generation);
+        }
+    }
+
+    /// What must be in a range by now.
+    pub(crate) fn floors(&self, device: usize, range: (u64, usize)) -> Floors {
+        self.ledger
+            .as_ref()
+            .map_or_else(Floors::default, |ledger| ledger.lock().floors(device, range))
     }
 
     /// Makes the journal durable; a run without one has nothing to do. A journal that fails ends
@@ -328,7 +365,11 @@ fn join(threads: Vec<JoinHandle<()>>) -> bool {
     left.is_empty()
 }
 
-fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
+/// Whether `plan` can be issued on `targets`.
+///
+/// # Errors
+/// It cannot: a target is too small for a transfer, or there is nothing to issue.
+pub fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
     if targets.is_empty() || targets.len() > u16::MAX as usize {
         return Err(Error::Plan(format!("{} targets; expected 1 to 65535", targets.len())));
     }
@@ -345,9 +386,12 @@ fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
         };
         if let Some(stream) = plan.streams.iter().find(|stream| !fits(&stream.shape)) {
             return Err(Error::Plan(format!(
-                "{}: has {} bytes, no room for one transfer of {:?}; use a larger target",
+                "{}: has {} bytes and transfers of {} at least; expected whole blocks of {} bytes \
+                 with room for {}; use a larger target, or other sizes",
                 target.name(),
                 target.size_bytes(),
+                target.transfer_bytes_min(),
+                plan.block_bytes,
                 stream.shape
             )));
         }

@@ -3,6 +3,8 @@
 //! A [`Shape`] is configured and knows no device; on a target it becomes a [`Placement`], which
 //! chooses offsets and lengths from random numbers. No choice reaches past the last whole block.
 
+use std::fmt;
+
 use entresol_workload::Random;
 
 /// Sizes and places of one stream of transfers.
@@ -90,6 +92,11 @@ impl Shape {
             return None;
         }
         let fine = u64::from(granule);
+        if let Shape::Blocks { bytes } | Shape::InRow { bytes } = self
+            && !u64::from(*bytes).is_multiple_of(fine)
+        {
+            return None;
+        }
         let (granule, choice) = match self {
             Shape::Records { sizes: Sizes::Between { min, max }, granule_bytes_min } => {
                 let granule = fine.max(u64::from(*granule_bytes_min));
@@ -107,6 +114,19 @@ impl Shape {
             Shape::InRow { bytes } => (u64::from(*bytes), Choice::InRow { next: 0 }),
         };
         Some(Placement { granule, span, choice })
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Records { sizes, .. } | Shape::Straddling { sizes } => {
+                write!(f, "a record of {} bytes", sizes.max())
+            }
+            Shape::Blocks { bytes } | Shape::InRow { bytes } => {
+                write!(f, "a block of {bytes} bytes")
+            }
+        }
     }
 }
 
@@ -250,6 +270,7 @@ mod tests {
     #[test]
     fn targets_without_room_for_one_transfer_take_no_shape() {
         assert!(Shape::Blocks { bytes: 131_072 }.on(512, 131_071).is_none());
+        assert!(Shape::Blocks { bytes: 1024 }.on(4096, 131_072).is_none(), "part of a sector");
         assert!(Shape::Blocks { bytes: 0 }.on(512, 131_071).is_none());
         let sizes = Sizes::Between { min: 1, max: 8 << 20 };
         assert!(Shape::Records { sizes, granule_bytes_min: 4096 }.on(512, 4 << 20).is_none());

@@ -1,12 +1,14 @@
 //! What the system tells of devices, as differences from one look to the next.
 //!
 //! Counts come from the block device that a target is or lies on; temperatures from its hardware
-//! monitor. Where the system tells nothing the counts stay 0.
+//! monitor; wear, errors and throttling from the health log of an NVMe device. Where the system
+//! tells nothing the counts stay 0, and the rest unknown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::load::health::{Health, HealthWatch};
 use crate::load::interval::Telemetry;
 use crate::load::serial;
 use crate::load::target::Target;
@@ -23,6 +25,8 @@ struct Watched {
     name: String,
     directory: Option<PathBuf>,
     before: Counts,
+    health: Option<HealthWatch>,
+    health_before: Option<Health>,
 }
 
 /// The counts of a `stat` file that are used.
@@ -44,7 +48,9 @@ impl Meter {
         let watched = targets.iter().map(|target| {
             let directory = target.path().and_then(serial::holding_directory);
             let before = counts(directory.as_deref());
-            Watched { name: target.name().to_owned(), directory, before }
+            let health = directory.as_deref().and_then(HealthWatch::of);
+            let name = target.name().to_owned();
+            Watched { name, directory, before, health, health_before: None }
         });
         Meter { devices: watched.collect(), looked: Instant::now() }
     }
@@ -61,7 +67,15 @@ impl Meter {
 impl Watched {
     fn read(&mut self, milliseconds: f64) -> Telemetry {
         let now = counts(self.directory.as_deref());
+        let temperature = self.directory.as_deref().and_then(temperature);
         let before = std::mem::replace(&mut self.before, now);
+        let health = self.health.as_ref().and_then(HealthWatch::latest);
+        // What was counted before the first look is not of this load.
+        let health_before = std::mem::replace(&mut self.health_before, health).or(health);
+        let grown = |count: fn(&Health) -> u64| {
+            let (now, before) = (health.as_ref()?, health_before.as_ref()?);
+            Some(count(now).saturating_sub(count(before)))
+        };
         let share = |a: u64, b: u64| a.saturating_sub(b) as f64 / milliseconds.max(1.0);
         Telemetry {
             device: self.name.clone(),
@@ -72,8 +86,12 @@ impl Watched {
                 * SECTOR_BYTES,
             busy: share(now.busy_ms, before.busy_ms).min(1.0),
             queue_depth: share(now.waiting_ms, before.waiting_ms),
-            temperature: self.directory.as_deref().and_then(temperature),
-            wear_percent: None,
+            temperature: temperature.or(health.and_then(|health| health.temperature)),
+            wear_percent: health.map(|health| health.wear_percent),
+            spare_percent: health.map(|health| health.spare_percent),
+            media_errors: grown(|health| health.media_errors),
+            throttled_seconds: grown(|health| health.throttled_seconds),
+            warnings: health.map(|health| health.warnings),
         }
     }
 }

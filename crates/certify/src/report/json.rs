@@ -36,8 +36,7 @@ pub fn certificate_json(subject: &Subject, certificate: &Certificate) -> Value {
 
 /// What a search found.
 pub fn search_json(subject: &Subject, found: &Found, rules_used: &Rules) -> Value {
-    let verdict = if found.largest.is_some() { "pass" } else { "fail" };
-    let mut fields = frame("search", verdict, subject);
+    let mut fields = frame("search", found.verdict().word(), subject);
     fields.insert("line".into(), json!(words::search_line(found)));
     fields.insert("outcome".into(), json!(found.outcome.word()));
     fields.insert("largest".into(), json!(found.largest_factor().map(short)));
@@ -94,6 +93,18 @@ fn one_try(found: &Found, tried: &Try) -> Value {
     fields.insert("purpose".into(), json!(purpose));
     fields.insert("seconds".into(), number(tried.seconds));
     fields.extend(verdict_fields(&tried.judgement));
+    let point = tried.point.as_ref().map(|point| {
+        let percents: Vec<Value> = point.worst_percents.iter().map(|one| number(*one)).collect();
+        json!({
+            "done_per_second": number(point.done_per_second),
+            "worst_percents": percents,
+            "p50_us": us(point.p50_ns as f64),
+            "p99_us": us(point.p99_ns as f64),
+            "p999_us": us(point.p999_ns as f64),
+            "longest_us": us(point.longest_ns as f64),
+        })
+    });
+    fields.insert("point".into(), json!(point));
     if let Some(run) = &tried.run {
         fields.insert("total".into(), span(run, &run.total));
         fields.insert("ending".into(), ending(&run.ending));
@@ -277,6 +288,10 @@ fn telemetry(one: &Telemetry) -> Value {
         "queue_depth": number(one.queue_depth),
         "temperature_c": one.temperature,
         "wear_percent": one.wear_percent,
+        "spare_percent": one.spare_percent,
+        "media_errors": one.media_errors,
+        "throttled_seconds": one.throttled_seconds,
+        "warnings": one.warnings,
     })
 }
 

@@ -34,7 +34,17 @@ pub(crate) fn all_charts(run: &Run, machine: &Machine) -> Markup {
             Some(one.queue_depth)
         })))
         (card(&telemetry(of_devices, "Temperature", DEGREES, |one| one.temperature)))
+        @for one in &run.total.telemetry {
+            @if let Some(line) = wear(one) { p.soft { (line) } }
+        }
     }
+}
+
+/// How used up a device was at the end, where it tells.
+fn wear(one: &Telemetry) -> Option<String> {
+    let (wear, spare) = (one.wear_percent?, one.spare_percent?);
+    let device = &one.device;
+    Some(format!("{device}: {wear} % of its endurance is used, {spare} % of its spare is left."))
 }
 
 const SHARE: Axis = Axis::linear("% of the time", |value| format!("{value:.0} %"));
@@ -294,7 +304,7 @@ fn bandwidth((run, devices): (&Run, &[Observed])) -> Chart<'static> {
     Chart {
         title: "What the devices transferred, by the system's count",
         horizontal: time_unit(run).axis(),
-        vertical: Axis::linear("bytes a second", words::bytes),
+        vertical: Axis::linear("a second", |value| format!("{}/s", words::bytes(value))),
         lines,
         levels: Vec::new(),
     }

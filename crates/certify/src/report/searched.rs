@@ -4,13 +4,13 @@ use maud::{Markup, html};
 
 use crate::report::charts::{Axis, Chart, Line, Style};
 use crate::report::{Subject, frame, parts, words};
-use crate::search::{Found, Purpose, Try};
-use crate::verdict::{Latency, Rules, Run, Verdict};
+use crate::search::{Found, Point, Purpose, Try};
+use crate::verdict::{Rules, Run, Verdict};
 
 /// A search as one HTML file.
 pub fn search_page(subject: &Subject, found: &Found, rules: &Rules) -> String {
     let line = words::search_line(found);
-    let word = if found.largest.is_some() { "pass" } else { "fail" };
+    let word = found.verdict().word();
     let body = html! {
         header {
             h1 { "Largest load of " (targets(subject)) }
@@ -57,17 +57,12 @@ fn best(found: &Found) -> Option<&Run> {
 
 /// Latency against load: one point for each try.
 fn curve(found: &Found, rules: &Rules) -> Chart<'static> {
-    let line = |name: &str, colour, pick: fn(&Latency) -> u64| {
-        let mut points: Vec<(f64, f64)> = found
-            .tries
-            .iter()
-            .filter_map(|tried| {
-                let run = tried.run.as_ref()?;
-                let response = &run.total.series[run.judged_series()?].response;
-                let factor = f64::from(tried.steps) * found.step;
-                (response.summary.count > 0).then(|| (factor, pick(response) as f64))
-            })
-            .collect();
+    let line = |name: &str, colour, pick: fn(&Point) -> u64| {
+        let of = |tried: &Try| {
+            let factor = f64::from(tried.steps) * found.step;
+            Some((factor, pick(tried.point.as_ref()?) as f64))
+        };
+        let mut points: Vec<(f64, f64)> = found.tries.iter().filter_map(of).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Line { name: name.to_owned(), points, colour, style: Style::Marked }
     };
@@ -82,9 +77,9 @@ fn curve(found: &Found, rules: &Rules) -> Chart<'static> {
         }),
         vertical: Axis::LATENCY,
         lines: vec![
-            line("50 % took at most", 0, |response| response.summary.p50),
-            line("99 %", 1, |response| response.summary.p99),
-            line("99.9 %", 2, |response| response.summary.p999),
+            line("50 % took at most", 0, |point| point.p50_ns),
+            line("99 %", 1, |point| point.p99_ns),
+            line("99.9 %", 2, |point| point.p999_ns),
         ],
         levels: levels.collect(),
     }
@@ -127,32 +122,23 @@ fn try_row(found: &Found, tried: &Try, rules: &Rules) -> Markup {
         tr {
             td {
                 (words::tidy(f64::from(tried.steps) * found.step)) "x"
-                @if tried.purpose == Purpose::Confirm { " (confirmed)" }
+                @if tried.purpose == Purpose::Confirm { " (confirmation)" }
             }
             td.good[passed].over[!passed] { (tried.judgement.verdict.word()) }
             td { (words::seconds(tried.seconds.round() as u32)) }
-            @match tried.run.as_ref().and_then(|run| Some((run, run.judged_series()?))) {
-                Some((run, judged)) => {
-                    @let response = &run.total.series[judged].response;
-                    @let summary = &response.summary;
-                    td { (words::amount(run.total.done_per_second(judged))) }
-                    @for (index, bound) in rules.bounds.iter().enumerate() {
-                        @let percent = worst(run, judged, index);
-                        td.over[percent >= bound.percent] { (format!("{percent:.2}")) }
+            @match &tried.point {
+                Some(point) => {
+                    td { (words::amount(point.done_per_second)) }
+                    @for (bound, percent) in rules.bounds.iter().zip(&point.worst_percents) {
+                        td.over[*percent >= bound.percent] { (format!("{percent:.2}")) }
                     }
-                    td { (words::latency(summary.p50 as f64)) }
-                    td { (words::latency(summary.p99 as f64)) }
-                    td { (words::latency(summary.p999 as f64)) }
-                    td { (words::latency(summary.max as f64)) }
+                    td { (words::latency(point.p50_ns as f64)) }
+                    td { (words::latency(point.p99_ns as f64)) }
+                    td { (words::latency(point.p999_ns as f64)) }
+                    td { (words::latency(point.longest_ns as f64)) }
                 },
-                None => td colspan=(rules.bounds.len() + 5) { "before this run of the program" },
+                None => td colspan=(rules.bounds.len() + 5) { "nothing was judged" },
             }
         }
     }
-}
-
-/// The largest share over a bound in any slice.
-fn worst(run: &Run, judged: usize, index: usize) -> f64 {
-    let percent = |slice: &crate::verdict::Span| slice.series[judged].response.percent_over(index);
-    run.slices.iter().map(percent).fold(0.0, f64::max)
 }

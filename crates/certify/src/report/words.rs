@@ -22,7 +22,9 @@ pub fn certificate_line(certificate: &Certificate) -> String {
             format!("PASS: {load} for {}; {}{stress}.", seconds(run.planned_seconds), shares(run))
         }
         verdict => {
-            let first = reasons.first().map(ToString::to_string).unwrap_or_default();
+            let reason = reasons.first().map(ToString::to_string);
+            // What was stopped between two loads has a note alone.
+            let first = reason.or_else(|| certificate.notes.last().cloned()).unwrap_or_default();
             let more = match reasons.len() {
                 0 | 1 => String::new(),
                 n => format!(" ({} more)", n - 1),
@@ -55,8 +57,13 @@ pub fn search_line(found: &Found) -> String {
         Outcome::TriesUsed => "; as many loads as allowed were tried",
         Outcome::TimeUsed => "; the time was over",
         Outcome::Interrupted => "; it was interrupted",
+        Outcome::Broken => "; the search ended there, because the load could not go on",
     };
-    format!("{}{why}.", capitalised(&limit))
+    let faults = match found.faulty_tries() {
+        0 => "",
+        _ => "; transfers failed or brought wrong blocks, which is a fault and no limit",
+    };
+    format!("{}{why}{faults}.", capitalised(&limit))
 }
 
 /// The load of a run: `2,000 reads/s and 23.5 large-block writes/s`.

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use entresol_workload::mix64;
 use parking_lot::Mutex;
 
 use crate::config::{Index, Storage};
 use crate::derive::{IndexRates, Step, StorageRates};
 use crate::load::{self, Ending, Interval, Manner, Observer, Plan, Series, Target, Trouble};
 use crate::prepare::{self, Pass, PassProgress, Survey};
+use crate::report::Subject;
 use crate::rig::{Preparation, Prepared, Rig, RigError};
 use crate::text;
 use crate::verdict::{Bound, Rules};
@@ -26,6 +28,8 @@ pub struct DeviceRig {
     stop: Arc<AtomicBool>,
     troubles: Vec<String>,
     waited_ns: Option<u64>,
+    seed: u64,
+    loads: u64,
 }
 
 /// A configuration with its rates.
@@ -49,14 +53,21 @@ pub struct Doors {
 pub type Filling = Box<dyn FnMut(&str, PassProgress) + Send>;
 
 /// Sentences on what went wrong that are kept.
-const TROUBLES_MAX: usize = 50;
+pub const TROUBLES_MAX: usize = 50;
 /// How long a signal to stop may go unnoticed while resting.
 const NAP: Duration = Duration::from_millis(100);
 
 impl DeviceRig {
     /// The load of `configured`; `stop` ends what is going on.
     pub fn new(configured: Configured, doors: Doors, stop: Arc<AtomicBool>) -> DeviceRig {
-        DeviceRig { configured, doors, targets: None, stop, troubles: Vec::new(), waited_ns: None }
+        let seed = configured.test().seed.unwrap_or_else(load::fresh_number);
+        let (troubles, waited_ns, loads) = (Vec::new(), None, 0);
+        DeviceRig { configured, doors, targets: None, stop, troubles, waited_ns, seed, loads }
+    }
+
+    /// What all random choices come from: the configured seed, or one of its own.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// What went wrong so far, as the system said it; the first 50 sentences.
@@ -85,6 +96,9 @@ impl Rig for DeviceRig {
         let begun = Instant::now();
         let mut prepared = Prepared::default();
         let targets = self.targets()?;
+        // Before hours of filling, not after them.
+        let plan = self.configured.plan(1.0, self.configured.seconds().0)?;
+        load::check(&plan, &targets).map_err(cannot)?;
         let filling = Mutex::new(&mut self.doors.filling);
         let (filling, stop) = (&filling, &*self.stop);
         let fillings: Vec<_> = std::thread::scope(|scope| {
@@ -109,7 +123,10 @@ impl Rig for DeviceRig {
         seconds: u32,
         visit: &mut dyn FnMut(&Interval) -> ControlFlow<()>,
     ) -> Result<Ending, RigError> {
-        let plan = self.configured.plan(factor, seconds)?;
+        let mut plan = self.configured.plan(factor, seconds)?;
+        // No load goes where the one before went: a device would have that in its memory.
+        plan.seed = mix64(self.seed ^ mix64(self.loads));
+        self.loads += 1;
         let targets = self.targets()?;
         let before_ns = run_delay_ns();
         let mut watch = Watch {
@@ -191,6 +208,25 @@ impl Configured {
         }
     }
 
+    /// A file that reads back as this configuration.
+    pub fn text(&self) -> String {
+        match self {
+            Configured::Storage(it, _) => it.to_text(""),
+            Configured::Index(it, _) => it.to_text(""),
+        }
+    }
+
+    /// Items with their values: all of ACT's, and those of ours that differ from their defaults.
+    pub fn items(&self) -> Vec<(String, String)> {
+        let mut items = Subject::items_of(&self.echo());
+        for (name, value) in Subject::items_of(&self.text()) {
+            if !items.iter().any(|(known, _)| *known == name) {
+                items.push((name, value));
+            }
+        }
+        items
+    }
+
     /// How the rates come about.
     pub fn derived(&self) -> &[Step] {
         match self {
@@ -212,28 +248,14 @@ impl Configured {
     }
 
     fn plan(&self, factor: f64, seconds: u32) -> Result<Plan, RigError> {
-        let times = |rate: u32| (f64::from(rate) * factor).round() as u32;
         let plan = match self {
             Configured::Storage(it, rates) => {
                 let it = Storage { test_duration_sec: seconds, ..(**it).clone() };
-                let rates = StorageRates {
-                    internal_reads: times(rates.internal_reads),
-                    internal_writes: times(rates.internal_writes),
-                    large_reads: rates.large_reads * factor,
-                    large_writes: rates.large_writes * factor,
-                    ..rates.clone()
-                };
-                Plan::storage(&it, &rates, Manner::Strict)
+                Plan::storage(&it, &rates.times(factor), Manner::Strict)
             }
             Configured::Index(it, rates) => {
                 let it = Index { test_duration_sec: seconds, ..(**it).clone() };
-                let rates = IndexRates {
-                    service_reads: times(rates.service_reads),
-                    cache_reads_and_writes: (rates.cache_reads_and_writes as f64 * factor).round()
-                        as u64,
-                    ..rates.clone()
-                };
-                Plan::index(&it, &rates, Manner::Strict)
+                Plan::index(&it, &rates.times(factor), Manner::Strict)
             }
         };
         plan.map_err(cannot)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::search::{Purpose, Search, Try};
+use crate::search::{Point, Purpose, Search, Try};
 use crate::verdict::{Judgement, Verdict};
 
 /// The tries, and what they are tries of.
@@ -46,6 +46,7 @@ fn one_json(tried: &Try) -> Value {
         "seconds": tried.seconds,
         "verdict": tried.judgement.verdict.word(),
         "notes": notes,
+        "point": tried.point.as_ref().map(Point::to_json),
     })
 }
 
@@ -61,5 +62,9 @@ fn one_of(one: &Value) -> Option<Try> {
     let purpose = if one["confirm"].as_bool()? { Purpose::Confirm } else { Purpose::Probe };
     let steps = u32::try_from(one["steps"].as_u64()?).ok().filter(|steps| *steps > 0)?;
     let seconds = one["seconds"].as_f64().filter(|seconds| *seconds >= 0.0)?;
-    Some(Try { steps, purpose, seconds, judgement, run: None })
+    let point = match &one["point"] {
+        Value::Null => None,
+        point => Some(Point::of_json(point)?),
+    };
+    Some(Try { steps, purpose, seconds, judgement, point, run: None })
 }

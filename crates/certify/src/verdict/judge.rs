@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::load::{Ending, Kind, Series};
+use crate::load::{Ending, Kind, Series, Telemetry};
 use crate::verdict::run::judged_kind;
 use crate::verdict::{Bound, Figures, Rules, Run, Span, Trend};
 
@@ -334,6 +334,7 @@ fn notes(rules: &Rules, run: &Run) -> Vec<String> {
             100.0 * share
         ));
     }
+    notes.extend(run.total.telemetry.iter().flat_map(health_notes));
     if let Some(trend) = run.trend().filter(Trend::is_degradation) {
         notes.push(format!(
             "The device gets slower: 99 % of the operations took up to {} at the start and up to \
@@ -342,6 +343,34 @@ fn notes(rules: &Rules, run: &Run) -> Vec<String> {
             duration(trend.last as u64)
         ));
     }
+    notes
+}
+
+/// What a device says of itself that explains how it did.
+fn health_notes(one: &Telemetry) -> Vec<String> {
+    /// The bits of NVMe's critical warning.
+    const WARNINGS: [&str; 6] = [
+        "few spare blocks are left",
+        "its temperature is outside what it bears",
+        "its reliability is degraded",
+        "it takes no more writes",
+        "the backup of its volatile memory failed",
+        "its persistent memory region takes no more writes",
+    ];
+    let device = &one.device;
+    let mut notes = Vec::new();
+    if let Some(count) = one.media_errors.filter(|count| *count > 0) {
+        notes.push(format!("{device} counted {count} media errors meanwhile."));
+    }
+    if let Some(seconds) = one.throttled_seconds.filter(|seconds| *seconds > 0) {
+        notes.push(format!(
+            "{device} went slower for {seconds} s so as not to get too hot: cool it better before \
+             you believe its latencies."
+        ));
+    }
+    let warns = one.warnings.unwrap_or(0);
+    let told = WARNINGS.iter().enumerate().filter(|(bit, _)| warns >> bit & 1 == 1);
+    notes.extend(told.map(|(_, words)| format!("{device} warns: {words}.")));
     notes
 }
 

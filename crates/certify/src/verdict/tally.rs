@@ -242,7 +242,11 @@ impl Latency {
     }
 }
 
-/// Sums counts, averages loads, keeps the hottest temperature and the latest wear.
+fn added(known: Option<u64>, seen: Option<u64>) -> Option<u64> {
+    [known, seen].into_iter().flatten().reduce(|sum, more| sum.saturating_add(more))
+}
+
+/// Sums counts, averages loads, keeps the hottest temperature, the latest wear and every warning.
 fn add_telemetry(span: &mut Span, interval: &Interval, intervals_before: u64) {
     for seen in &interval.telemetry {
         let position = span.telemetry.iter().position(|known| known.device == seen.device);
@@ -261,5 +265,10 @@ fn add_telemetry(span: &mut Span, interval: &Interval, intervals_before: u64) {
         known.temperature =
             [known.temperature, seen.temperature].into_iter().flatten().reduce(f64::max);
         known.wear_percent = seen.wear_percent.or(known.wear_percent);
+        known.spare_percent = seen.spare_percent.or(known.spare_percent);
+        known.media_errors = added(known.media_errors, seen.media_errors);
+        known.throttled_seconds = added(known.throttled_seconds, seen.throttled_seconds);
+        let warnings = [known.warnings, seen.warnings].into_iter().flatten();
+        known.warnings = warnings.reduce(|all, some| all | some);
     }
 }

@@ -187,3 +187,29 @@ fn a_device_that_never_settles_is_tested_all_the_same_and_it_is_said() {
     assert_eq!(certificate.steadiness.unwrap().rounds.len(), 25);
     assert!(certificate.notes[0].contains("not steady after 25 rounds"), "{:?}", certificate.notes);
 }
+
+#[test]
+fn a_device_that_is_gone_before_the_stress_fails_and_keeps_what_the_test_found() {
+    let mut rig = device().with(Fault::Gone(1));
+    let procedure = Procedure { settle: None, ..procedure() };
+    let certificate = certify(&mut rig, &procedure, &mut Unobserved).unwrap();
+    assert_eq!(certificate.verdict, Verdict::Fail);
+    assert_eq!(certificate.test.as_ref().unwrap().judgement.verdict, Verdict::Pass);
+    let words: Vec<&str> = certificate.reasons().iter().map(|reason| reason.word()).collect();
+    assert!(words.contains(&"broken"), "{words:?}");
+}
+
+#[test]
+fn what_a_device_says_of_its_health_stands_beside_the_verdict() {
+    let judgement = tried(device().with(Fault::Hot), 1.0, 600);
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    let notes = judgement.notes.join("\n");
+    for part in [
+        "/dev/b counted 1 media errors",
+        "/dev/b went slower for 20 s so as not to get too hot",
+        "/dev/b warns: its temperature is outside what it bears.",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    assert!(!notes.contains("/dev/a"), "{notes}");
+}

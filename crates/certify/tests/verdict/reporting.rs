@@ -138,6 +138,15 @@ fn an_interruption_and_an_empty_run_still_make_a_report() {
 }
 
 #[test]
+fn an_interruption_between_test_and_stress_is_told_in_the_line() {
+    let mut rig = device().with(Fault::StopResting);
+    let certificate = certify(&mut rig, &procedure(), &mut Unobserved).unwrap();
+    let line = certificate_line(&certificate);
+    assert!(line.starts_with("UNDECIDED: "), "{line}");
+    assert!(line.ends_with("It was interrupted before the stress."), "{line}");
+}
+
+#[test]
 fn a_search_draws_latency_against_load() {
     let how = Search {
         rules: Rules::default(),
@@ -157,7 +166,7 @@ fn a_search_draws_latency_against_load() {
     let page = search_page(&subject(), &found, &how.rules);
     keep("search.html", &page);
     assert_self_contained(&page);
-    assert!(page.contains("Response time against load") && page.contains("(confirmed)"));
+    assert!(page.contains("Response time against load") && page.contains("(confirmation)"));
     let json = search_json(&subject(), &found, &how.rules);
     assert_eq!((&json["largest"], &json["outcome"]), (&11.0.into(), &"found".into()));
     assert_eq!(json["tries"].as_array().unwrap().len(), found.tries.len());

@@ -2,6 +2,7 @@
 
 use crate::simulated::{Fault, Simulated};
 use entresol_certify::Unobserved;
+use entresol_certify::report::search_line;
 use entresol_certify::search::{
     Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of,
 };
@@ -87,6 +88,25 @@ fn limits_end_a_search() {
 }
 
 #[test]
+fn a_device_that_is_gone_ends_a_search_without_taking_its_tries_along() {
+    let mut rig = Simulated::new(1.0, 1000.0).with(Fault::Gone(2));
+    let found = found(&mut rig, &how());
+    assert_eq!((found.outcome, found.largest), (Outcome::Broken, Some(2)));
+    assert_eq!(found.verdict(), Verdict::Fail);
+    assert!(found.tries[2].judgement.reasons[0].to_string().contains("No such device"));
+    let mut absent = Simulated::new(1.0, 1000.0).with(Fault::Gone(0));
+    assert!(search(&mut absent, &how(), Vec::new(), &mut Unobserved).is_err());
+}
+
+#[test]
+fn a_load_that_met_failing_transfers_is_named_a_fault() {
+    let mut rig = Simulated::new(10.0, 100.0).with(Fault::ErrorEvery(100));
+    let found = found(&mut rig, &how());
+    assert_eq!((found.faulty_tries(), found.verdict()), (1, Verdict::Fail));
+    assert!(search_line(&found).contains("a fault and no limit"));
+}
+
+#[test]
 fn a_failing_load_is_given_up_after_its_first_bad_slice() {
     let mut rig = Simulated::new(90.0, 100.0);
     let found = found(&mut rig, &how());
@@ -144,6 +164,10 @@ fn tries_survive_being_written_down_and_belong_to_their_search() {
         tries.iter().map(|t| (t.steps, t.purpose, t.judgement.verdict)).collect::<Vec<_>>()
     };
     assert_eq!(verdicts(&back), verdicts(&tries));
+    // The curve of a search that was interrupted is whole.
+    let points = |tries: &[Try]| tries.iter().map(|t| t.point.clone()).collect::<Vec<_>>();
+    assert_eq!(points(&back), points(&tries));
+    assert!(points(&tries).iter().all(Option::is_some));
     assert_eq!(how.next(&back), how.next(&tries));
     assert!(tries_of(&how, "a: 2", &text).is_err());
     assert!(tries_of(&Search { step: 2.0, ..how.clone() }, "a: 1", &text).is_err());
@@ -165,7 +189,7 @@ fn every_order_of_verdicts_comes_to_an_end() {
             assert!(tries.len() < 100 && (1..=1000).contains(&steps), "seed {seed}");
             let verdict = if random.below(2) == 0 { Verdict::Pass } else { Verdict::Fail };
             let judgement = Judgement { verdict, reasons: Vec::new(), notes: Vec::new() };
-            tries.push(Try { steps, purpose, seconds: 1.0, judgement, run: None });
+            tries.push(Try { steps, purpose, seconds: 1.0, judgement, point: None, run: None });
         }
     }
 }

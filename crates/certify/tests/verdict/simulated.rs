@@ -63,6 +63,12 @@ pub(crate) enum Fault {
     SlowDevice,
     /// Threads of the load wait for a processor for 2 % of the time.
     BusyMachine,
+    /// The devices tell of wear, media errors and throttling.
+    Hot,
+    /// Somebody asks to stop while the devices rest.
+    StopResting,
+    /// After so many loads the device is gone.
+    Gone(usize),
     /// Everything waits so long, in ns, before it is issued.
     Waiting(u64),
 }
@@ -140,23 +146,28 @@ impl Simulated {
             Fault::WrongBlock if number == 3 => series[0].wrong = 1,
             _ => {}
         }
-        let telemetry = ["/dev/a", "/dev/b"].map(|device| Telemetry {
+        let telemetry = self.telemetry(number, done, use_of_capacity);
+        let lag_ns = if stalled { ((end - start) * 1e9) as u64 } else { behind_ns };
+        let (start_seconds, end_seconds) = (start, end);
+        Interval { number, start_seconds, end_seconds, series, lag_ns, telemetry }
+    }
+
+    fn telemetry(&self, number: u64, done: u64, use_of_capacity: f64) -> Vec<Telemetry> {
+        let of = |device: &str| Telemetry {
             device: device.to_owned(),
             reads: done / 2,
             busy: use_of_capacity.min(1.0),
             temperature: Some(40.0 + use_of_capacity * 20.0),
             ..Telemetry::default()
-        });
-        let lag_ns = if stalled { ((end - start) * 1e9) as u64 } else { behind_ns };
-        let (start_seconds, end_seconds) = (start, end);
-        Interval {
-            number,
-            start_seconds,
-            end_seconds,
-            series,
-            lag_ns,
-            telemetry: telemetry.to_vec(),
+        };
+        let mut second = of("/dev/b");
+        if self.fault == Fault::Hot {
+            (second.wear_percent, second.spare_percent) = (Some(3.0), Some(99.0));
+            second.media_errors = Some(u64::from(number == 2));
+            second.throttled_seconds = Some(2);
+            second.warnings = Some(if number == 3 { 0b10 } else { 0 });
         }
+        vec![of("/dev/a"), second]
     }
 }
 
@@ -187,6 +198,11 @@ impl Rig for Simulated {
         visit: &mut dyn FnMut(&Interval) -> ControlFlow<()>,
     ) -> Result<Ending, RigError> {
         self.loads.push(factor);
+        if let Fault::Gone(after) = self.fault
+            && self.loads.len() > after
+        {
+            return Err(RigError("/dev/a: cannot be opened: No such device".to_owned()));
+        }
         let started = self.clock;
         for number in 1.. {
             let interval = self.interval(number, factor);
@@ -223,7 +239,10 @@ impl Rig for Simulated {
     fn rest(&mut self, seconds: u32) -> ControlFlow<()> {
         self.clock += f64::from(seconds);
         self.rests.push(seconds);
-        ControlFlow::Continue(())
+        match self.fault {
+            Fault::StopResting => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

@@ -56,18 +56,19 @@ pub(crate) struct CertifyArgs {
 /// Prepare, test and stress devices, and give a verdict.
 pub(crate) fn run(args: &CertifyArgs) -> Outcome<()> {
     let configured = args.subject.configured()?;
+    args.subject.check_report()?;
     let stop = tester::stop_on_signals()?;
     let mut rig = args.subject.rig(&configured, &stop);
-    let mut head = args.subject.subject(&configured);
+    let mut head = args.subject.subject(&configured, &rig);
     let certificate = certify(&mut rig, &args.procedure(&configured), &mut Live::new())
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
     head.machine = entresol_certify::machine::Machine::look(configured.devices());
     head.errors = rig.troubles().to_vec();
-    if !args.subject.json {
-        print(&certificate);
-    }
-    let json = certificate_json(&head, &certificate);
-    args.subject.deliver(&json, || certificate_page(&head, &certificate))?;
+    args.subject.deliver(
+        || certificate_page(&head, &certificate),
+        || certificate_json(&head, &certificate),
+        || text(&certificate, &head.errors),
+    )?;
     subject::ended(certificate.verdict)
 }
 
@@ -108,20 +109,20 @@ pub(crate) fn factor(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number from 0.001 to 1000000".to_owned())
 }
 
-fn print(certificate: &Certificate) {
+/// What people read: tables, what went wrong, notes, reasons, and the line that says it all.
+fn text(certificate: &Certificate, errors: &[String]) -> String {
+    let mut lines = Vec::new();
     for (name, judged) in [("test", &certificate.test), ("stress", &certificate.stress)] {
         if let Some(judged) = judged {
-            println!("{name} at {}x", judged.run.factor);
-            println!("{}", slices(&judged.run));
+            lines.push(format!("{name} at {}x", judged.run.factor));
+            lines.push(slices(&judged.run).to_string());
         }
     }
-    for note in &certificate.notes {
-        println!("* {note}");
-    }
-    for reason in certificate.reasons() {
-        println!("- {reason}");
-    }
-    println!("{}", certificate_line(certificate));
+    lines.extend(subject::first_errors(errors));
+    lines.extend(certificate.notes.iter().map(|note| format!("* {note}")));
+    lines.extend(certificate.reasons().iter().map(|reason| format!("- {reason}")));
+    lines.push(certificate_line(certificate));
+    lines.join("\n") + "\n"
 }
 
 /// The slices of a run: shares over the bounds by response and by service time, and percentiles.

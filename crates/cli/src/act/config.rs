@@ -3,16 +3,19 @@
 //! It begins with a file, with what was measured on a running system, or with a standard load;
 //! options change it; an `iostat` capture fits its offsets. Without any option it asks.
 
+mod index;
+
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use entresol_certify::Storage;
+use entresol_certify::config::ConfigError;
 use entresol_certify::derive::Step;
 use entresol_certify::dialogue::{self, Destination};
 use entresol_certify::import::{self, Profile, Selection, Source};
 use entresol_certify::sizing::{self, Fit, Sizing};
-use entresol_certify::{Index, Storage};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Outcome};
@@ -26,6 +29,7 @@ of `iostat -x`, logs of fio, /stats of `entresol serve`. Several complete each o
 
 Examples:
   entresol act config --device /dev/nvme0n1 --load 30 --output 30x.conf
+  entresol act config --index --device /dev/nvme1n1 --load 30 --output index.conf
   entresol act config --explain 30x.conf
   entresol act config --device /dev/nvme0n1 --from reads.txt --from writes.txt --from server.log
   entresol act config --device /dev/nvme0n1 --reads 90000 --writes 30000 --nodes 3 \\
@@ -36,7 +40,7 @@ pub(crate) struct ConfigArgs {
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
     /// It is one of index devices
-    #[arg(long, requires = "config")]
+    #[arg(long, conflicts_with_all = ["from", "fit"])]
     index: bool,
     /// Print each derived rate with its formula instead of the configuration
     #[arg(long)]
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome<()> {
         return converse();
     }
     if args.index {
-        return explain_index(args);
+        return index::run(args);
     }
     let mut steps = Vec::new();
     let mut it = args.base()?;
@@ -118,7 +122,8 @@ impl ConfigArgs {
     fn asks_for_nothing(&self) -> bool {
         let names_input = self.config.is_some() || self.fit.is_some() || !self.from.is_empty();
         let names_load = self.load.is_some() || self.reads.is_some() || self.writes.is_some();
-        !names_input && !names_load && self.device.is_empty() && self.set.is_empty()
+        let names_more = !self.device.is_empty() || !self.set.is_empty() || self.index;
+        !names_input && !names_load && !names_more
     }
 
     /// What everything else is put into.
@@ -127,17 +132,20 @@ impl ConfigArgs {
             Some(path) => read_storage(path)?,
             None => Storage { test_duration_sec: DAY_SECONDS, ..Storage::default() },
         };
+        self.name_devices(&mut it.device_names, &mut it.test_duration_sec)?;
+        Ok(it)
+    }
+
+    fn name_devices(&self, names: &mut Vec<String>, seconds: &mut u32) -> Outcome<()> {
         if !self.device.is_empty() {
-            it.device_names.clone_from(&self.device);
+            names.clone_from(&self.device);
         }
-        if let Some(seconds) = self.duration {
-            it.test_duration_sec = seconds;
-        }
-        if it.device_names.is_empty() {
+        *seconds = self.duration.unwrap_or(*seconds);
+        if names.is_empty() {
             let sentence = "no device is named; add `--device /dev/…`, or a configuration";
             return Err(Failure::CannotRun(sentence.to_owned()));
         }
-        Ok(it)
+        Ok(())
     }
 
     /// Takes over what was measured or asked for.
@@ -148,22 +156,25 @@ impl ConfigArgs {
         }
         profile.apply(it);
         let devices = it.device_names.len() as u32;
-        let reads = self.reads.or(profile.reads);
-        let writes = self.writes.or(profile.writes);
+        let measured = (self.reads.or(profile.reads), self.writes.or(profile.writes));
+        if let Some((reads, writes)) = self.requests(devices, measured, steps)? {
+            (it.read_reqs_per_sec, it.write_reqs_per_sec) = (reads, writes);
+        }
+        let open = it.read_reqs_per_sec == 0 && it.write_reqs_per_sec == 0;
+        if it.large_block_ops_per_sec == 0 { self.check_load(open) } else { Ok(()) }
+    }
+
+    /// Reads and writes a second of all devices; `None`: nobody asks for any.
+    fn requests(
+        &self,
+        devices: u32,
+        (reads, writes): (Option<f64>, Option<f64>),
+        steps: &mut Vec<Step>,
+    ) -> Outcome<Option<(u32, u32)>> {
         if reads.is_none() && writes.is_none() {
-            if let Some(load) = self.load {
-                let scaled = |rate: u32| (f64::from(rate) * load * f64::from(devices)).round();
-                it.read_reqs_per_sec = whole(scaled(sizing::STANDARD_READS))?;
-                it.write_reqs_per_sec = whole(scaled(sizing::STANDARD_WRITES))?;
-            }
-            let open = it.read_reqs_per_sec == 0 && it.write_reqs_per_sec == 0;
-            let set = self.set.iter().any(|item| item.contains("reqs-per-sec"));
-            if open && !set && it.large_block_ops_per_sec == 0 {
-                let sentence = "no load is known; add `--load N`, `--reads` and `--writes`, or a \
-                                text of `--from` that tells rates (a log needs two dumps)";
-                return Err(Failure::CannotRun(sentence.to_owned()));
-            }
-            return Ok(());
+            let Some(load) = self.load else { return Ok(None) };
+            let scaled = |rate: u32| whole((f64::from(rate) * load * f64::from(devices)).round());
+            return Ok(Some((scaled(sizing::STANDARD_READS)?, scaled(sizing::STANDARD_WRITES)?)));
         }
         let sizing = Sizing {
             reads: reads.unwrap_or(0.0),
@@ -176,10 +187,18 @@ impl ConfigArgs {
         };
         let requests =
             sizing.requests().map_err(|error| Failure::doing("spreading the load", error))?;
-        it.read_reqs_per_sec = requests.reads;
-        it.write_reqs_per_sec = requests.writes;
         steps.extend(requests.steps);
-        Ok(())
+        Ok(Some((requests.reads, requests.writes)))
+    }
+
+    /// Whether there is a load, or one will be set.
+    fn check_load(&self, open: bool) -> Outcome<()> {
+        if !open || self.set.iter().any(|item| item.contains("reqs-per-sec")) {
+            return Ok(());
+        }
+        let sentence = "no load is known; add `--load N`, `--reads` and `--writes`, or a text of \
+                        `--from` that tells rates (a log needs two dumps)";
+        Err(Failure::CannotRun(sentence.to_owned()))
     }
 
     fn import(&self, name: &str) -> Outcome<Profile> {
@@ -205,10 +224,17 @@ impl ConfigArgs {
 
     /// Sets items by name: as lines of a file, so that they are checked as such.
     fn change(&self, it: Storage) -> Outcome<Storage> {
+        let Some(text) = self.changed(|| it.to_text(""))? else { return Ok(it) };
+        let parsed = Storage::parse(text.as_bytes());
+        parsed.map(|parsed| parsed.configuration).map_err(|error| doing("setting items", &error))
+    }
+
+    /// The text of a configuration with what `--set` sets; `None`: nothing.
+    fn changed(&self, text: impl FnOnce() -> String) -> Outcome<Option<String>> {
         if self.set.is_empty() {
-            return Ok(it);
+            return Ok(None);
         }
-        let mut text = it.to_text("");
+        let mut text = text();
         for item in &self.set {
             let (name, value) = item.split_once('=').ok_or_else(|| {
                 Failure::CannotRun(format!("`--set {item}` has no `=`; write ITEM=VALUE"))
@@ -219,12 +245,7 @@ impl ConfigArgs {
             text = lines.map(|line| format!("{line}\n")).collect::<String>();
             text.push_str(&format!("{name}: {value}\n"));
         }
-        let parsed = Storage::parse(text.as_bytes());
-        parsed.map(|parsed| parsed.configuration).map_err(|error| {
-            let texts: Vec<&str> =
-                error.findings.iter().map(|finding| finding.text.as_str()).collect();
-            Failure::doing("setting items", texts.join("; "))
-        })
+        Ok(Some(text))
     }
 
     fn fit_offsets(&self, it: &mut Storage) -> Outcome<Option<Fit>> {
@@ -285,18 +306,6 @@ fn converse() -> Outcome<()> {
     }
 }
 
-fn explain_index(args: &ConfigArgs) -> Outcome<()> {
-    let Some(path) = &args.config else { return Ok(()) };
-    let file = read_bytes(path)?;
-    let parsed = Index::parse(&file)
-        .map_err(|error| Failure::doing(format_args!("configuration {}", path.display()), error))?;
-    let rates = parsed
-        .configuration
-        .derive()
-        .map_err(|error| Failure::doing("deriving the rates of the configuration", error))?;
-    args.deliver(&parsed.configuration.to_text(&args.comment()), &rates.steps)
-}
-
 fn read_storage(path: &Path) -> Outcome<Storage> {
     let parsed = Storage::parse(&read_bytes(path)?)
         .map_err(|error| Failure::doing(format_args!("configuration {}", path.display()), error))?;
@@ -319,14 +328,14 @@ fn named_source(name: &str) -> (Option<Source>, &str) {
 
 /// What cannot be read back is not handed out.
 fn checked(text: String) -> Outcome<String> {
-    match Storage::parse(text.as_bytes()) {
-        Ok(_) => Ok(text),
-        Err(error) => {
-            let texts: Vec<&str> =
-                error.findings.iter().map(|finding| finding.text.as_str()).collect();
-            Err(Failure::doing("the configuration that results", texts.join("; ")))
-        }
-    }
+    let parsed = Storage::parse(text.as_bytes());
+    parsed.map(|_| text).map_err(|error| doing("the configuration that results", &error))
+}
+
+/// All that is wrong, without the lines of a text that nobody has seen.
+fn doing(what: &str, error: &ConfigError) -> Failure {
+    let texts: Vec<&str> = error.findings.iter().map(|finding| finding.text.as_str()).collect();
+    Failure::doing(what, texts.join("; "))
 }
 
 fn explanation(steps: &[Step]) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use comfy_table::{Table, presets};
 use entresol_certify::load::{Ending, Interval, Kind, Series, SeriesInterval, Trouble};
 
+use super::tester;
 use crate::failure::{Failure, Outcome};
 use crate::units;
 
@@ -55,7 +56,7 @@ impl Sums {
             }
         };
         if self.troubles.len() < TROUBLES_MAX {
-            eprintln!("entresol: {text}");
+            tester::tell(&format!("entresol: {text}"));
             self.troubles.push(text);
         } else {
             self.troubles_unlisted += 1;

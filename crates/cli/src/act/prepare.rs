@@ -87,7 +87,7 @@ fn fill(target: &Target) -> Outcome<()> {
             Ok(())
         }
         Prepared::Stopped => {
-            eprintln!("entresol: stopped; the same command goes on from here");
+            tester::tell("entresol: stopped; the same command goes on from here");
             Err(Failure::Told(STOPPED))
         }
     }

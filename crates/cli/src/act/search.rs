@@ -62,33 +62,37 @@ pub(crate) struct SearchArgs {
 /// Find the largest load that passes.
 pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
     let configured = args.subject.configured()?;
+    args.subject.check_report()?;
     let how = args.search(&configured);
-    let echo = configured.echo();
+    // Not the echo, which has ACT's items alone.
+    let configuration = configured.text();
     let before = match &args.state {
-        Some(path) => kept(path, &how, &echo)?,
+        Some(path) => kept(path, &how, &configuration)?,
         None => Vec::new(),
     };
+    if let Some(path) = &args.state {
+        subject::check_writable(path)?;
+    }
     let stop = tester::stop_on_signals()?;
     let mut rig = args.subject.rig(&configured, &stop);
-    let mut head = args.subject.subject(&configured);
+    let mut head = args.subject.subject(&configured, &rig);
     let state = args.state.as_deref();
-    let mut keeper = Keeper { live: Live::new(), state, how: &how, echo: &echo, failed: None };
+    let mut keeper =
+        Keeper { live: Live::new(), state, how: &how, configuration: &configuration, failed: None };
     let found = search(&mut rig, &how, before, &mut keeper)
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
-    if let Some(failure) = keeper.failed {
-        return Err(failure);
-    }
+    let not_kept = keeper.failed.map_or(Ok(()), Err);
     head.machine = entresol_certify::machine::Machine::look(configured.devices());
     head.errors = rig.troubles().to_vec();
-    if !args.subject.json {
-        print(&found, &how);
-    }
-    let json = search_json(&head, &found, &how.rules);
-    args.subject.deliver(&json, || search_page(&head, &found, &how.rules))?;
-    match (found.outcome, found.largest) {
-        (SearchOutcome::Interrupted, _) => Err(Failure::Told(subject::STOPPED)),
-        (_, Some(_)) => Ok(()),
-        (_, None) => Err(Failure::Told(1)),
+    args.subject.deliver(
+        || search_page(&head, &found, &how.rules),
+        || search_json(&head, &found, &how.rules),
+        || text(&found, &how, &head.errors),
+    )?;
+    not_kept?;
+    match found.outcome {
+        SearchOutcome::Interrupted => Err(Failure::Told(subject::STOPPED)),
+        _ => subject::ended(found.verdict()),
     }
 }
 
@@ -110,14 +114,14 @@ impl SearchArgs {
 }
 
 /// What an earlier search of the same left in `path`.
-fn kept(path: &Path, how: &Search, echo: &str) -> Outcome<Vec<Try>> {
+fn kept(path: &Path, how: &Search, configuration: &str) -> Outcome<Vec<Try>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
     let at = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::doing(&at, error))?;
     let value = serde_json::from_str(&text).map_err(|error| Failure::doing(&at, error))?;
-    tries_of(how, echo, &value).map_err(|problem| {
+    tries_of(how, configuration, &value).map_err(|problem| {
         Failure::CannotRun(format!("{at}: {problem}; remove the file to begin anew"))
     })
 }
@@ -127,7 +131,7 @@ struct Keeper<'a> {
     live: Live,
     state: Option<&'a Path>,
     how: &'a Search,
-    echo: &'a str,
+    configuration: &'a str,
     failed: Option<Failure>,
 }
 
@@ -147,13 +151,14 @@ impl Observer for Keeper<'_> {
     fn tried(&mut self, tries: &[Try]) {
         self.live.tried(tries);
         if let Some(path) = self.state {
-            let text = tries_json(self.how, self.echo, tries).to_string();
+            let text = tries_json(self.how, self.configuration, tries).to_string();
             self.failed = subject::write_whole(path, &text).err();
         }
     }
 }
 
-fn print(found: &Found, how: &Search) {
+/// What people read.
+fn text(found: &Found, how: &Search, errors: &[String]) -> String {
     let mut headings = vec!["load".to_owned(), "verdict".to_owned(), "done/s".to_owned()];
     headings
         .extend(how.rules.bounds.iter().map(|bound| format!("% ≥ {} ms", bound.threshold_ms())));
@@ -162,32 +167,28 @@ fn print(found: &Found, how: &Search) {
     for tried in &found.tries {
         let load = format!("{}x", rounded(f64::from(tried.steps) * found.step));
         let mut row = vec![load, tried.judgement.verdict.word().to_owned()];
-        let run = tried.run.as_ref();
-        if let Some((run, judged)) = run.and_then(|run| Some((run, run.judged_series()?))) {
-            let response = &run.total.series[judged].response;
-            row.push(units::number(run.total.done_per_second(judged)));
-            let shares = 0..how.rules.bounds.len();
-            row.extend(shares.map(|index| format!("{:.2}", response.percent_over(index))));
-            let times = [response.summary.p50, response.summary.p99, response.summary.max];
+        if let Some(point) = &tried.point {
+            row.push(units::number(point.done_per_second));
+            row.extend(point.worst_percents.iter().map(|percent| format!("{percent:.2}")));
+            let times = [point.p50_ns, point.p99_ns, point.longest_ns];
             row.extend(times.map(|ns| units::seconds(ns as f64 / 1e9)));
         }
         table.add_row(row);
     }
-    println!("{table}");
+    let mut lines = vec![table.to_string()];
+    lines.extend(subject::first_errors(errors));
     for tried in &found.tries {
-        for reason in tried.judgement.reasons.iter().take(1) {
-            println!("- {}x: {reason}", rounded(f64::from(tried.steps) * found.step));
-        }
+        let reasons = tried.judgement.reasons.iter().take(1);
+        let load = rounded(f64::from(tried.steps) * found.step);
+        lines.extend(reasons.map(|reason| format!("- {load}x: {reason}")));
     }
     let notes = found.tries.last().map(|tried| &tried.judgement.notes).into_iter().flatten();
-    for note in notes {
-        println!("* {note}");
-    }
+    lines.extend(notes.map(|note| format!("* {note}")));
     let best = found.tries.iter().rev().find(|tried| Some(tried.steps) == found.largest);
-    if let Some(run) = best.and_then(|tried| tried.run.as_ref()) {
-        println!("{}", certify::slices(run));
-    }
-    println!("{}", search_line(found));
+    let run = best.and_then(|tried| tried.run.as_ref());
+    lines.extend(run.map(|run| certify::slices(run).to_string()));
+    lines.push(search_line(found));
+    lines.join("\n") + "\n"
 }
 
 fn rounded(factor: f64) -> f64 {

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +16,9 @@ use entresol_certify::prepare::{Pass, PassProgress};
 use entresol_certify::report::Subject;
 use entresol_certify::search::Try;
 use entresol_certify::verdict::{Span, Verdict};
-use entresol_certify::{Configured, DeviceRig, Doors, Index, Observer, Phase, RigError, Storage};
+use entresol_certify::{
+    Configured, DeviceRig, Doors, Index, Observer, Phase, RigError, Storage, TROUBLES_MAX,
+};
 use indicatif::{MultiProgress, ProgressBar};
 use serde_json::Value;
 
@@ -84,7 +87,11 @@ impl SubjectArgs {
     }
 
     /// The head of a report on `configured`.
-    pub(crate) fn subject(&self, configured: &Configured) -> Subject {
+    pub(crate) fn subject(&self, configured: &Configured, rig: &DeviceRig) -> Subject {
+        let mut configuration = configured.items();
+        if !configuration.iter().any(|(name, _)| name == "seed") {
+            configuration.push(("seed".to_owned(), rig.seed().to_string()));
+        }
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = self.config.file_name().unwrap_or(self.config.as_os_str());
         Subject {
@@ -92,21 +99,30 @@ impl SubjectArgs {
             started_unix: since_1970.as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::look(configured.devices()),
-            configuration: Subject::items_of(&configured.echo()),
+            configuration,
             derived: configured.derived().to_vec(),
             errors: Vec::new(),
         }
     }
 
-    /// Writes the report where that was asked for, and prints the JSON.
-    pub(crate) fn deliver(&self, json: &Value, page: impl FnOnce() -> String) -> Outcome<()> {
-        if let Some(path) = &self.report {
-            write_whole(path, &page())?;
-        }
-        if self.json {
-            println!("{json}");
-        }
-        Ok(())
+    /// Makes sure that the report can be written, before a load that takes hours.
+    pub(crate) fn check_report(&self) -> Outcome<()> {
+        self.report.as_deref().map_or(Ok(()), check_writable)
+    }
+
+    /// Writes the report where that was asked for, and prints JSON or text. A report that cannot be
+    /// written does not keep the rest back.
+    pub(crate) fn deliver(
+        &self,
+        page: impl FnOnce() -> String,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Outcome<()> {
+        let written = self.report.as_ref().map_or(Ok(()), |path| write_whole(path, &page()));
+        let text = if self.json { format!("{}\n", json()) } else { text() };
+        let mut out = io::stdout().lock();
+        let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        written.and(printed.map_err(|error| Failure::doing("cannot print the results", error)))
     }
 }
 
@@ -122,14 +138,41 @@ pub(crate) fn ended(verdict: Verdict) -> Outcome<()> {
     }
 }
 
+/// The first of what went wrong, as the system said it.
+pub(crate) fn first_errors(errors: &[String]) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut lines: Vec<String> =
+        errors.iter().take(SHOWN).map(|text| format!("! {text}")).collect();
+    if errors.len() > SHOWN {
+        lines.push(format!("! and more: --json and --report list up to {TROUBLES_MAX} of them"));
+    }
+    lines
+}
+
 /// Writes a file so that it is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let partial = partial(path);
     fs::write(&partial, text)
         .and_then(|()| fs::rename(&partial, path))
         .map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
+}
+
+/// Whether [`write_whole`] will be able to make `path`, as far as one can tell beforehand.
+pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        Failure::doing(format!("cannot write {}", path.display()), error)
+    };
+    if path.is_dir() {
+        return Err(cannot(&"it is a directory; give the name of a file"));
+    }
+    let partial = partial(path);
+    fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(|error| cannot(&error))
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    PathBuf::from(partial)
 }
 
 /// A bar for each target, anew for each pass.
@@ -188,7 +231,7 @@ impl Live {
     fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) if !bar.is_hidden() => bar.println(line),
-            _ => eprintln!("{line}"),
+            _ => tester::tell(line),
         }
     }
 }
@@ -209,7 +252,7 @@ impl Observer for Live {
             Phase::Rest => "leaving the devices alone".to_owned(),
         };
         let length = seconds.map(|seconds| format!(" for {seconds} s")).unwrap_or_default();
-        eprintln!("{title}{length}");
+        tester::tell(&format!("{title}{length}"));
         self.phase = Some(phase);
         if phase != Phase::Rest {
             self.factor = factor;

@@ -9,7 +9,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use entresol_certify::BucketUnit;
@@ -95,7 +95,7 @@ pub(crate) fn run<S: Subject>(args: &TesterArgs) -> Outcome<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let ended =
         if args.compat { run_compat::<S>(args, &mut out) } else { run_strict::<S>(args, &mut out) };
-    out.flush().map_err(|error| Failure::doing("writing the log", error))?;
+    out.flush().map_err(log_failed)?;
     ended
 }
 
@@ -147,8 +147,8 @@ fn run_compat<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         }
     };
     say(out, &text::histogram_names(&plan.series))?;
-    let mut log = Log::new::<S>(&it, &plan.series, Manner::Compatible, out);
     let stop = stop_on_signals()?;
+    let mut log = Log::new::<S>(&it, &plan.series, Manner::Compatible, (out, &stop));
     let ended = load::run(plan, &targets.into(), &stop, &mut log);
     log.written?;
     match ended {
@@ -177,10 +177,12 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         other => other,
     })?;
     let options = target_options(&it, Manner::Strict, &args.destroy);
-    let targets = open_all(it.devices(), &options)?;
     if args.check_journal {
+        // What is gone is not made anew.
+        let targets = open_all(it.devices(), &TargetOptions { file_mbytes: 0, ..options })?;
         return check_journal(&it, &targets, out);
     }
+    let targets = open_all(it.devices(), &options)?;
     say(out, &text::banner(S::TESTER))?;
     say(out, &it.echo()?)?;
     for target in targets.iter() {
@@ -195,17 +197,21 @@ fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
     say(out, "\n")?;
     say(out, &text::histogram_names(&series))?;
     out.flush().map_err(log_failed)?;
-    let mut log = Log::new::<S>(&it, &series, Manner::Strict, out);
-    log.sums = Sums::of(&plan.series);
     let stop = stop_on_signals()?;
+    let seed = plan.seed;
+    let mut log = Log::new::<S>(&it, &series, Manner::Strict, (out, &stop));
+    log.sums = Sums::of(&plan.series);
     let ended = load::run(plan, &targets, &stop, &mut log)
         .map_err(|error| Failure::CannotRun(error.to_string()))?;
     let (sums, written) = (log.sums, log.written);
     written?;
-    eprint!("{}", sums.table());
+    tell(sums.table().trim_end());
+    if it.test().seed.is_none() {
+        tell(&format!("`seed: {seed}` in the configuration makes the same random choices again"));
+    }
     match ended {
         Ending::Interrupted => {
-            eprintln!("entresol: stopped; the last report covers what was done until then");
+            tell("entresol: stopped; the last report covers what was done until then");
             Err(Failure::Told(STOPPED))
         }
         ended => sums.judge(&ended, it.test().shortfall_pct),
@@ -293,10 +299,15 @@ pub(crate) fn processors() -> u32 {
 pub(crate) fn warn(warnings: &[Finding]) {
     for warning in warnings {
         match warning.line {
-            Some(line) => eprintln!("entresol: warning: line {line}: {}", warning.text),
-            None => eprintln!("entresol: warning: {}", warning.text),
+            Some(line) => tell(&format!("entresol: warning: line {line}: {}", warning.text)),
+            None => tell(&format!("entresol: warning: {}", warning.text)),
         }
     }
+}
+
+/// Says something on standard error. Where nobody reads that any more, a load of hours goes on.
+pub(crate) fn tell(line: &str) {
+    let _nobody_reads = writeln!(io::stderr(), "{line}");
 }
 
 /// Writes reports and messages.
@@ -307,6 +318,7 @@ struct Log<'a> {
     tester: Tester,
     sums: Sums,
     written: Outcome<()>,
+    stop: Arc<AtomicBool>,
 }
 
 impl<'a> Log<'a> {
@@ -314,13 +326,14 @@ impl<'a> Log<'a> {
         it: &S,
         series: &[Series],
         manner: Manner,
-        out: &'a mut dyn Write,
+        (out, stop): (&'a mut dyn Write, &Arc<AtomicBool>),
     ) -> Log<'a> {
         let (microseconds, interval) = it.reports();
         let unit = if microseconds { BucketUnit::Microseconds } else { BucketUnit::Milliseconds };
         let report = ReportText::new(series, unit, interval);
         let sums = Sums::of(&[]);
-        Log { out, report, manner, tester: S::TESTER, sums, written: Ok(()) }
+        let stop = Arc::clone(stop);
+        Log { out, report, manner, tester: S::TESTER, sums, written: Ok(()), stop }
     }
 
     fn write(&mut self, text: &str) {
@@ -347,6 +360,10 @@ impl Observer for Log<'_> {
         self.write(&text);
         if self.written.is_ok() {
             self.written = self.out.flush().map_err(log_failed);
+        }
+        if self.written.is_err() {
+            // What nobody can read afterwards need not go on.
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 

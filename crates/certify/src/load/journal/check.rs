@@ -118,7 +118,7 @@ impl History {
                 Unit::Ours(found) if found.place == place => "what another run wrote".to_owned(),
                 Unit::Ours(_) => "what belongs elsewhere".to_owned(),
                 _ if self.may_be_torn(target, entry.device, offset) => continue,
-                Unit::Changed => "a torn or changed sector".to_owned(),
+                Unit::Changed { .. } => "a torn or changed sector".to_owned(),
                 Unit::Foreign => "what no load wrote".to_owned(),
             };
             return Ok(Some(format!(

@@ -10,7 +10,7 @@ use crate::load::plan::{Engine, Plan, Stream, Timing, Writing};
 use crate::load::port::NoRoom;
 use crate::load::shape::Shape;
 use crate::load::target::{Manner, Target};
-use crate::load::{Arrival, Marking, ModelOptions, ReclaimRule, Series, tally};
+use crate::load::{Arrival, Marking, ModelOptions, NewBlocks, ReclaimRule, Series, tally};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -204,6 +204,7 @@ fn a_modelled_engine_reads_and_writes_blocks_at_the_rates_that_emerge() {
         fill_pct: 45,
         rule: ReclaimRule::LowWater { pct: 50 },
         recent_blocks: 8,
+        new_blocks: NewBlocks::Written,
     };
     plan.streams[0].pacing = Pacing::Modelled(options);
     plan.streams[1].pacing = Pacing::Fed;
