@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.util.List;
+import java.util.Optional;
 import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptPlanner;
@@ -54,6 +55,12 @@ class CacheScan extends TableScan {
     /** The column that a place of the scan's rows shows. */
     Column column(int place) {
         return cache.columns().get(query.columns().get(place));
+    }
+
+    /** The place of the key in the scan's rows. */
+    Optional<Integer> key() {
+        int place = query.counted() ? -1 : query.columns().indexOf(0);
+        return place < 0 ? Optional.empty() : Optional.of(place);
     }
 
     CacheQuery.Source source() {

@@ -1,8 +1,11 @@
 package io.entresol.jdbc;
 
 import java.util.List;
+import java.util.Set;
 import org.apache.calcite.plan.RelOptTable;
 import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.metadata.BuiltInMetadata.ColumnUniqueness;
+import org.apache.calcite.rel.metadata.BuiltInMetadata.UniqueKeys;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.apache.calcite.schema.Statistic;
@@ -49,7 +52,23 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
 
     @Override
     public Statistic getStatistic() {
-        return Statistics.of(rows().count(), List.of(ImmutableBitSet.of(0)));
+        // Of keys, places in the rows of a scan are asked, which not all scans have alike.
+        return Statistics.of(rows().count(), List.of());
+    }
+
+    /** That no two rows have the same key, wherever a scan has put it. */
+    @Override
+    public <C> C unwrap(Class<C> wanted) {
+        if (wanted == ColumnUniqueness.Handler.class) {
+            ColumnUniqueness.Handler unique = (scan, metadata, places, nulls) ->
+                    ((CacheScan) scan).key().map(places::get).orElse(false);
+            return wanted.cast(unique);
+        } else if (wanted == UniqueKeys.Handler.class) {
+            UniqueKeys.Handler unique = (scan, metadata, nulls) ->
+                    ((CacheScan) scan).key().map(ImmutableBitSet::of).map(Set::of).orElse(Set.of());
+            return wanted.cast(unique);
+        }
+        return super.unwrap(wanted);
     }
 
     @Override
