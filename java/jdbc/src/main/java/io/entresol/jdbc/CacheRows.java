@@ -123,7 +123,18 @@ final class CacheRows {
 
     /** About how many there are. */
     double count() {
-        return Math.max(1, cache.getAdvancedCache().getDataContainer().size());
+        return estimate(new Asked("", Map.of(), 0, Long.MAX_VALUE));
+    }
+
+    /** About how many the index finds, as one node alone can tell. */
+    double estimate(Asked asked) {
+        if (asked.isNever()) {
+            return 0;
+        } else if (!IndexState.of(cache).isComplete()) {
+            return Math.max(1, cache.getAdvancedCache().getDataContainer().size());
+        }
+        return engine.buildSearchQuery(text("", asked), asked.parameters()).ids()
+                .fetchTotalHitCount() / owners.share();
     }
 
     /**

@@ -48,23 +48,27 @@ final class ScanRules {
 
     private static <R extends RelNode> RelOptRule rule(String name, Class<R> type,
             Change<R> change) {
-        return new Settings("CacheScan:" + name, RelFactories.LOGICAL_BUILDER,
-                top -> top.operand(type).oneInput(below ->
-                        below.operand(CacheScan.class)
-                                .predicate(scan -> !(scan instanceof CacheRead)).noInputs()),
+        return new Settings("CacheScan:" + name, top -> top.operand(type).oneInput(ScanRules::scan),
                 config -> new Rule<>(config, type, change)).toRule();
+    }
+
+    /** The reading of a cache in a plan that is not carried out yet. */
+    static RelRule.Done scan(RelRule.OperandBuilder below) {
+        return below.operand(CacheScan.class)
+                .predicate(scan -> !(scan instanceof CacheRead)).noInputs();
     }
 
     /** What the index can decide goes to it, the rest stays above. */
     private static RelNode filtered(LogicalFilter filter, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null) {
+        if (query.counted() || query.isLimited() || query.keys() != null
+                || query.looksUpKeys(scan.cache().columns())) {
             return null;
         }
         Predicates predicates = new Predicates(filter.getCluster().getRexBuilder(), scan::column);
         List<RexNode> parts = RelOptUtil.conjunctions(filter.getCondition());
         List<RexNode> rest = new ArrayList<>(parts);
-        if (query.where().isEmpty() && query.order().isEmpty()) {
+        if (query.where().isEmpty() && query.order().isEmpty() && query.lookup() == null) {
             for (RexNode part : parts) {
                 List<Condition.Operand> keys = predicates.keys(part);
                 if (keys != null) {
@@ -111,7 +115,7 @@ final class ScanRules {
     private static RelNode sorted(LogicalSort sort, CacheScan scan) {
         CacheQuery query = scan.query();
         if (query.counted() || query.isLimited() || query.keys() != null
-                || !query.order().isEmpty()) {
+                || query.lookup() != null || !query.order().isEmpty()) {
             return null;
         }
         List<CacheQuery.Order> order = new ArrayList<>();
@@ -159,7 +163,8 @@ final class ScanRules {
     private static RelNode counted(LogicalAggregate aggregate, CacheScan scan) {
         CacheQuery query = scan.query();
         if (!aggregate.getGroupSet().isEmpty() || aggregate.getAggCallList().size() != 1
-                || query.counted() || query.isLimited() || query.keys() != null) {
+                || query.counted() || query.isLimited() || query.keys() != null
+                || query.lookup() != null) {
             return null;
         }
         AggregateCall call = aggregate.getAggCallList().get(0);
@@ -218,9 +223,15 @@ final class ScanRules {
         }
     }
 
-    private record Settings(String description, RelBuilderFactory relBuilderFactory,
+    /** What Calcite asks of the settings of a rule. */
+    record Settings(String description, RelBuilderFactory relBuilderFactory,
             RelRule.OperandTransform operandSupplier, Function<Settings, RelOptRule> make)
             implements RelRule.Config {
+        Settings(String description, RelRule.OperandTransform operands,
+                Function<Settings, RelOptRule> make) {
+            this(description, RelFactories.LOGICAL_BUILDER, operands, make);
+        }
+
         @Override
         public RelOptRule toRule() {
             return make.apply(this);
