@@ -37,6 +37,7 @@ final class ScanRules {
             rule("project", LogicalProject.class, ScanRules::projected),
             rule("sort", LogicalSort.class, ScanRules::sorted),
             rule("count", LogicalAggregate.class, ScanRules::counted),
+            rule("extremes", LogicalAggregate.class, Extremes::of),
             rule("narrow", LogicalAggregate.class, ScanRules::narrowed));
 
     private ScanRules() {}
@@ -164,25 +165,28 @@ final class ScanRules {
         CacheQuery query = scan.query();
         if (!aggregate.getGroupSet().isEmpty() || aggregate.getAggCallList().size() != 1
                 || query.counted() || query.isLimited() || query.keys() != null
-                || query.lookup() != null) {
-            return null;
-        }
-        AggregateCall call = aggregate.getAggCallList().get(0);
-        if (call.getAggregation().getKind() != SqlKind.COUNT || call.isDistinct()
-                || call.hasFilter() || call.getArgList().size() > 1) {
+                || query.lookup() != null
+                || !isCounted(aggregate.getAggCallList().get(0), scan)) {
             return null;
         }
         CacheQuery wanted = query.withOrder(List.of(), null, null);
-        if (!call.getArgList().isEmpty()) {
-            Column column = scan.column(call.getArgList().get(0));
-            if (!column.isKey() && !column.can(Column.Index.SEARCH)) {
-                return null;
-            } else if (!column.isKey()) {
-                wanted = wanted.withWhere(List.of(
-                        Condition.present(column)));
-            }
+        List<Integer> of = aggregate.getAggCallList().get(0).getArgList();
+        Column column = of.isEmpty() ? null : scan.column(of.get(0));
+        if (column != null && !column.isKey()) {
+            wanted = wanted.withWhere(List.of(Condition.present(column)));
         }
         return scan.with(wanted.withCount());
+    }
+
+    /** Whether a call counts rows, or those where a column has a value, as an index can. */
+    static boolean isCounted(AggregateCall call, CacheScan scan) {
+        if (call.getAggregation().getKind() != SqlKind.COUNT || call.isDistinct()
+                || call.hasFilter() || call.getArgList().size() > 1) {
+            return false;
+        }
+        Column column = call.getArgList().isEmpty() ? null
+                : scan.column(call.getArgList().get(0));
+        return column == null || column.isKey() || column.can(Column.Index.SEARCH);
     }
 
     /** An aggregate of all columns, of which it uses some only, reads those. */

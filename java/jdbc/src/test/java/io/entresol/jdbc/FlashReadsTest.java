@@ -76,6 +76,27 @@ class FlashReadsTest {
     }
 
     @Test
+    void aggregatesOfWhatTheIndexKeepsReadNothingAndExtremesOneEntryAtMost() throws Exception {
+        counted("select min(age), max(name), count(*), count(score) from people", 1, 0);
+        counted("select max(wealth) from people", 1, 1);
+        counted("select min(wealth), max(age) from people where age > 3", 1, 1);
+        counted("select sum(age), avg(score), count(active) from people", 1, 0);
+        counted("select count(distinct name), sum(distinct age) from people where age < 9", 1, 0);
+        counted("select distinct age from people where score > 10", ROWS / HITS, 0);
+        counted("select age, sum(score), max(name) from people group by age "
+                + "having count(*) > 1 and max(score) > 0", ROWS / HITS, 0);
+        counted("select mood, \"address.city\", count(*) from people where age = 5 "
+                + "group by mood, \"address.city\"", HITS, 0);
+        assertEquals(List.of((ROWS - 1) + ", 3, 0, 199"), Answers.of(connection,
+                "select max(wealth), min(wealth), min(age), max(age) from people "
+                + "where wealth > 2"));
+        assertEquals(List.of("null, null, 0"), Answers.of(connection,
+                "select min(wealth), max(name), count(*) from people where age = 1000"));
+        assertTrue(Answers.plan(connection, "select max(wealth) from people")
+                .contains("order by p.wealth desc limit 1"));
+    }
+
+    @Test
     void joinReadsTheEntriesThatItsLeftAsksForAndEachOnce() throws Exception {
         String byKey = "select b.price, p.remark from purchases b join people p "
                 + "on b.buyer = p._key where b.price ";
