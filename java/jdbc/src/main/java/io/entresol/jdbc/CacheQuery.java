@@ -69,14 +69,12 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return new CacheQuery(places, null, List.of(), List.of(), null, null, false, null);
     }
 
-    /** An index gives keys or fields, and both only with their entry. */
-    Source source(List<Column> table) {
+    Source source(CacheRows rows) {
         if (counted) {
             return Source.COUNT;
-        } else if (keys != null || looksUpKeys(table)) {
+        } else if (keys != null || looksUpKeys(rows.columns())) {
             return Source.KEYS;
-        } else if (isKeyAlone(table)
-                || columns.stream().allMatch(each -> table.get(each).can(Column.Index.PROJECT))) {
+        } else if (rows.canProject(wanted(rows))) {
             return Source.INDEX;
         }
         return where.isEmpty() && order.isEmpty() && !isLimited() && lookup == null
@@ -92,8 +90,8 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return keys == null && order.isEmpty() && !isLimited() && !counted && lookup == null;
     }
 
-    private boolean isKeyAlone(List<Column> table) {
-        return columns.size() == 1 && table.get(columns.get(0)).isKey();
+    private List<Column> wanted(CacheRows rows) {
+        return columns.stream().map(rows.columns()::get).toList();
     }
 
     CacheQuery withColumns(List<Integer> chosen) {
@@ -146,7 +144,7 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     /** About how many entries, or rows of the index, are read. */
     long size(CacheRows rows, DataContext run) {
-        return switch (source(rows.columns())) {
+        return switch (source(rows)) {
             case COUNT -> 1;
             case KEYS -> keys.size();
             case ALL -> (long) rows.count();
@@ -175,11 +173,11 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     /** The rows of one run. */
     Enumerable<Object> read(CacheRows rows, DataContext run) {
-        return switch (source(rows.columns())) {
+        return switch (source(rows)) {
             case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));
-            case INDEX -> enumerable(projected(rows, asked(rows, run)));
+            case INDEX -> enumerable(single(rows.projected(asked(rows, run), wanted(rows))));
             case HITS -> enumerable(chosen(rows.hits(asked(rows, run))));
-            case KEYS -> enumerable(chosen(rows.of(wanted(rows, run))));
+            case KEYS -> enumerable(chosen(rows.of(keys(rows, run))));
             case ALL -> enumerable(chosen(rows.all()));
         };
     }
@@ -188,7 +186,7 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return Linq4j.asEnumerable(rows);
     }
 
-    private List<Object> wanted(CacheRows rows, DataContext run) {
+    private List<Object> keys(CacheRows rows, DataContext run) {
         Set<WrappedByteArray> wanted = new LinkedHashSet<>();
         for (Condition.Operand key : keys) {
             Object cell = key.value(run);
@@ -200,24 +198,9 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return List.copyOf(wanted);
     }
 
-    private Iterable<Object> projected(CacheRows rows, CacheRows.Asked asked) {
-        List<Column> table = rows.columns();
-        if (isKeyAlone(table)) {
-            List<Object> found = rows.keysOf(asked);
-            return () -> mapped(found.iterator(), key -> rows.keys().cell(Keys.bytes(key)));
-        }
-        List<Column> wanted = columns.stream().map(table::get).toList();
-        if (!rows.canProject(wanted)) {
-            return chosen(rows.hits(asked));
-        }
-        List<Object[]> found = rows.fieldsOf(asked, wanted);
-        return () -> mapped(found.iterator(), fields -> {
-            Object[] cells = new Object[fields.length];
-            for (int place = 0; place < cells.length; place++) {
-                cells[place] = wanted.get(place).cell(fields[place]);
-            }
-            return cells.length == 1 ? cells[0] : cells;
-        });
+    /** A row of one column is its cell. */
+    private static Iterable<Object> single(Iterable<Object[]> rows) {
+        return () -> mapped(rows.iterator(), cells -> cells.length == 1 ? cells[0] : cells);
     }
 
     private Iterable<Object> chosen(Iterable<Object[]> rows) {

@@ -64,7 +64,7 @@ class CacheScan extends TableScan {
     }
 
     CacheQuery.Source source() {
-        return query.source(cache.columns());
+        return query.source(cache.rows());
     }
 
     @Override
