@@ -24,7 +24,7 @@ import org.apache.calcite.linq4j.function.Function2;
  */
 record BatchJoin(CacheTable cache, CacheQuery query) implements Joining {
     /** Rows of the left that wait for their batch, where many have the same cell. */
-    private static final int ROWS_MAX = 10 * CacheRows.BATCH;
+    private static final int ROWS_MAX = 2 * CacheRows.BATCH;
     /** One of so many is read by itself at most: reading in order costs that much less. */
     private static final int PART = 4;
 

@@ -118,6 +118,16 @@ class FlashReadsTest {
     }
 
     @Test
+    void batchesOfAJoinFindWhatBatchesBeforeThemRead() throws Exception {
+        // More rows than one batch has, of three hundred keys.
+        String sql = "select count(*), count(p.remark) from purchases b left join people p "
+                + "on 'k' || cast(b.price as varchar) = p._key";
+        assertTrue(Answers.plan(connection, sql).contains("LookupJoin"));
+        counted(sql, 1, 300);
+        assertEquals(List.of("3000, 3000"), Answers.of(connection, sql));
+    }
+
+    @Test
     void joinThatWouldReadAGoodPartByKeyReadsAllInOrderInstead() throws Exception {
         String sql = "select count(q.remark) from people p join people q "
                 + "on p.\"address.city\" = q._key where p.age >= ?";
