@@ -109,6 +109,10 @@ class FlashReadsTest {
         counted(byKey + "= 50", 10, 1);
         counted("select count(p.remark) from purchases b join people p on b.buyer = p._key "
                 + "where b.price between 150 and 269", 1, 1_200);
+        // More values of a field than an index is asked for at once.
+        counted("select count(p.remark) from purchases b join people p "
+                + "on cast(substring(b._key from 2) as bigint) = p.wealth "
+                + "where b.price between 200 and 279", 1, 800);
         counted("select remark from people where _key in "
                 + "(select buyer from purchases where price = 14)", 10, 10);
         counted("select q.remark from purchases b join people p on b.buyer = p.name "
