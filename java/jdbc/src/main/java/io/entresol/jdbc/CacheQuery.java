@@ -6,6 +6,7 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.StringJoiner;
 import java.util.function.Function;
@@ -24,9 +25,14 @@ import org.infinispan.commons.marshall.WrappedByteArray;
  * @param offset rows to leave out; null: none
  * @param limit most rows; null: all
  * @param counted whether the number of rows is wanted, and not the rows
+ * @param lookup column of which a join gives the cells that are wanted; null: none
  */
 record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Condition> where,
-        List<Order> order, Condition.Operand offset, Condition.Operand limit, boolean counted) {
+        List<Order> order, Condition.Operand offset, Condition.Operand limit, boolean counted,
+        Integer lookup) {
+    /** What plans call the cells that a join gives. */
+    static final String WANTED = "those of the join";
+
     /** Where the rows come from. */
     enum Source {
         /** The number of hits of the index. */
@@ -60,55 +66,99 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         for (int place = 0; place < columns; place++) {
             places.add(place);
         }
-        return new CacheQuery(places, null, List.of(), List.of(), null, null, false);
+        return new CacheQuery(places, null, List.of(), List.of(), null, null, false, null);
     }
 
-    /** An index gives keys or fields, and both only with their entry. */
-    Source source(List<Column> table) {
+    Source source(CacheRows rows) {
         if (counted) {
             return Source.COUNT;
-        } else if (keys != null) {
+        } else if (keys != null || looksUpKeys(rows.columns())) {
             return Source.KEYS;
-        } else if (isKeyAlone(table)
-                || columns.stream().allMatch(each -> table.get(each).can(Column.Index.PROJECT))) {
+        } else if (rows.canProject(wanted(rows))) {
             return Source.INDEX;
         }
-        return where.isEmpty() && order.isEmpty() && !isLimited() ? Source.ALL : Source.HITS;
+        return where.isEmpty() && order.isEmpty() && !isLimited() && lookup == null
+                ? Source.ALL : Source.HITS;
     }
 
-    private boolean isKeyAlone(List<Column> table) {
-        return columns.size() == 1 && table.get(columns.get(0)).isKey();
+    boolean looksUpKeys(List<Column> table) {
+        return lookup != null && table.get(lookup).isKey();
+    }
+
+    /** Whether neither keys nor an order or limit say which rows these are. */
+    boolean isPlain() {
+        return keys == null && order.isEmpty() && !isLimited() && !counted && lookup == null;
+    }
+
+    private List<Column> wanted(CacheRows rows) {
+        return columns.stream().map(rows.columns()::get).toList();
     }
 
     CacheQuery withColumns(List<Integer> chosen) {
-        return new CacheQuery(chosen, keys, where, order, offset, limit, counted);
+        return new CacheQuery(chosen, keys, where, order, offset, limit, counted, lookup);
     }
 
     CacheQuery withKeys(List<Condition.Operand> wanted) {
-        return new CacheQuery(columns, wanted, where, order, offset, limit, counted);
+        return new CacheQuery(columns, wanted, where, order, offset, limit, counted, lookup);
     }
 
     CacheQuery withWhere(List<Condition> more) {
         List<Condition> both = new ArrayList<>(where);
         both.addAll(more);
-        return new CacheQuery(columns, keys, both, order, offset, limit, counted);
+        return new CacheQuery(columns, keys, both, order, offset, limit, counted, lookup);
     }
 
     CacheQuery withOrder(List<Order> sorted, Condition.Operand from, Condition.Operand most) {
-        return new CacheQuery(columns, keys, where, sorted, from, most, counted);
+        return new CacheQuery(columns, keys, where, sorted, from, most, counted, lookup);
     }
 
     CacheQuery withCount() {
-        return new CacheQuery(columns, keys, where, order, offset, limit, true);
+        return new CacheQuery(columns, keys, where, order, offset, limit, true, lookup);
+    }
+
+    CacheQuery withLookup(Integer column) {
+        return new CacheQuery(columns, keys, where, order, offset, limit, counted, column);
     }
 
     boolean isLimited() {
         return offset != null || limit != null;
     }
 
+    /** The query of the cells that a join wants. */
+    CacheQuery narrowed(List<Column> table, Wanted wanted) {
+        CacheQuery plain = withLookup(null);
+        if (wanted.areAll()) {
+            return plain;
+        }
+        Column column = table.get(lookup);
+        List<Condition.Operand> cells = wanted.cells().stream().map(column::comparedOrNull)
+                .filter(Objects::nonNull).map(Condition::constant).toList();
+        return column.isKey() ? plain.withKeys(cells)
+                : plain.withWhere(List.of(Condition.among(column, cells)));
+    }
+
+    /** About how many rows there are, as far as this node's index knows. */
+    double estimate(CacheRows rows) {
+        return rows.estimate(asked(rows, null));
+    }
+
+    /** About how many entries, or rows of the index, are read. */
+    long size(CacheRows rows, DataContext run) {
+        return switch (source(rows)) {
+            case COUNT -> 1;
+            case KEYS -> keys.size();
+            case ALL -> (long) rows.count();
+            case INDEX, HITS -> rows.count(asked(rows, run));
+        };
+    }
+
     /** The part of the query in Ickle after the type's name, with its operands for people. */
     String shown(List<Column> table) {
-        return ickle(table, where.stream().map(Condition::shown).toList())
+        List<String> conditions = new ArrayList<>(where.stream().map(Condition::shown).toList());
+        if (lookup != null && !looksUpKeys(table)) {
+            conditions.add(table.get(lookup).ickle() + " in (" + WANTED + ")");
+        }
+        return ickle(table, conditions)
                 + (offset == null ? "" : " offset " + offset.shown())
                 + (limit == null ? "" : " limit " + limit.shown());
     }
@@ -123,11 +173,11 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     /** The rows of one run. */
     Enumerable<Object> read(CacheRows rows, DataContext run) {
-        return switch (source(rows.columns())) {
+        return switch (source(rows)) {
             case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));
-            case INDEX -> enumerable(projected(rows, asked(rows, run)));
+            case INDEX -> enumerable(single(rows.projected(asked(rows, run), wanted(rows))));
             case HITS -> enumerable(chosen(rows.hits(asked(rows, run))));
-            case KEYS -> enumerable(chosen(rows.of(wanted(rows, run))));
+            case KEYS -> enumerable(chosen(rows.of(keys(rows, run))));
             case ALL -> enumerable(chosen(rows.all()));
         };
     }
@@ -136,7 +186,7 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return Linq4j.asEnumerable(rows);
     }
 
-    private List<Object> wanted(CacheRows rows, DataContext run) {
+    private List<Object> keys(CacheRows rows, DataContext run) {
         Set<WrappedByteArray> wanted = new LinkedHashSet<>();
         for (Condition.Operand key : keys) {
             Object cell = key.value(run);
@@ -148,24 +198,9 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         return List.copyOf(wanted);
     }
 
-    private Iterable<Object> projected(CacheRows rows, CacheRows.Asked asked) {
-        List<Column> table = rows.columns();
-        if (isKeyAlone(table)) {
-            List<Object> found = rows.keysOf(asked);
-            return () -> mapped(found.iterator(), key -> rows.keys().cell(Keys.bytes(key)));
-        }
-        List<Column> wanted = columns.stream().map(table::get).toList();
-        if (!rows.canProject(wanted)) {
-            return chosen(rows.hits(asked));
-        }
-        List<Object[]> found = rows.fieldsOf(asked, wanted);
-        return () -> mapped(found.iterator(), fields -> {
-            Object[] cells = new Object[fields.length];
-            for (int place = 0; place < cells.length; place++) {
-                cells[place] = wanted.get(place).cell(fields[place]);
-            }
-            return cells.length == 1 ? cells[0] : cells;
-        });
+    /** A row of one column is its cell. */
+    private static Iterable<Object> single(Iterable<Object[]> rows) {
+        return () -> mapped(rows.iterator(), cells -> cells.length == 1 ? cells[0] : cells);
     }
 
     private Iterable<Object> chosen(Iterable<Object[]> rows) {

@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.lang.reflect.Modifier;
 import java.util.List;
 import org.apache.calcite.DataContext;
 import org.apache.calcite.adapter.enumerable.EnumerableConvention;
@@ -9,7 +10,9 @@ import org.apache.calcite.adapter.enumerable.PhysType;
 import org.apache.calcite.adapter.enumerable.PhysTypeImpl;
 import org.apache.calcite.linq4j.Enumerable;
 import org.apache.calcite.linq4j.tree.Blocks;
+import org.apache.calcite.linq4j.tree.Expression;
 import org.apache.calcite.linq4j.tree.Expressions;
+import org.apache.calcite.linq4j.tree.ParameterExpression;
 import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptCost;
 import org.apache.calcite.plan.RelOptPlanner;
@@ -26,6 +29,10 @@ final class CacheRead extends CacheScan implements EnumerableRel {
                     "CacheScan:read")
             .withRuleFactory(Rule::new).toRule();
 
+    /** What a join wants of a query with a lookup, in the code that is made. */
+    static final ParameterExpression WANTED =
+            Expressions.parameter(Modifier.FINAL, Wanted.class, "wanted");
+
     private CacheRead(CacheScan scan, RelTraitSet traits) {
         super(scan.getCluster(), traits, scan.getTable(), scan.cache(), scan.query());
     }
@@ -39,6 +46,10 @@ final class CacheRead extends CacheScan implements EnumerableRel {
     @Override
     public RelOptCost computeSelfCost(RelOptPlanner planner, RelMetadataQuery metadata) {
         double rows = estimateRowCount(metadata);
+        if (query().lookup() != null) {
+            // The join knows how much it looks up.
+            return planner.getCostFactory().makeTinyCost();
+        }
         double each = switch (source()) {
             case COUNT, INDEX -> 0.01;
             case HITS, KEYS -> 0.5;
@@ -53,14 +64,21 @@ final class CacheRead extends CacheScan implements EnumerableRel {
         PhysType rows = PhysTypeImpl.of(implementor.getTypeFactory(), getRowType(),
                 preferred.preferArray());
         Rows reading = new Reading(cache(), query());
-        return implementor.result(rows, Blocks.toBlock(Expressions.call(
-                implementor.stash(reading, Rows.class), "read", DataContext.ROOT)));
+        Expression stashed = implementor.stash(reading, Rows.class);
+        return implementor.result(rows, Blocks.toBlock(query().lookup() == null
+                ? Expressions.call(stashed, "read", DataContext.ROOT)
+                : Expressions.call(stashed, "readWanted", DataContext.ROOT, WANTED)));
     }
 
     private record Reading(CacheTable cache, CacheQuery query) implements Rows {
         @Override
         public Enumerable<Object> read(DataContext run) {
             return query.read(cache.rows(), run);
+        }
+
+        @Override
+        public Enumerable<Object> readWanted(DataContext run, Wanted wanted) {
+            return query.narrowed(cache.columns(), wanted).read(cache.rows(), run);
         }
     }
 

@@ -39,7 +39,7 @@ final class CacheRows {
     private final Keys keys;
     private final Messages messages;
     private final Owners owners;
-    private final QueryEngine<?> engine;
+    private final ClusterKeys keysOfAll;
     /** Whether the type of the keys was not known, there being none. */
     private final boolean provisional;
 
@@ -52,8 +52,7 @@ final class CacheRows {
         this.keys = new Keys(schemas, key);
         this.messages = new Messages(schemas, type, columns);
         this.owners = new Owners(cache);
-        this.engine = ComponentRegistry.componentOf(cache, RemoteQueryManager.class)
-                .getQueryEngine(cache);
+        this.keysOfAll = new ClusterKeys(cache);
     }
 
     static CacheRows of(Container container, String name, String type) {
@@ -92,7 +91,7 @@ final class CacheRows {
 
     /** A key of the cache, from its index if that is complete; null if there is none. */
     private Object someKey() {
-        if (IndexState.of(cache).isComplete() && !owners.areMany()) {
+        if (IndexState.of(cache).isComplete()) {
             return keysOf(new Asked("", Map.of(), 0, 1)).stream().findFirst().orElse(null);
         }
         try (CloseableIterator<Object> all = cache.keySet().iterator()) {
@@ -123,7 +122,18 @@ final class CacheRows {
 
     /** About how many there are. */
     double count() {
-        return Math.max(1, cache.getAdvancedCache().getDataContainer().size());
+        return estimate(new Asked("", Map.of(), 0, Long.MAX_VALUE));
+    }
+
+    /** About how many the index finds, as one node alone can tell. */
+    double estimate(Asked asked) {
+        if (asked.isNever()) {
+            return 0;
+        } else if (!IndexState.of(cache).isComplete()) {
+            return Math.max(1, cache.getAdvancedCache().getDataContainer().size());
+        }
+        return engine().buildSearchQuery(text("", asked), asked.parameters()).ids()
+                .fetchTotalHitCount() / owners.share();
     }
 
     /**
@@ -140,8 +150,12 @@ final class CacheRows {
             return limit == 0 || parameters.values().stream().anyMatch(Objects::isNull);
         }
 
+        int first() {
+            return (int) Math.min(offset, Integer.MAX_VALUE);
+        }
+
         int most() {
-            return (int) Math.min(limit, Integer.MAX_VALUE - Math.min(offset, Integer.MAX_VALUE));
+            return (int) Math.min(limit, Integer.MAX_VALUE - first());
         }
     }
 
@@ -151,9 +165,19 @@ final class CacheRows {
                 query("", asked).maxResults(0).execute().count().value());
     }
 
-    /** Whether the index can give these; of one field alone a cluster leaves out hits without it. */
+    /**
+     * Whether the index can give these. Ickle has no word for the key of such values, so that keys
+     * come alone; and of one field alone a cluster leaves out the hits without it.
+     */
     boolean canProject(List<Column> wanted) {
-        return wanted.size() > 1 || !owners.areMany() || besides(wanted).findFirst().isPresent();
+        return isKeyAlone(wanted)
+                || wanted.stream().allMatch(each -> each.can(Column.Index.PROJECT))
+                && (wanted.size() > 1 || !owners.areMany()
+                        || besides(wanted).findFirst().isPresent());
+    }
+
+    private static boolean isKeyAlone(List<Column> wanted) {
+        return wanted.size() == 1 && wanted.get(0).isKey();
     }
 
     private Stream<Column> besides(List<Column> wanted) {
@@ -161,15 +185,37 @@ final class CacheRows {
                 .filter(each -> each.can(Column.Index.PROJECT) && !wanted.contains(each));
     }
 
-    /** Fields that the index keeps. */
-    List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
-        List<String> fields = new ArrayList<>(wanted.stream().map(Column::ickle).toList());
+    /** Cells that the index keeps. */
+    Iterable<Object[]> projected(Asked asked, List<Column> wanted) {
+        if (isKeyAlone(wanted)) {
+            return cells(keysOf(asked).stream().map(key -> new Object[] {key}).toList(), wanted);
+        } else if (asked.isNever()) {
+            return List.of();
+        }
+        return cells(fieldsOf(asked, wanted), wanted);
+    }
+
+    private Iterable<Object[]> cells(List<Object[]> found, List<Column> wanted) {
+        return () -> found.stream().map(fields -> {
+            Object[] cells = new Object[fields.length];
+            for (int place = 0; place < cells.length; place++) {
+                Column column = wanted.get(place);
+                cells[place] = column.isKey() ? keys.cell(Keys.bytes(fields[place]))
+                        : column.cell(fields[place]);
+            }
+            return cells;
+        }).iterator();
+    }
+
+    private List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
+        List<Column> fields = new ArrayList<>(wanted);
         boolean padded = fields.size() == 1 && owners.areMany();
         if (padded) {
-            fields.add(besides(wanted).findFirst().orElseThrow().ickle());
+            fields.add(besides(wanted).findFirst().orElseThrow());
         }
-        String select = "select " + String.join(", ", fields) + " ";
-        return asked.isNever() ? List.of() : owners.ask(() -> query(select, asked).list()).stream()
+        String select = "select " + String.join(", ",
+                fields.stream().map(Column::ickle).toList()) + " ";
+        return owners.ask(() -> query(select, asked).list()).stream()
                 .map(found -> !(found instanceof Object[] all) ? new Object[] {found}
                         : padded ? new Object[] {all[0]} : all)
                 .toList();
@@ -180,15 +226,13 @@ final class CacheRows {
         if (asked.isNever()) {
             return List.of();
         } else if (owners.areMany()) {
-            List<Object> found = new ArrayList<>();
-            try (var entries = entries(asked)) {
-                entries.forEachRemaining(entry -> found.add(entry.key()));
-            }
-            return found;
+            requireIndex();
+            return owners.ask(() -> keysOfAll.of(text("", asked), asked.parameters(),
+                    asked.first(), asked.most()));
         }
         requireIndex();
-        return engine.buildSearchQuery(text("", asked), asked.parameters()).ids()
-                .fetch((int) Math.min(asked.offset(), Integer.MAX_VALUE), asked.most()).hits();
+        return engine().buildSearchQuery(text("", asked), asked.parameters()).ids()
+                .fetch(asked.first(), asked.most()).hits();
     }
 
     /** The rows that the index finds, and no others, read a batch at a time. */
@@ -209,7 +253,7 @@ final class CacheRows {
 
     private Query<Object> query(String select, Asked asked) {
         requireIndex();
-        Query<Object> query = new EmbeddedQueryFactory(engine).create(text(select, asked));
+        Query<Object> query = new EmbeddedQueryFactory(engine()).create(text(select, asked));
         return query.setParameters(asked.parameters())
                 .hitCountAccuracy(Integer.MAX_VALUE)
                 .startOffset(asked.offset())
@@ -218,6 +262,12 @@ final class CacheRows {
 
     private String text(String select, Asked asked) {
         return select + "from " + type + " p" + asked.ickle();
+    }
+
+    /** Another one after each start of the cache. */
+    private QueryEngine<?> engine() {
+        return ComponentRegistry.componentOf(cache, RemoteQueryManager.class)
+                .getQueryEngine(cache);
     }
 
     private void requireIndex() {

@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.util.List;
+import java.util.Optional;
 import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptPlanner;
@@ -56,8 +57,14 @@ class CacheScan extends TableScan {
         return cache.columns().get(query.columns().get(place));
     }
 
+    /** The place of the key in the scan's rows. */
+    Optional<Integer> key() {
+        int place = query.counted() ? -1 : query.columns().indexOf(0);
+        return place < 0 ? Optional.empty() : Optional.of(place);
+    }
+
     CacheQuery.Source source() {
-        return query.source(cache.columns());
+        return query.source(cache.rows());
     }
 
     @Override
@@ -68,6 +75,7 @@ class CacheScan extends TableScan {
     @Override
     public void register(RelOptPlanner planner) {
         ScanRules.ALL.forEach(planner::addRule);
+        LookupRule.ALL.forEach(planner::addRule);
         planner.addRule(CacheRead.RULE);
     }
 
@@ -93,20 +101,30 @@ class CacheScan extends TableScan {
                 .item("columns", query.columns().stream()
                         .map(place -> cache.columns().get(place).name()).toList())
                 .item("ickle", query.shown(cache.columns()))
-                .itemIf("keys", query.keys() == null ? null : query.keys().stream()
-                        .map(Condition.Operand::shown).toList(), query.keys() != null)
+                .itemIf("keys", keys(), keys() != null)
                 .item("reads", source());
+    }
+
+    private List<String> keys() {
+        if (query.looksUpKeys(cache.columns())) {
+            return List.of(CacheQuery.WANTED);
+        }
+        return query.keys() == null ? null
+                : query.keys().stream().map(Condition.Operand::shown).toList();
     }
 
     @Override
     public double estimateRowCount(RelMetadataQuery metadata) {
-        double rows = Math.max(1, table.getRowCount());
-        if (query.counted()) {
+        if (query.counted() || query.lookup() != null) {
+            // What a join looks up is the join's to estimate.
             return 1;
         } else if (query.keys() != null) {
             return query.keys().size();
         }
-        return Math.max(1, rows * Math.pow(0.1, query.where().size()))
-                * (query.limit() == null ? 1 : 0.5);
+        double found = Math.max(1, cache.estimate(query));
+        if (query.limit() != null && query.limit().isConstant()) {
+            return Math.min(found, ((Number) query.limit().value(null)).doubleValue());
+        }
+        return found * (query.limit() == null ? 1 : 0.5);
     }
 }

@@ -50,6 +50,15 @@ record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Inde
         return type.field(field(), cell, "column " + name);
     }
 
+    /** The same, or null for a cell that the column cannot have. */
+    Object comparedOrNull(Object cell) {
+        try {
+            return compared(cell);
+        } catch (IllegalArgumentException outside) {
+            return null;
+        }
+    }
+
     /** The field that a cell is stored as. */
     Object stored(Object cell) {
         return type.storable(field(), cell, "column " + name);

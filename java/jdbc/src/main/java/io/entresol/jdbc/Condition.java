@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import org.apache.calcite.DataContext;
@@ -17,6 +18,11 @@ record Condition(String text, List<Operand> operands, Set<Column> present) {
         /** The value as the index has it. */
         Object value(DataContext run);
 
+        /** Whether it is the same in each run. */
+        default boolean isConstant() {
+            return false;
+        }
+
         /** For people, in plans. */
         String shown();
     }
@@ -26,11 +32,24 @@ record Condition(String text, List<Operand> operands, Set<Column> present) {
         return new Condition(column.ickle() + " is not null", List.of(), Set.of(column));
     }
 
+    /** That a column has one of some values; without any it never holds. */
+    static Condition among(Column column, List<Operand> values) {
+        String places = String.join(", ", Collections.nCopies(values.size(), "%s"));
+        return values.isEmpty()
+                ? new Condition(column.ickle() + " = %s", List.of(constant(null)), Set.of(column))
+                : new Condition(column.ickle() + " in (" + places + ")", values, Set.of(column));
+    }
+
     static Operand constant(Object field) {
         return new Operand() {
             @Override
             public Object value(DataContext run) {
                 return field;
+            }
+
+            @Override
+            public boolean isConstant() {
+                return true;
             }
 
             @Override
@@ -53,6 +72,11 @@ record Condition(String text, List<Operand> operands, Set<Column> present) {
                 return "?" + number;
             }
         };
+    }
+
+    /** Whether it asks the same in each run. */
+    boolean isConstant() {
+        return operands.stream().allMatch(Operand::isConstant);
     }
 
     /** For people. */

@@ -40,6 +40,16 @@ final class Owners {
                 && !cache.getCacheConfiguration().clustering().cacheMode().isReplicated();
     }
 
+    /** About what part of all entries this node has. */
+    double share() {
+        if (!areMany()) {
+            return 1;
+        }
+        int nodes = distribution.getCacheTopology().getActualMembers().size();
+        return Math.min(1, cache.getCacheConfiguration().clustering().hash().numOwners()
+                / (double) Math.max(1, nodes));
+    }
+
     /** The answer to a question that all of its owners heard. */
     <T> T ask(Supplier<T> question) {
         if (!areMany()) {

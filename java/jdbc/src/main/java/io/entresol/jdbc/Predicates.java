@@ -24,7 +24,7 @@ import org.apache.calcite.util.NlsString;
  */
 final class Predicates {
     /** More alternatives than this are not asked of an index, which has a limit of its own. */
-    private static final int ALTERNATIVES_MAX = 500;
+    static final int ALTERNATIVES_MAX = 500;
 
     private final RexBuilder builder;
     private final IntFunction<Column> columns;
@@ -168,7 +168,7 @@ final class Predicates {
     }
 
     /** The column that is referred to, through casts that lose nothing too. */
-    private Column reference(RexNode node) {
+    Column reference(RexNode node) {
         if (node instanceof RexInputRef reference) {
             return columns.apply(reference.getIndex());
         }
@@ -218,10 +218,6 @@ final class Predicates {
                 || new BigDecimal(number.floatValue()).compareTo(number) != 0)) {
             return null;
         }
-        try {
-            return column.compared(cell);
-        } catch (IllegalArgumentException outside) {
-            return null;
-        }
+        return column.comparedOrNull(cell);
     }
 }

@@ -6,9 +6,12 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.calcite.jdbc.CalciteSchema;
+import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptCostFactory;
 import org.apache.calcite.plan.RelOptPlanner;
 import org.apache.calcite.prepare.CalcitePrepareImpl;
+import org.apache.calcite.rel.metadata.ChainedRelMetadataProvider;
+import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 
 /** The planning of statements, with the rules of caches, and mistakes told with what there is. */
@@ -23,6 +26,14 @@ final class Preparation extends CalcitePrepareImpl {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
         planner.addRule(CacheModify.RULE);
         return planner;
+    }
+
+    @Override
+    protected RelOptCluster createCluster(RelOptPlanner planner, RexBuilder builder) {
+        RelOptCluster cluster = super.createCluster(planner, builder);
+        cluster.setMetadataProvider(ChainedRelMetadataProvider.of(
+                List.of(JoinRows.SOURCE, cluster.getMetadataProvider())));
+        return cluster;
     }
 
     @Override

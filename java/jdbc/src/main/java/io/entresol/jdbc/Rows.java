@@ -7,4 +7,7 @@ import org.apache.calcite.linq4j.Enumerable;
 public interface Rows {
     /** The rows, as one run of the statement asks for them; a row of one column is its cell. */
     Enumerable<Object> read(DataContext run);
+
+    /** Those of them that a join wants. */
+    Enumerable<Object> readWanted(DataContext run, Wanted wanted);
 }

@@ -37,6 +37,7 @@ final class ScanRules {
             rule("project", LogicalProject.class, ScanRules::projected),
             rule("sort", LogicalSort.class, ScanRules::sorted),
             rule("count", LogicalAggregate.class, ScanRules::counted),
+            rule("extremes", LogicalAggregate.class, Extremes::of),
             rule("narrow", LogicalAggregate.class, ScanRules::narrowed));
 
     private ScanRules() {}
@@ -48,23 +49,27 @@ final class ScanRules {
 
     private static <R extends RelNode> RelOptRule rule(String name, Class<R> type,
             Change<R> change) {
-        return new Settings("CacheScan:" + name, RelFactories.LOGICAL_BUILDER,
-                top -> top.operand(type).oneInput(below ->
-                        below.operand(CacheScan.class)
-                                .predicate(scan -> !(scan instanceof CacheRead)).noInputs()),
+        return new Settings("CacheScan:" + name, top -> top.operand(type).oneInput(ScanRules::scan),
                 config -> new Rule<>(config, type, change)).toRule();
+    }
+
+    /** The reading of a cache in a plan that is not carried out yet. */
+    static RelRule.Done scan(RelRule.OperandBuilder below) {
+        return below.operand(CacheScan.class)
+                .predicate(scan -> !(scan instanceof CacheRead)).noInputs();
     }
 
     /** What the index can decide goes to it, the rest stays above. */
     private static RelNode filtered(LogicalFilter filter, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null) {
+        if (query.counted() || query.isLimited() || query.keys() != null
+                || query.looksUpKeys(scan.cache().columns())) {
             return null;
         }
         Predicates predicates = new Predicates(filter.getCluster().getRexBuilder(), scan::column);
         List<RexNode> parts = RelOptUtil.conjunctions(filter.getCondition());
         List<RexNode> rest = new ArrayList<>(parts);
-        if (query.where().isEmpty() && query.order().isEmpty()) {
+        if (query.where().isEmpty() && query.order().isEmpty() && query.lookup() == null) {
             for (RexNode part : parts) {
                 List<Condition.Operand> keys = predicates.keys(part);
                 if (keys != null) {
@@ -111,7 +116,7 @@ final class ScanRules {
     private static RelNode sorted(LogicalSort sort, CacheScan scan) {
         CacheQuery query = scan.query();
         if (query.counted() || query.isLimited() || query.keys() != null
-                || !query.order().isEmpty()) {
+                || query.lookup() != null || !query.order().isEmpty()) {
             return null;
         }
         List<CacheQuery.Order> order = new ArrayList<>();
@@ -159,25 +164,29 @@ final class ScanRules {
     private static RelNode counted(LogicalAggregate aggregate, CacheScan scan) {
         CacheQuery query = scan.query();
         if (!aggregate.getGroupSet().isEmpty() || aggregate.getAggCallList().size() != 1
-                || query.counted() || query.isLimited() || query.keys() != null) {
-            return null;
-        }
-        AggregateCall call = aggregate.getAggCallList().get(0);
-        if (call.getAggregation().getKind() != SqlKind.COUNT || call.isDistinct()
-                || call.hasFilter() || call.getArgList().size() > 1) {
+                || query.counted() || query.isLimited() || query.keys() != null
+                || query.lookup() != null
+                || !isCounted(aggregate.getAggCallList().get(0), scan)) {
             return null;
         }
         CacheQuery wanted = query.withOrder(List.of(), null, null);
-        if (!call.getArgList().isEmpty()) {
-            Column column = scan.column(call.getArgList().get(0));
-            if (!column.isKey() && !column.can(Column.Index.SEARCH)) {
-                return null;
-            } else if (!column.isKey()) {
-                wanted = wanted.withWhere(List.of(
-                        Condition.present(column)));
-            }
+        List<Integer> of = aggregate.getAggCallList().get(0).getArgList();
+        Column column = of.isEmpty() ? null : scan.column(of.get(0));
+        if (column != null && !column.isKey()) {
+            wanted = wanted.withWhere(List.of(Condition.present(column)));
         }
         return scan.with(wanted.withCount());
+    }
+
+    /** Whether a call counts rows, or those where a column has a value, as an index can. */
+    static boolean isCounted(AggregateCall call, CacheScan scan) {
+        if (call.getAggregation().getKind() != SqlKind.COUNT || call.isDistinct()
+                || call.hasFilter() || call.getArgList().size() > 1) {
+            return false;
+        }
+        Column column = call.getArgList().isEmpty() ? null
+                : scan.column(call.getArgList().get(0));
+        return column == null || column.isKey() || column.can(Column.Index.SEARCH);
     }
 
     /** An aggregate of all columns, of which it uses some only, reads those. */
@@ -218,9 +227,15 @@ final class ScanRules {
         }
     }
 
-    private record Settings(String description, RelBuilderFactory relBuilderFactory,
+    /** What Calcite asks of the settings of a rule. */
+    record Settings(String description, RelBuilderFactory relBuilderFactory,
             RelRule.OperandTransform operandSupplier, Function<Settings, RelOptRule> make)
             implements RelRule.Config {
+        Settings(String description, RelRule.OperandTransform operands,
+                Function<Settings, RelOptRule> make) {
+            this(description, RelFactories.LOGICAL_BUILDER, operands, make);
+        }
+
         @Override
         public RelOptRule toRule() {
             return make.apply(this);

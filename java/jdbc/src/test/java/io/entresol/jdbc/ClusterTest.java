@@ -35,6 +35,7 @@ class ClusterTest {
     private static final int NODES = 3;
     private static final int ROWS = 300;
     private static final int QUERIES = 60;
+    private static final int JOINS = 30;
     /** Rounds of statements after the node is gone. */
     private static final int ROUNDS = 8;
 
@@ -48,7 +49,12 @@ class ClusterTest {
         for (int number = 1; number < arguments.length; number++) {
             ports.add(Integer.parseInt(arguments[number]));
         }
-        Grid.member(Path.of(arguments[0]), NODES, ports);
+        try {
+            Grid.member(Path.of(arguments[0]), NODES, ports);
+        } catch (RuntimeException failure) {
+            // Threads of the node are there already, and would keep the process.
+            Runtime.getRuntime().halt(1);
+        }
         System.out.println("ready");
         System.in.read();
     }
@@ -97,6 +103,64 @@ class ClusterTest {
                 }
             }
         }
+    }
+
+    @Test
+    void randomJoinsOfAnyNodeAnswerAsAnotherDatabaseDoes() throws Exception {
+        Random random = new Random(DifferentialTest.SEED);
+        try (Connection other = DriverManager.getConnection("jdbc:h2:mem:")) {
+            DifferentialTest.fill(random, nodes.get(0).cache("people"), other);
+            Joins.fill(random, nodes.get(1).cache("purchases"), other);
+            int lookups = 0;
+            for (int number = 0; number < JOINS; number++) {
+                try (Connection ours = nodes.get(number % NODES).connect()) {
+                    String plan = DifferentialTest.compare(Joins.query(random), false, ours,
+                            other, number);
+                    lookups += plan.contains("LookupJoin") ? 1 : 0;
+                }
+            }
+            assertTrue(lookups > JOINS / 4, lookups + " of " + JOINS);
+        }
+    }
+
+    @Test
+    void keysAloneAndExtremesReadNoEntriesAndJoinsThoseThatTheyAskFor() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number % 10;
+            nodes.get(0).cache("people").put("k" + number, person);
+            Purchase purchase = new Purchase();
+            purchase.buyer = "k" + number;
+            purchase.price = number;
+            nodes.get(0).cache("purchases").put("p" + number, purchase);
+        }
+        // Nothing is left in memory; what is read then is read of flash.
+        nodes.forEach(node -> node.cache("people").getAdvancedCache().getDataContainer().clear());
+        for (Grid node : nodes) {
+            try (Connection connection = node.connect()) {
+                long before = reads();
+                assertEquals(ROWS / 10,
+                        Answers.of(connection, "select _key from people where age = 7").size());
+                assertEquals(2, Answers.of(connection, "select _key from people "
+                        + "where name in ('name 0', 'name 1', 'name 2') limit 2").size());
+                assertEquals(List.of("0, name 99"), Answers.of(connection,
+                        "select min(age), max(name) from people"));
+                assertEquals(before, reads());
+            }
+        }
+        try (Connection connection = nodes.get(1).connect()) {
+            long before = reads();
+            assertEquals(20, Answers.of(connection, "select b.price, p.name, p.remark "
+                    + "from purchases b join people p on b.buyer = p._key where b.price < 20")
+                    .size());
+            assertEquals(20, reads() - before);
+        }
+    }
+
+    /** Entries of people that all nodes have read of their stores. */
+    private long reads() {
+        return nodes.stream().mapToLong(node -> node.statistics("people").gets()).sum();
     }
 
     @Test

@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.sql.Connection;
@@ -48,17 +49,38 @@ class DifferentialTest {
         }
     }
 
+    @Test
+    void randomJoinsAnswerAsAnotherDatabaseDoes() throws Exception {
+        Random random = new Random(SEED);
+        try (Grid grid = new Grid(folder);
+                Connection other = DriverManager.getConnection("jdbc:h2:mem:")) {
+            fill(random, grid.cache("people"), other);
+            Joins.fill(random, grid.cache("purchases"), other);
+            try (Connection ours = grid.connect()) {
+                int lookups = 0;
+                for (int number = 0; number < QUERIES; number++) {
+                    String plan = compare(Joins.query(random), false, ours, other, number);
+                    lookups += plan.contains("LookupJoin") ? 1 : 0;
+                }
+                assertTrue(lookups > QUERIES / 4, lookups + " of " + QUERIES);
+            }
+        }
+    }
+
     /** Asks both the next query. */
     static void compare(Random random, Connection ours, Connection other, int number)
             throws SQLException {
-        String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, 2);
+        String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, "", 2);
         String sql;
         boolean sorted = false;
-        switch (random.nextInt(4)) {
+        switch (random.nextInt(6)) {
             case 0 -> sql = "select count(*), count(age), min(score), max(name), sum(wealth) "
                     + "from people" + where;
-            case 1 -> sql = "select mood, count(*), sum(age) from people" + where
-                    + " group by mood";
+            case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth) from people"
+                    + where + " group by mood having count(*) > " + random.nextInt(30);
+            case 2 -> sql = "select " + extremes(random) + " from people"
+                    + (random.nextBoolean() ? "" : where);
+            case 3 -> sql = "select distinct " + pick(random, COLUMNS) + " from people" + where;
             default -> {
                 List<String> chosen = new ArrayList<>(List.of(COLUMNS));
                 Collections.shuffle(chosen, random);
@@ -70,10 +92,26 @@ class DifferentialTest {
                 }
             }
         }
-        String replay = "ENTRESOL_SEED=" + SEED + ", query " + number + ": " + sql + "\n"
-                + Answers.plan(ours, sql);
+        compare(sql, sorted, ours, other, number);
+    }
+
+    private static String extremes(Random random) {
+        List<String> asked = new ArrayList<>();
+        for (int count = 1 + random.nextInt(3); count > 0; count--) {
+            asked.add(pick(random, "min", "max", "count", "count(*), min") + "("
+                    + pick(random, "age", "wealth", "score", "name", "remark", "_key") + ")");
+        }
+        return String.join(", ", asked);
+    }
+
+    /** Asks both the same; the plan. */
+    static String compare(String sql, boolean sorted, Connection ours, Connection other,
+            int number) throws SQLException {
+        String plan = Answers.plan(ours, sql);
+        String replay = "ENTRESOL_SEED=" + SEED + ", query " + number + ": " + sql + "\n" + plan;
         List<String> expected = answered(other, sql, sorted);
         assertEquals(expected, answered(ours, sql, sorted), replay);
+        return plan;
     }
 
     private static List<String> answered(Connection connection, String sql, boolean sorted)
@@ -102,29 +140,34 @@ class DifferentialTest {
         return order.toString();
     }
 
-    private static String condition(Random random, int depth) {
+    /** A condition on people, whose columns follow the prefix. */
+    static String condition(Random random, String prefix, int depth) {
         if (depth > 0 && random.nextInt(3) > 0) {
             String word = random.nextBoolean() ? " and " : " or ";
-            String both = "(" + condition(random, depth - 1) + word
-                    + condition(random, depth - 1) + ")";
+            String both = "(" + condition(random, prefix, depth - 1) + word
+                    + condition(random, prefix, depth - 1) + ")";
             return random.nextInt(5) == 0 ? "not " + both : both;
         }
-        String number = pick(random, NUMBERS);
-        String text = pick(random, TEXTS);
+        String number = prefix + pick(random, NUMBERS);
+        String name = pick(random, TEXTS);
+        String text = prefix + name;
         return switch (random.nextInt(9)) {
-            case 0 -> number + " " + pick(random, "=", "<>", "<", "<=", ">", ">=") + " "
+            case 0 -> number + pick(random, " = ", " <> ", " < ", " <= ", " > ", " >= ")
                     + (random.nextInt(60) - 5);
             case 1 -> number + " between " + random.nextInt(20) + " and "
                     + (10 + random.nextInt(40));
             case 2 -> number + " in (" + random.nextInt(50) + ", " + random.nextInt(50) + ", "
                     + random.nextInt(50) + ")";
-            case 3 -> text + (random.nextBoolean() ? " = '" : " <> '") + word(random, text) + "'";
-            case 4 -> pick(random, "name", "remark") + " like '"
+            case 3 -> text + pick(random, " = '", " <> '") + word(random, name) + "'";
+            case 4 -> prefix + pick(random, "name", "remark") + " like '"
                     + pick(random, "a%", "%b", "_b%", "%", "a_", "b") + "'";
-            case 5 -> pick(random, COLUMNS) + (random.nextBoolean() ? " is null" : " is not null");
-            case 6 -> random.nextBoolean() ? "active" : "not active";
-            case 7 -> "_key " + pick(random, "=", "<>", ">") + " 'k" + random.nextInt(ROWS) + "'";
-            default -> "name " + pick(random, "<", ">=") + " '" + word(random, "name") + "'";
+            case 5 -> prefix + pick(random, COLUMNS)
+                    + pick(random, " is null", " is not null");
+            case 6 -> (random.nextBoolean() ? "" : "not ") + prefix + "active";
+            case 7 -> prefix + "_key" + pick(random, " = ", " <> ", " > ") + "'k"
+                    + random.nextInt(ROWS) + "'";
+            default -> prefix + "name" + pick(random, " < '", " >= '")
+                    + word(random, "name") + "'";
         };
     }
 
@@ -133,7 +176,7 @@ class DifferentialTest {
                 : letters(random);
     }
 
-    private static String letters(Random random) {
+    static String letters(Random random) {
         StringBuilder word = new StringBuilder();
         for (int length = random.nextInt(3); length >= 0; length--) {
             word.append("abAé*".charAt(random.nextInt(5)));
@@ -141,7 +184,7 @@ class DifferentialTest {
         return word.toString();
     }
 
-    private static String pick(Random random, String... from) {
+    static String pick(Random random, String... from) {
         return from[random.nextInt(from.length)];
     }
 
@@ -161,7 +204,9 @@ class DifferentialTest {
                 person.score = some(random, random.nextInt(120) / 2.0);
                 person.active = some(random, random.nextBoolean());
                 person.mood = some(random, Person.Mood.values()[random.nextInt(3)]);
-                person.remark = some(random, letters(random));
+                // Some are keys of others.
+                person.remark = some(random, random.nextInt(3) == 0
+                        ? "k" + random.nextInt(ROWS) : letters(random));
                 cache.put("k" + number, person);
                 Object[] cells = {"k" + number, person.name, person.age, person.wealth,
                         person.score, person.active,
@@ -178,7 +223,7 @@ class DifferentialTest {
         }
     }
 
-    private static <T> T some(Random random, T value) {
+    static <T> T some(Random random, T value) {
         return random.nextInt(5) == 0 ? null : value;
     }
 }

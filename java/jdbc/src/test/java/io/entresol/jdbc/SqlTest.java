@@ -225,6 +225,24 @@ class SqlTest {
                 + "(select buyer from purchases where buyer is not null)"));
     }
 
+    /** The first column that was read of a table was taken for its key, whichever it was. */
+    @Test
+    void joinsWithFieldsThatManyRowsShareHaveARowForEachOfThem() throws SQLException {
+        for (int number = 0; number < 6; number++) {
+            grid.<String, Person>cache("people").put("k" + number, person("Ann", number));
+            Purchase purchase = new Purchase();
+            purchase.buyer = number < 4 ? "Ann" : "Ben";
+            grid.<String, Purchase>cache("purchases").put("p" + number, purchase);
+        }
+        assertEquals(6 * 4, query("select p._key from people p join purchases b "
+                + "on p.name = b.buyer").size());
+        assertEquals(List.of("24"), query("select count(*) from people p join purchases b "
+                + "on p.name = b.buyer"));
+        assertEquals(List.of("Ann, 4", "Ben, 2"), query("select buyer, count(*) from purchases "
+                + "group by buyer order by buyer"));
+        assertEquals(List.of("Ann"), query("select distinct name from people"));
+    }
+
     @Test
     void eachTypeOfACacheIsATableOfItsOwn() throws SQLException {
         Purchase purchase = new Purchase();
