@@ -32,6 +32,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
+import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.MarshallableEntry;
@@ -72,6 +73,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private volatile Arrivals arrivals;
     private volatile Store store;
     private volatile StoreHealth health;
+    /** Null until the store is open. */
+    private StoreMetrics metrics;
     private volatile boolean mortal;
     private final Habits habits = new Habits();
     /** No entry on flash ends before this moment. */
@@ -351,6 +354,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                     configuration.get(EntresolStoreConfiguration.CAPACITY), opened, files,
                     shared ? Withdrawal.ready(context, files.toString(), mark, opened::statistics)
                             : null);
+            metrics = StoreMetrics.publish(context,
+                    ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
+                    opened::statistics);
         } catch (RuntimeException failure) {
             close();
             throw failure;
@@ -404,6 +410,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void close() {
+        if (metrics != null) {
+            metrics.close();
+            metrics = null;
+        }
         if (recovery != null) {
             recovery.close();
             recovery = null;
