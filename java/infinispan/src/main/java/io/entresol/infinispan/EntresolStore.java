@@ -287,9 +287,15 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (mortal) {
             return NonBlockingStore.super.publishKeys(segments, filter);
         }
-        Flowable<K> keys = stored(segments, Entries.Contents.KEYS)
-                .map(found -> unmarshalled(found.key()));
-        return filter == null ? keys : keys.filter(filter::test);
+        return stored(segments, Entries.Contents.KEYS).concatMapMaybe(found -> {
+            K key = unmarshalled(found.key());
+            if (filter != null && !filter.test(key)) {
+                return Maybe.empty();
+            }
+            // What was written since the scan began may have ended since.
+            return !mortal ? Maybe.just(key)
+                    : Maybe.fromCompletionStage(load(segment(key), key)).map(loaded -> key);
+        });
     }
 
     @Override
@@ -323,7 +329,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             return Maybe.empty();
         }
         K key = unmarshalled(found.key());
-        int segment = context.getKeyPartitioner().getSegment(key);
+        int segment = segment(key);
         // What was written since stays.
         return Maybe.fromCompletionStage(
                         entries(segment).removeAsync(found.key(), found.version()))
@@ -468,6 +474,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
         StoreHealth known = health;
         return known == null ? outcome : known.watched(outcome);
+    }
+
+    private int segment(Object key) {
+        return context.getKeyPartitioner().getSegment(key);
     }
 
     private MarshallableEntry<K, V> entry(Object key, StoredEntry stored) {
