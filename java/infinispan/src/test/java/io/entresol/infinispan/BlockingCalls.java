@@ -59,6 +59,11 @@ public final class BlockingCalls implements ISuiteListener, IInvokedMethodListen
     }
 
     @Override
+    public void beforeInvocation(IInvokedMethod method, ITestResult result) {
+        // What is found is of this one from here on.
+    }
+
+    @Override
     public void afterInvocation(IInvokedMethod method, ITestResult result) {
         Error first = FOUND.poll();
         if (first != null) {
