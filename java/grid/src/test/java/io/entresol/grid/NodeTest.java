@@ -341,6 +341,22 @@ class NodeTest {
     }
 
     @Test
+    void theBenchmarkHasInfinispansOwnStoresInTheSameTable() {
+        TestGrid.Ran ran = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--threads",
+                "2", "--protocol", "hotrod", "--stores", "flash,sifs").succeeded();
+        for (String part : new String[] {"write, flash", "write, SoftIndexFileStore",
+            "read, SoftIndexFileStore", "flash / SoftIndexFileStore: write"}) {
+            assertTrue(ran.out().contains(part), ran.out());
+        }
+        assertFalse(ran.out().contains("RAM"), ran.out());
+        assertFalse(grid.ask("list").out().contains("entresol-bench"));
+        TestGrid.Ran lacking = grid.ask("bench", "--iterations", "1", "--rounds", "1",
+                "--protocol", "hotrod", "--stores", "rocksdb");
+        assertEquals(2, lacking.status());
+        assertTrue(lacking.err().contains("-Procksdb"), lacking.err());
+    }
+
+    @Test
     void aSecondNodeOnTheSameFolderOrPortsIsRefused() throws Exception {
         TestGrid.Ran sameFolder = grid.start();
         assertEquals(2, sameFolder.status());
