@@ -1,13 +1,20 @@
 package io.entresol;
 
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** Figures of a store since it was opened, each by its name; sizes are in bytes. */
 public final class StoreStatistics {
     private static final Pattern FIGURE = Pattern.compile("\"([a-z_]+)\":([-0-9.]+|true|false)");
+
+    private static final Set<String> GAUGES = Set.of("entries", "pending_io",
+            "flash_allocated_bytes", "flash_live_bytes", "segments", "segments_free",
+            "index_bytes", "buffer_bytes", "cache_bytes", "other_bytes", "capacity_bytes",
+            "write_amplification", "poisoned");
 
     private final String json;
     private final Map<String, String> figures = new LinkedHashMap<>();
@@ -74,6 +81,26 @@ public final class StoreStatistics {
     /** Whether a failed write or sync made the store refuse writes. */
     public boolean poisoned() {
         return Boolean.parseBoolean(text("poisoned"));
+    }
+
+    /** The names of all figures. */
+    public Set<String> names() {
+        return Collections.unmodifiableSet(figures.keySet());
+    }
+
+    /** Whether the figure of a name goes up and down; all others only grow. */
+    public static boolean isGauge(String name) {
+        return GAUGES.contains(name);
+    }
+
+    /** Any figure by its name; one that is true or false is 1 or 0. */
+    public double value(String name) {
+        String value = text(name);
+        return switch (value) {
+            case "true" -> 1;
+            case "false" -> 0;
+            default -> Double.parseDouble(value);
+        };
     }
 
     /** A figure by its name, as {@code docs/reference/http.md} lists them. */

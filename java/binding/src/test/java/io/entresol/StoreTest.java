@@ -235,6 +235,23 @@ class StoreTest {
     }
 
     @Test
+    void eachFigureHasANameAndAValue() {
+        try (Store store = Store.open(options())) {
+            store.put(bytes("key"), value(1, 100));
+            StoreStatistics figures = store.statistics();
+            for (String name : figures.names()) {
+                assertTrue(figures.value(name) >= 0, name);
+            }
+            assertEquals(1, figures.value("puts"));
+            assertEquals(0, figures.value("poisoned"));
+            assertEquals(figures.writeAmplification(), figures.value("write_amplification"));
+            assertFalse(StoreStatistics.isGauge("puts"));
+            assertTrue(StoreStatistics.isGauge("entries"));
+            assertThrows(IllegalArgumentException.class, () -> figures.value("none"));
+        }
+    }
+
+    @Test
     void whatWasBegunHasAnOutcomeWhenTheStoreCloses() {
         Store store = Store.open(options().durability(Durability.SYNCED));
         List<CompletableFuture<?>> puts = new ArrayList<>();

@@ -73,12 +73,29 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
 
     /** Makes the cache; there must be none of this name. */
     public void deploy(Rest rest, String name) {
+        make(rest, name, xml(name));
+    }
+
+    /** The same, of a cache in RAM, over a store of Infinispan's that {@code element} gives. */
+    public void deployOn(Rest rest, String name, String element) {
+        String end = "</distributed-cache>";
+        try {
+            make(rest, name, xml(name).replace(end,
+                    "<persistence passivation=\"false\">" + element + "</persistence>" + end));
+        } catch (GridException refused) {
+            throw element.contains("rocksdb") ? new GridException(refused.getMessage()
+                    + ". If the nodes lack Infinispan's RocksDB store: mvn -f java/pom.xml install"
+                    + " -DskipTests -Procksdb, then start them again", refused) : refused;
+        }
+    }
+
+    private static void make(Rest rest, String name, String xml) {
         if (rest.exists(Rest.cache(name))) {
             throw new GridException("cache '" + name + "' is there already; choose another name,"
                     + " or drop it and its entries: entresol-grid undeploy " + name);
         }
         try {
-            rest.post(Rest.cache(name), "application/xml", xml(name));
+            rest.post(Rest.cache(name), "application/xml", xml);
         } catch (GridException refused) {
             // Infinispan's answer has the outermost of the causes only.
             throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"

@@ -1,14 +1,17 @@
 package io.entresol.grid;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.junit.jupiter.api.Test;
@@ -58,8 +61,7 @@ class ClusterTest {
         Process launcher = start(grid);
         deployOrders(grid);
         // Another one: nodes must not wait for each other in different caches.
-        grid.ask("deploy", "late", "--template", "flash,partitioned-with-backup", "--recovery",
-                "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text").succeeded();
+        deployRecovering(grid, "late");
         for (int key = 0; key < ENTRIES; key++) {
             grid.rest().post(Rest.cache("late") + "/" + key, "text/plain", "value " + key);
         }
@@ -72,6 +74,15 @@ class ClusterTest {
         launcher.waitFor();
 
         Process again = start(grid);
+        assertRecovered(grid, second);
+        // The folders of this test have what the next one needs; starting others takes long.
+        undeployedCachesAreForgottenByANodeThatWasAway(grid, second);
+        TestGrid.program("stop", "--dir", grid.folder + "/cluster").succeeded();
+        again.waitFor();
+        grid.remove();
+    }
+
+    private static void assertRecovered(TestGrid grid, String second) {
         // The first thing that anybody asks each node.
         for (String server : new String[] {second, grid.server()}) {
             assertEquals("found,total\n20,190\nname\norder 7\n", TestGrid.inside("sql", "--csv",
@@ -85,8 +96,48 @@ class ClusterTest {
                     .at("name").asString());
             assertEquals("value " + key, other.getText(Rest.cache("late") + "/" + key));
         }
-        stop(again, grid);
-        grid.remove();
+    }
+
+    /** Of the two nodes the second is away: while the first goes on, then until all are dead. */
+    private static void undeployedCachesAreForgottenByANodeThatWasAway(TestGrid grid,
+            String second) throws Exception {
+        deployRecovering(grid, "early");
+        NodeFolder away = folder(grid, 1);
+        leave(away);
+        grid.ask("undeploy", "early").succeeded();
+        startAgain(grid, 1).succeeded();
+        assertEquals(List.of("kept", "late"), deployed(second));
+        // The same name again: what the node had of the former one does not stand in its way.
+        deployRecovering(grid, "early");
+        grid.rest().post(Rest.cache("early") + "/1", "text/plain", "anew");
+        assertEquals("anew", new Rest(second, null, null).getText(Rest.cache("early") + "/1"));
+        leave(away);
+        grid.ask("undeploy", "early").succeeded();
+        ProcessHandle first = folder(grid, 0).process().orElseThrow();
+        first.destroyForcibly();
+        first.onExit().get();
+
+        // The second one first: it waits for somebody who knows.
+        CompletableFuture<TestGrid.Ran> waiting = CompletableFuture.supplyAsync(() ->
+                startAgain(grid, 1));
+        startAgain(grid, 0).succeeded();
+        waiting.join().succeeded();
+        assertRecovered(grid, second);
+        assertEquals(List.of("kept", "late"), deployed(second));
+        assertEquals(List.of("kept", "late"), deployed(grid.server()));
+        assertFalse(Files.readString(away.server().resolve("data/caches.xml")).contains("early"));
+        assertFalse(Files.exists(away.server().resolve("data/early/entresol/entresol.data")));
+    }
+
+    /** Those that were deployed, as a node lists them. */
+    private static List<String> deployed(String server) {
+        return Caches.names(new Rest(server, null, null)).stream()
+                .filter(name -> !name.endsWith("Cache")).toList();
+    }
+
+    private static void deployRecovering(TestGrid grid, String name) {
+        grid.ask("deploy", name, "--template", "flash,partitioned-with-backup", "--recovery",
+                "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text").succeeded();
     }
 
     /** Makes a cache that has an index and recovers, with an order of each price. */
@@ -128,6 +179,26 @@ class ClusterTest {
         }
         assertTrue(line != null, "the cluster did not start");
         return launcher;
+    }
+
+    /** One of the nodes by itself, which joins the other. */
+    private static TestGrid.Ran startAgain(TestGrid grid, int number) {
+        int[] offsets = {grid.offset, grid.offset + Ports.STEP};
+        try {
+            return TestGrid.program("start", "--dir", folder(grid, number).root() + "", "--name",
+                    "node-" + number, "--port-offset", "" + offsets[number], "--join",
+                    "127.0.0.1:" + new Ports(offsets[1 - number]).cluster(), "--memory", "384m",
+                    "--endpoint-template", "ram", "--detach");
+        } catch (Exception failure) {
+            throw new IllegalStateException(failure);
+        }
+    }
+
+    /** As one that goes in good order, on which the other goes on. */
+    private static void leave(NodeFolder node) throws Exception {
+        ProcessHandle process = node.process().orElseThrow();
+        process.destroy();
+        process.onExit().get();
     }
 
     private static void stop(Process launcher, TestGrid grid) throws Exception {

@@ -160,6 +160,45 @@ class NodeTest {
     }
 
     @Test
+    void metricsHaveWhatTheStoreOfEachCacheDoes() throws Exception {
+        deploy("measured", small("--encoding", "text")).succeeded();
+        double written = metric("entresol_device_written_bytes_total", "measured");
+        assertEquals(0, metric("entresol_puts_total", "measured"));
+        for (int key = 0; key < 20; key++) {
+            grid.rest().post(Rest.cache("measured") + "/" + key, "text/plain", "x".repeat(9_000));
+        }
+        assertEquals(20, metric("entresol_puts_total", "measured"));
+        assertEquals(20, metric("entresol_entries", "measured"));
+        assertTrue(metric("entresol_flash_live_bytes", "measured") > 20 * 9_000);
+        assertTrue(metric("entresol_user_written_bytes_total", "measured") > 20 * 9_000);
+        assertTrue(metric("entresol_device_written_bytes_total", "measured") >= written);
+        assertEquals(32 << 20, metric("entresol_memory_cap_bytes", "measured"));
+        for (String name : new String[] {"device_reads_total", "device_writes_total",
+            "flash_allocated_bytes", "write_amplification_ratio", "reclaim_moved_bytes_total",
+            "index_bytes", "cache_bytes", "poisoned"}) {
+            assertTrue(metric("entresol_" + name, "measured") >= 0, name);
+        }
+        String text = metrics();
+        assertTrue(text.contains("# TYPE entresol_puts_total counter"), text);
+        assertTrue(text.contains("# TYPE entresol_entries gauge"), text);
+        grid.ask("undeploy", "measured").succeeded();
+        assertFalse(metrics().contains("cache=\"measured\""));
+    }
+
+    private String metrics() throws Exception {
+        return http.send(HttpRequest.newBuilder(URI.create("http://" + grid.server() + "/metrics"))
+                .build(), HttpResponse.BodyHandlers.ofString()).body();
+    }
+
+    private double metric(String name, String cache) throws Exception {
+        String text = metrics();
+        return text.lines().filter(line -> line.startsWith(name + "{")
+                        && line.contains("cache=\"" + cache + "\""))
+                .mapToDouble(line -> Double.parseDouble(line.substring(line.indexOf('}') + 2)))
+                .findFirst().orElseThrow(() -> new AssertionError(name + " in\n" + text));
+    }
+
+    @Test
     void aCacheMadeByPlainRestIsOnFlash() {
         Rest rest = grid.rest();
         rest.post(Rest.cache("by-xml"), "application/xml", """
@@ -299,6 +338,22 @@ class NodeTest {
             assertTrue(table.contains(part), table);
         }
         assertFalse(grid.ask("list").out().contains("entresol-bench"));
+    }
+
+    @Test
+    void theBenchmarkHasInfinispansOwnStoresInTheSameTable() {
+        TestGrid.Ran ran = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--threads",
+                "2", "--protocol", "hotrod", "--stores", "flash,sifs").succeeded();
+        for (String part : new String[] {"write, flash", "write, SoftIndexFileStore",
+            "read, SoftIndexFileStore", "flash / SoftIndexFileStore: write"}) {
+            assertTrue(ran.out().contains(part), ran.out());
+        }
+        assertFalse(ran.out().contains("RAM"), ran.out());
+        assertFalse(grid.ask("list").out().contains("entresol-bench"));
+        TestGrid.Ran lacking = grid.ask("bench", "--iterations", "1", "--rounds", "1",
+                "--protocol", "hotrod", "--stores", "rocksdb");
+        assertEquals(2, lacking.status());
+        assertTrue(lacking.err().contains("-Procksdb"), lacking.err());
     }
 
     @Test

@@ -32,6 +32,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
+import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.MarshallableEntry;
@@ -72,6 +73,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private volatile Arrivals arrivals;
     private volatile Store store;
     private volatile StoreHealth health;
+    /** Null until the store is open. */
+    private StoreMetrics metrics;
     private volatile boolean mortal;
     private final Habits habits = new Habits();
     /** No entry on flash ends before this moment. */
@@ -284,9 +287,15 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (mortal) {
             return NonBlockingStore.super.publishKeys(segments, filter);
         }
-        Flowable<K> keys = stored(segments, Entries.Contents.KEYS)
-                .map(found -> unmarshalled(found.key()));
-        return filter == null ? keys : keys.filter(filter::test);
+        return stored(segments, Entries.Contents.KEYS).concatMapMaybe(found -> {
+            K key = unmarshalled(found.key());
+            if (filter != null && !filter.test(key)) {
+                return Maybe.empty();
+            }
+            // What was written since the scan began may have ended since.
+            return !mortal ? Maybe.just(key)
+                    : Maybe.fromCompletionStage(load(segment(key), key)).map(loaded -> key);
+        });
     }
 
     @Override
@@ -320,7 +329,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             return Maybe.empty();
         }
         K key = unmarshalled(found.key());
-        int segment = context.getKeyPartitioner().getSegment(key);
+        int segment = segment(key);
         // What was written since stays.
         return Maybe.fromCompletionStage(
                         entries(segment).removeAsync(found.key(), found.version()))
@@ -351,6 +360,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                     configuration.get(EntresolStoreConfiguration.CAPACITY), opened, files,
                     shared ? Withdrawal.ready(context, files.toString(), mark, opened::statistics)
                             : null);
+            metrics = StoreMetrics.publish(context,
+                    ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
+                    opened::statistics);
         } catch (RuntimeException failure) {
             close();
             throw failure;
@@ -404,6 +416,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void close() {
+        if (metrics != null) {
+            metrics.close();
+            metrics = null;
+        }
         if (recovery != null) {
             recovery.close();
             recovery = null;
@@ -458,6 +474,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
         StoreHealth known = health;
         return known == null ? outcome : known.watched(outcome);
+    }
+
+    private int segment(Object key) {
+        return context.getKeyPartitioner().getSegment(key);
     }
 
     private MarshallableEntry<K, V> entry(Object key, StoredEntry stored) {

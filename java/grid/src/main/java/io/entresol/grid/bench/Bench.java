@@ -4,9 +4,11 @@ import io.entresol.grid.GridException;
 import io.entresol.grid.Rest;
 import io.entresol.grid.Table;
 import io.entresol.grid.Target;
-import io.entresol.grid.bench.Pair.Storage;
+import io.entresol.grid.bench.Compared.Storage;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -18,9 +20,11 @@ import picocli.CommandLine.Option;
 
 /** {@code entresol-grid bench}. */
 @Command(name = "bench", mixinStandardHelpOptions = true,
-        description = "Compares a cache in RAM with one on flash, in the same minutes.",
+        description = "Compares a cache in RAM with one on flash, and with Infinispan's own stores,"
+                + " in the same minutes.",
         footer = {"", "Examples:", "  entresol-grid bench",
             "  entresol-grid bench --protocol resp --iterations 5000 --rounds 5",
+            "  entresol-grid bench --stores flash,sifs,rocksdb --protocol hotrod",
             "  entresol-grid bench --workload bigmemory --json"})
 public final class Bench implements Callable<Integer> {
     private static final int RESP_ABOVE_MAIN = 6379 - 11222;
@@ -33,6 +37,11 @@ public final class Bench implements Callable<Integer> {
     @Option(names = "--protocol", paramLabel = "NAME", split = ",", defaultValue = "hotrod,resp",
             description = "hotrod, resp (${DEFAULT-VALUE})")
     private List<Protocol> protocols;
+
+    @Option(names = "--stores", paramLabel = "NAME", split = ",", defaultValue = "ram,flash",
+            description = "what to compare: ram, flash, sifs (Infinispan's SoftIndexFileStore),"
+                    + " rocksdb (its RocksDB store, where nodes have it) (${DEFAULT-VALUE})")
+    private List<Storage> stores;
 
     @Option(names = "--threads", paramLabel = "N", defaultValue = "10",
             description = "clients at a time (${DEFAULT-VALUE})")
@@ -52,7 +61,7 @@ public final class Bench implements Callable<Integer> {
     private Integer valueSize;
 
     @Option(names = "--rounds", paramLabel = "N", defaultValue = "3", description = "rounds that"
-            + " count, after one that does not; RAM and flash take turns (${DEFAULT-VALUE})")
+            + " count, after one that does not; the stores take turns (${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(names = "--seed", paramLabel = "N", defaultValue = "42",
@@ -77,6 +86,9 @@ public final class Bench implements Callable<Integer> {
         atLeast("--rounds", rounds, 1);
         int size = valueSize != null ? valueSize : workload == Workload.TUTORIAL ? 10_000 : 1_700;
         atLeast("--value-size", size, Long.BYTES);
+        if (new HashSet<>(stores).size() < stores.size()) {
+            throw new GridException("--stores is " + stores + "; expected each of them once");
+        }
         Rest rest = target.rest();
         int nodes = rest.get("/v2/cluster/members").at("members").asJsonList().size();
         Json results = Json.object("workload", workload.name().toLowerCase(Locale.ROOT),
@@ -100,24 +112,33 @@ public final class Bench implements Callable<Integer> {
         Load load = new Load(threads, iterations, size, seed);
         Rounds writes = new Rounds();
         Rounds reads = new Rounds();
-        try (Pair pair = pair(protocol, (long) threads * iterations, size)) {
+        try (Compared caches = deploy(protocol, (long) threads * iterations, size)) {
             for (int round = 0; round <= rounds; round++) {
                 for (Storage storage : order(round)) {
-                    writes.add(round, storage, load.write(pair.door(storage)));
-                    reads.add(round, storage, load.read(pair.door(storage)));
+                    writes.add(round, storage, load.write(caches.door(storage)));
+                    reads.add(round, storage, load.read(caches.door(storage)));
                 }
             }
         }
         if (!target.json()) {
             Table table = new Table("test", "avg test time s", "avg TP per thread", "total TP",
                     "MB/s", "tutorial TP", "tutorial MB/s");
-            writes.tutorialRow(table, "write, RAM", Storage.RAM, size, "21,796", "207.9");
-            writes.tutorialRow(table, "write, flash", Storage.FLASH, size, "17,185", "163.9");
-            reads.tutorialRow(table, "read, RAM", Storage.RAM, size, "23,401", "223.2");
-            reads.tutorialRow(table, "read, flash", Storage.FLASH, size, "10,279", "98.0");
+            for (Storage storage : stores) {
+                writes.tutorialRow(table, "write, " + storage.title, storage, size,
+                        storage.tutorialWrites, storage.tutorialWrittenMegabytes);
+            }
+            for (Storage storage : stores) {
+                reads.tutorialRow(table, "read, " + storage.title, storage, size,
+                        storage.tutorialReads, storage.tutorialReadMegabytes);
+            }
             System.out.print(table);
-            System.out.printf("flash / RAM: write %.2f (tutorial 0.79), read %.2f (tutorial 0.44)"
-                    + "%n%n", writes.ratio(), reads.ratio());
+            for (Storage other : writes.besideFlash()) {
+                boolean ram = other == Storage.RAM;
+                System.out.printf("flash / %s: write %.2f%s, read %.2f%s%n", other.title,
+                        writes.ratio(other), ram ? " (tutorial 0.79)" : "",
+                        reads.ratio(other), ram ? " (tutorial 0.44)" : "");
+            }
+            System.out.println();
         }
         return Json.object("write", writes.json(), "read", reads.json());
     }
@@ -128,40 +149,44 @@ public final class Bench implements Callable<Integer> {
         long keys = (long) filling.perThread() * threads;
         Rounds loads = new Rounds();
         Rounds mixes = new Rounds();
-        try (Pair pair = pair(protocol, keys, size)) {
+        try (Compared caches = deploy(protocol, keys, size)) {
             for (int round = 0; round <= rounds; round++) {
                 Load mix = new Load(threads, iterations, size, seed + round);
                 for (Storage storage : order(round)) {
-                    loads.add(round, storage, filling.write(pair.door(storage)));
-                    mixes.add(round, storage, mix.mix(pair.door(storage), keys));
+                    loads.add(round, storage, filling.write(caches.door(storage)));
+                    mixes.add(round, storage, mix.mix(caches.door(storage), keys));
                 }
             }
         }
         if (!target.json()) {
             Table table = new Table("test", "load op/s", "op/s", "read us", "write us");
-            for (Storage storage : Storage.values()) {
-                table.add(storage.name(), Math.round(loads.median(storage).rate()),
+            for (Storage storage : stores) {
+                table.add(storage.title, Math.round(loads.median(storage).rate()),
                         Math.round(mixes.median(storage).rate()),
                         Math.round(mixes.median(storage).readMicros()),
                         Math.round(mixes.median(storage).writeMicros()));
             }
             table.add("BigMemory, 16 nodes, 1,600 threads", 64_000, 66_000, 25_000, 20_000);
             System.out.print(table);
-            System.out.printf("flash / RAM: load %.2f, nine reads to one write %.2f%n%n",
-                    loads.ratio(), mixes.ratio());
+            for (Storage other : loads.besideFlash()) {
+                System.out.printf("flash / %s: load %.2f, nine reads to one write %.2f%n",
+                        other.title, loads.ratio(other), mixes.ratio(other));
+            }
+            System.out.println();
         }
         return Json.object("entries", keys, "load", loads.json(), "mix", mixes.json());
     }
 
-    private Pair pair(Protocol protocol, long count, int size) {
+    private Compared deploy(Protocol protocol, long count, int size) {
         int port = respPort != null ? respPort : target.port() + RESP_ABOVE_MAIN;
-        return new Pair(target, port, protocol, count, size);
+        return new Compared(target, port, protocol, stores, count, size);
     }
 
-    /** Neither is always the first, so that neither has all of what the first one warms. */
-    private static List<Storage> order(int round) {
-        return round % 2 == 0 ? List.of(Storage.RAM, Storage.FLASH)
-                : List.of(Storage.FLASH, Storage.RAM);
+    /** None is always the first, so that none has all of what the first one warms. */
+    private List<Storage> order(int round) {
+        List<Storage> turned = new ArrayList<>(stores);
+        Collections.rotate(turned, -round);
+        return turned;
     }
 
     private static void atLeast(String option, int given, int least) {
@@ -170,7 +195,7 @@ public final class Bench implements Callable<Integer> {
         }
     }
 
-    /** The rounds of both caches at one thing. */
+    /** The rounds of all caches at one thing. */
     private static final class Rounds {
         private final Map<Storage, List<Round>> counted = new EnumMap<>(Storage.class);
 
@@ -185,9 +210,15 @@ public final class Bench implements Callable<Integer> {
             return Round.median(counted.get(storage));
         }
 
-        double ratio() {
+        /** What flash is compared with; nothing if it was left out. */
+        List<Storage> besideFlash() {
+            return !counted.containsKey(Storage.FLASH) ? List.of() : counted.keySet().stream()
+                    .filter(storage -> storage != Storage.FLASH).toList();
+        }
+
+        double ratio(Storage other) {
             return Round.median(counted.get(Storage.FLASH), Round::rate)
-                    / Round.median(counted.get(Storage.RAM), Round::rate);
+                    / Round.median(counted.get(other), Round::rate);
         }
 
         void tutorialRow(Table table, String name, Storage storage, int size, String operations,
@@ -200,8 +231,10 @@ public final class Bench implements Callable<Integer> {
         }
 
         Json json() {
-            Json json = Json.object("flash_to_ram", ratio());
-            counted.forEach((storage, rounds) -> json.set(storage.name().toLowerCase(Locale.ROOT),
+            Json json = Json.object();
+            besideFlash().forEach(other ->
+                    json.set("flash_to_" + other.option(), ratio(other)));
+            counted.forEach((storage, rounds) -> json.set(storage.option(),
                     Json.object("median", median(storage).json(),
                             "rounds", Json.make(rounds.stream().map(Round::json).toList()))));
             return json;

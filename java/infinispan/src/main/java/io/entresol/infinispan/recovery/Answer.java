@@ -11,9 +11,10 @@ import java.util.UUID;
  * @param available whether the cache serves all keys, as this node sees it
  * @param standing what its store says; null if it has none
  * @param plan that it took over; null if none
+ * @param undeployed whether it knows that what the asking node has of the cache was undeployed
  */
 record Answer(String name, UUID node, Phase phase, boolean available, Standing standing,
-        Plan plan) {
+        Plan plan, boolean undeployed) {
     private static final String END = "\n--\n";
 
     /** How far a node is with a cache. */
@@ -38,7 +39,7 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
 
     /** Of a node that has not started the cache or does not answer. */
     static Answer absent(String name) {
-        return new Answer(name, null, Phase.ABSENT, false, null, null);
+        return new Answer(name, null, Phase.ABSENT, false, null, null, false);
     }
 
     /** Reads what {@link #toString} gives, or nothing; {@code name} is the node's. */
@@ -48,10 +49,17 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
         }
         String[] parts = text.split(END, -1);
         Lines head = Lines.parse(parts[0]);
-        return new Answer(name, UUID.fromString(head.get("node")),
+        String node = head.get("node");
+        return new Answer(name, node.isEmpty() ? null : UUID.fromString(node),
                 Phase.valueOf(head.get("phase")), Boolean.parseBoolean(head.get("available")),
                 parts[1].isEmpty() ? null : Standing.parse(parts[1]),
-                parts[2].isEmpty() ? null : Plan.parse(parts[2]));
+                parts[2].isEmpty() ? null : Plan.parse(parts[2]),
+                Boolean.parseBoolean(head.get("undeployed")));
+    }
+
+    /** The same of a node that knows that what the asking one has was undeployed. */
+    Answer thatItWasUndeployed() {
+        return new Answer(name, node, phase, available, standing, plan, true);
     }
 
     boolean isThere() {
@@ -60,7 +68,8 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
 
     @Override
     public String toString() {
-        return new Lines().put("node", node).put("phase", phase).put("available", available)
+        return new Lines().put("node", node == null ? "" : node).put("phase", phase)
+                .put("available", available).put("undeployed", undeployed)
                 + END + (standing == null ? "" : standing) + END + (plan == null ? "" : plan);
     }
 }

@@ -37,4 +37,8 @@ sealed interface Choice {
     /** Joins a cluster that went on, without entries. */
     record Join(Standing running) implements Choice {
     }
+
+    /** Takes what this node has of the cache for nothing: it was undeployed. */
+    record Forget() implements Choice {
+    }
 }

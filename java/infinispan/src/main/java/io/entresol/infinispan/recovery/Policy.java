@@ -54,6 +54,9 @@ final class Policy {
     }
 
     private Choice chooseWithoutEnd(List<Answer> answers, Answer own, long waitedMillis) {
+        if (own.standing() != null && answers.stream().anyMatch(Answer::undeployed)) {
+            return new Choice.Forget();
+        }
         List<Answer> running = answers.stream()
                 .filter(answer -> answer.phase() == Phase.RUNNING && answer.standing() != null)
                 .toList();

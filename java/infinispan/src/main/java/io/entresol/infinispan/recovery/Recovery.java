@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -23,12 +24,16 @@ import org.infinispan.distribution.LocalizedCacheTopology;
 import org.infinispan.distribution.ch.ConsistentHash;
 import org.infinispan.distribution.ch.impl.ConsistentHashFactory;
 import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.globalstate.GlobalStateManager;
+import org.infinispan.globalstate.ScopedState;
+import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.PersistenceException;
 import org.infinispan.remoting.transport.Address;
+import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.statetransfer.StateTransferManagerImpl;
 import org.infinispan.topology.LocalTopologyManager;
 import org.infinispan.topology.PersistentUUIDManager;
@@ -126,10 +131,20 @@ public final class Recovery implements AutoCloseable {
         STARTED.remove(registry, name, this);
     }
 
-    /** What a node says of a cache; empty if it has not started it. */
-    private static Function<EmbeddedCacheManager, String> question(String cache) {
-        return (Function<EmbeddedCacheManager, String> & Serializable) asked ->
-                STARTED.find(asked, cache).map(there -> there.answer().toString()).orElse("");
+    /** That of a cache that this node has started; empty if it has not, or does not recover. */
+    static Optional<UUID> lineage(EmbeddedCacheManager manager, String cache) {
+        return STARTED.find(manager, cache).flatMap(there -> Optional.ofNullable(there.standing))
+                .map(Standing::lineage);
+    }
+
+    /** What a node says of a cache, of which the one that asks has that lineage, or none. */
+    private static Function<EmbeddedCacheManager, String> question(String cache, String lineage) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) asked -> {
+            Answer said = STARTED.find(asked, cache).map(Recovery::answer)
+                    .orElseGet(() -> Answer.absent(""));
+            return (Undeployed.of(asked).has(lineage) ? said.thatItWasUndeployed() : said)
+                    .toString();
+        };
     }
 
     /** A topology is about to be installed; nothing of it happens before this is done. */
@@ -174,7 +189,8 @@ public final class Recovery implements AutoCloseable {
                 throw new PersistenceException("the container of cache " + name
                         + " stopped while the cache waited for others");
             }
-            List<Answer> answers = await(peers.ask(question(name))).entrySet().stream()
+            List<Answer> answers = await(peers.ask(question(name, ownLineage())))
+                    .entrySet().stream()
                     .map(said -> Answer.parse(said.getKey().toString(), said.getValue()))
                     .toList();
             long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
@@ -218,8 +234,40 @@ public final class Recovery implements AutoCloseable {
         } else if (choice instanceof Choice.Join join) {
             join(join.running());
             return true;
+        } else if (choice instanceof Choice.Forget) {
+            forgetStanding();
         }
         return false;
+    }
+
+    private String ownLineage() {
+        Standing known = standing;
+        return known == null ? "" : known.lineage().toString();
+    }
+
+    /**
+     * There may be a new cache of the name, which this node then takes part in as one that never
+     * had any. Else it is to be forgotten: a node that started it empty would deploy it again.
+     */
+    private void forgetStanding() {
+        if (!isDeployed()) {
+            Undeployed.of(cache.getCacheManager()).add(standing.lineage());
+            throw new UndeployedException(name);
+        }
+        LOG.infof("Cache %s was deployed anew while this node was away: its entries of epoch %s are"
+                + " dropped", name, standing.epoch());
+        await(own.removeAsync(KEY));
+        standing = null;
+        plan = null;
+        phase = Phase.WAITING;
+        states.deleteScopedState(name);
+    }
+
+    /** Whether the cluster's configuration has the cache now. */
+    private boolean isDeployed() {
+        return SecurityActions.getCache(cache.getCacheManager(),
+                        GlobalConfigurationManager.CONFIG_STATE_CACHE_NAME)
+                .containsKey(new ScopedState(GlobalConfigurationManagerImpl.CACHE_SCOPE, name));
     }
 
     /**
@@ -322,7 +370,7 @@ public final class Recovery implements AutoCloseable {
     private Answer answer() {
         boolean available = phase == Phase.RUNNING
                 && cache.getAvailability() == AvailabilityMode.AVAILABLE;
-        return new Answer("", node, phase, available, standing, plan);
+        return new Answer("", node, phase, available, standing, plan, false);
     }
 
     /** Nodes that left are still in hashes for a while, when Infinispan may have forgotten them. */

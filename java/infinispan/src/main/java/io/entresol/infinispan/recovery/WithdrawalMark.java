@@ -6,6 +6,7 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.Optional;
 import org.infinispan.configuration.global.GlobalConfiguration;
@@ -66,6 +67,12 @@ public final class WithdrawalMark {
         Files.writeString(file, why + "\n", StandardCharsets.UTF_8, StandardOpenOption.CREATE,
                 StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE,
                 StandardOpenOption.SYNC);
+        sync(file.getParent());
+    }
+
+    /** Puts a synced file in the place of another, so that this survives power loss. */
+    static void rename(Path written, Path file) throws IOException {
+        Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
         sync(file.getParent());
     }
 

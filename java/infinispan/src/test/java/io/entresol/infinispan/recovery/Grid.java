@@ -226,10 +226,12 @@ final class Grid implements AutoCloseable {
             command.add(System.getProperty("java.home") + File.separator + "bin/java");
             for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
                 if (flag.startsWith("-Dentresol.heap.native=jni")
-                        || flag.contains("native-access")) {
+                        || flag.contains("native-access")
+                        || flag.contains("Redefinition") && GridNode.BLOCKING_CALLS) {
                     command.add(flag);
                 }
             }
+            command.add("-D" + GridNode.LOOKS + "=" + GridNode.BLOCKING_CALLS);
             String path = System.getProperty(
                     "surefire.test.class.path", System.getProperty("java.class.path"));
             command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",

@@ -1,5 +1,6 @@
 package io.entresol.infinispan.recovery;
 
+import io.entresol.infinispan.BlockingCalls;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -31,6 +32,10 @@ import org.infinispan.partitionhandling.PartitionHandling;
  * the cluster recovers, bytes of values, capacity of the store.
  */
 final class GridNode {
+    static final String LOOKS = "entresol.grid.blocking-calls";
+    /** Whether nodes look for calls that block; their starts then take twice as long. */
+    static final boolean BLOCKING_CALLS = Boolean.getBoolean(LOOKS);
+
     private static final int SEGMENTS = 32;
     private static final int AVAILABILITY_MILLIS = 500;
     private static final int AT_A_TIME = 16;
@@ -51,6 +56,12 @@ final class GridNode {
     }
 
     public static void main(String[] arguments) throws Exception {
+        if (BLOCKING_CALLS) {
+            BlockingCalls.find(found -> {
+                found.printStackTrace();
+                Runtime.getRuntime().halt(1);
+            });
+        }
         GlobalConfigurationBuilder global = GlobalConfigurationBuilder.defaultClusteredBuilder();
         global.transport().nodeName(arguments[1])
                 .addProperty("configurationFile", arguments[2]);

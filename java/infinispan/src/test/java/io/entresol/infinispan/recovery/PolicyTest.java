@@ -105,6 +105,19 @@ public class PolicyTest {
                 instanceof Choice.Join);
     }
 
+    public void whatWasUndeployedIsNeitherWaitedForNorMixedWithANewCacheOfTheName() {
+        Answer me = waiting(2, standing(1, 3, true, 0, 1, 2));
+        Answer knows = Answer.absent("n0").thatItWasUndeployed();
+        assertTrue(choose(2, Answer.absent("n0"), me) instanceof Choice.Wait);
+        assertTrue(choose(2, knows, me) instanceof Choice.Forget);
+        Standing now = standing(1, 1, true, 0, 1);
+        Standing other = new Standing(new UUID(1, 1), now.epoch(), true, now.members(),
+                now.hash());
+        Answer anew = running(0, other, true).thatItWasUndeployed();
+        assertTrue(choose(2, anew, me) instanceof Choice.Forget);
+        assertTrue(choose(2, anew, waiting(2, null)) instanceof Choice.Join);
+    }
+
     public void oneNodeStartsACacheThatNobodyHas() {
         Answer first = waiting(0, null);
         Answer second = waiting(1, null);
@@ -123,10 +136,15 @@ public class PolicyTest {
         Standing standing = standing(3, 7, true, 0, 2);
         assertEquals(Standing.parse(standing.toString()), standing);
         Plan plan = new Plan(LINEAGE, 4, standing.members(), standing.hash(), true);
-        Answer answer = new Answer("n1", NODES[1], Phase.PREPARED, true, standing, plan);
+        Answer answer = new Answer("n1", NODES[1], Phase.PREPARED, true, standing, plan,
+                false);
         assertEquals(Answer.parse("n1", answer.toString()), answer);
-        Answer bare = new Answer("n1", NODES[1], Phase.WAITING, false, null, null);
+        Answer bare = new Answer("n1", NODES[1], Phase.WAITING, false, null, null, true);
         assertEquals(Answer.parse("n1", bare.toString()), bare);
+        Answer absent = Answer.absent("n1");
+        assertEquals(Answer.parse("n1", ""), absent);
+        assertEquals(Answer.parse("n1", absent.thatItWasUndeployed().toString()),
+                absent.thatItWasUndeployed());
     }
 
     public void aCacheThatCouldLoseEntriesIsRefusedWithAllThatMustChange() {
@@ -167,20 +185,22 @@ public class PolicyTest {
     }
 
     private static Answer waiting(int node, Standing standing) {
-        return new Answer("n" + node, NODES[node], Phase.WAITING, false, standing, null);
+        return new Answer("n" + node, NODES[node], Phase.WAITING, false, standing, null,
+                false);
     }
 
     private static Answer running(int node, Standing standing, boolean available) {
-        return new Answer("n" + node, NODES[node], Phase.RUNNING, available, standing, null);
+        return new Answer("n" + node, NODES[node], Phase.RUNNING, available, standing, null,
+                false);
     }
 
     private static Answer prepared(Answer answer, Plan plan) {
         return new Answer(answer.name(), answer.node(), Phase.PREPARED, false,
-                answer.standing(), plan);
+                answer.standing(), plan, false);
     }
 
     private static Answer in(Phase phase, Answer answer) {
-        return new Answer(answer.name(), answer.node(), phase, false, null, null);
+        return new Answer(answer.name(), answer.node(), phase, false, null, null, false);
     }
 
     /** Of a cluster whose members are these, at that moment. */

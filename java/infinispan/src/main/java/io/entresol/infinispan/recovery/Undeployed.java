@@ -1,0 +1,89 @@
+package io.entresol.infinispan.recovery;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import org.infinispan.configuration.global.GlobalConfiguration;
+import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.security.actions.SecurityActions;
+
+/**
+ * The lineages of recovering caches that were undeployed, as this node knows them: a file in the
+ * global state. A node that was away meanwhile asks for its own, and does not wait for others who
+ * never come. A name would not do: there may be a new cache of it.
+ */
+public final class Undeployed {
+    private static final String NAME = "entresol.undeployed";
+    /** Nodes that were away for longer than so many lineages wait for whom they know. */
+    private static final int LIMIT = 10_000;
+    /** That of lineages that were drawn; those of shutdowns may come again. */
+    private static final int DRAWN = 4;
+
+    /** Null where a node has no folder that lasts. */
+    private final Path file;
+
+    private Undeployed(Path file) {
+        this.file = file;
+    }
+
+    /** What a node knows. */
+    public static Undeployed of(EmbeddedCacheManager manager) {
+        GlobalConfiguration global = SecurityActions.getCacheManagerConfiguration(manager);
+        return new Undeployed(global.globalState().enabled()
+                ? Path.of(global.globalState().persistentLocation(), NAME) : null);
+    }
+
+    /** Notes the lineage of a cache that is about to be undeployed, if it recovers. */
+    public static void note(EmbeddedCacheManager manager, String cache) {
+        Optional<UUID> lineage = Recovery.lineage(manager, cache);
+        if (lineage.isPresent() && lineage.get().version() == DRAWN) {
+            of(manager).add(lineage.get());
+        }
+    }
+
+    /** Notes one more, so that it survives power loss. */
+    void add(UUID lineage) {
+        synchronized (Undeployed.class) {
+            List<String> lines = new ArrayList<>(read());
+            if (file != null && !lines.contains(lineage.toString())) {
+                lines.add(lineage.toString());
+                write(lines);
+            }
+        }
+    }
+
+    /** Whether the cache of that lineage, as text, was undeployed. */
+    boolean has(String lineage) {
+        return read().contains(lineage);
+    }
+
+    private void write(List<String> lines) {
+        Path written = file.resolveSibling(NAME + ".new");
+        String text = String.join("\n", lines.subList(
+                Math.max(0, lines.size() - LIMIT), lines.size())) + "\n";
+        try {
+            Files.writeString(written, text, StandardCharsets.US_ASCII, StandardOpenOption.CREATE,
+                    StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE,
+                    StandardOpenOption.SYNC);
+            WithdrawalMark.rename(written, file);
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cannot write " + file, failure);
+        }
+    }
+
+    private List<String> read() {
+        try {
+            return file == null || !Files.exists(file) ? List.of()
+                    : Files.readAllLines(file, StandardCharsets.US_ASCII);
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cannot read " + file, failure);
+        }
+    }
+}

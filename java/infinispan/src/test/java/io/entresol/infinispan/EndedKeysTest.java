@@ -1,0 +1,65 @@
+package io.entresol.infinispan;
+
+import static org.testng.Assert.assertEquals;
+
+import io.reactivex.rxjava3.core.Flowable;
+import java.io.IOException;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.infinispan.Cache;
+import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.time.ControlledTimeService;
+import org.infinispan.commons.time.TimeService;
+import org.infinispan.commons.util.IntSet;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.commons.util.Util;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.test.TestingUtil;
+import org.reactivestreams.Publisher;
+import org.testng.annotations.AfterClass;
+import org.testng.annotations.BeforeClass;
+import org.testng.annotations.Test;
+
+/** Keys of entries that end. */
+@Test(groups = "unit", testName = "infinispan.EndedKeysTest")
+public class EndedKeysTest {
+    private final ControlledTimeService time = new ControlledTimeService();
+    private String folder;
+
+    @BeforeClass(alwaysRun = true)
+    protected void makeFolder() {
+        folder = CommonsTestingUtil.tmpDirectory(getClass());
+    }
+
+    @AfterClass(alwaysRun = true)
+    protected void removeFolder() {
+        Util.recursiveFileRemove(folder);
+    }
+
+    /**
+     * Infinispan's ExpirationStoreFunctionalTest found it once in twenty runs: keys are read
+     * without their entries while none of a cache ends, and the first that does was written between
+     * the look at that and the reading.
+     */
+    public void anEntryThatEndedIsNotToldThoughNoneDidWhenItsKeyWasAskedFor()
+            throws IOException {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration("ends", new ConfigurationBuilder().persistence()
+                    .addStore(EntresolStoreConfigurationBuilder.class)
+                    .path(folder).capacity("64MiB").memory("64MiB").build());
+            TestingUtil.replaceComponent(container, TimeService.class, time, true);
+            Cache<String, String> cache = container.getCache("ends");
+            EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
+            IntSet all = IntSets.immutableRangeSet(
+                    cache.getCacheConfiguration().clustering().hash().numSegments());
+            cache.put("stays", "one");
+            Publisher<String> keys = store.publishKeys(all, null);
+            cache.put("ends", "two", 5, TimeUnit.MILLISECONDS);
+            cache.put("ends later", "three", 50, TimeUnit.MILLISECONDS);
+            time.advance(10);
+            assertEquals(Flowable.fromPublisher(keys).sorted().toList().blockingGet(),
+                    List.of("ends later", "stays"));
+        }
+    }
+}
