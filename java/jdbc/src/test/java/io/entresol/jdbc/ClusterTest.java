@@ -52,6 +52,7 @@ class ClusterTest {
         try {
             Grid.member(Path.of(arguments[0]), NODES, ports);
         } catch (RuntimeException failure) {
+            failure.printStackTrace(System.out);
             // Threads of the node are there already, and would keep the process.
             Runtime.getRuntime().halt(1);
         }
@@ -253,11 +254,11 @@ class ClusterTest {
         Process killed = launch();
         try (Connection connection = nodes.get(0).connect()) {
             Asked asked = new Asked(connection);
-            CompletableFuture<Boolean> ready = CompletableFuture.supplyAsync(() -> says(killed));
+            CompletableFuture<String> ready = CompletableFuture.supplyAsync(() -> said(killed));
             while (!ready.isDone()) {
                 asked.all();
             }
-            assertTrue(ready.get(), "the node did not start");
+            assertEquals("ready", ready.get(), "the node did not start");
             assertEquals(List.of(), asked.refused);
             killed.destroyForcibly();
             while (nodes.get(0).manager.getMembers().size() > NODES) {
@@ -289,11 +290,13 @@ class ClusterTest {
                 .redirectError(ProcessBuilder.Redirect.DISCARD).start();
     }
 
-    /** Whether the node says that it has its part. */
-    private static boolean says(Process node) {
-        return new BufferedReader(
-                new InputStreamReader(node.getInputStream(), StandardCharsets.UTF_8))
-                .lines().anyMatch("ready"::equals);
+    /** What the node says until it has its part or ends. */
+    private static String said(Process node) {
+        List<String> said = new ArrayList<>();
+        BufferedReader lines = new BufferedReader(
+                new InputStreamReader(node.getInputStream(), StandardCharsets.UTF_8));
+        lines.lines().peek(said::add).anyMatch("ready"::equals);
+        return String.join("\n", said);
     }
 
     /** Statements of each way to read a cache; what is answered must be whole. */
