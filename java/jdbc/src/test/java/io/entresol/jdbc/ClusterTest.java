@@ -80,17 +80,26 @@ class ClusterTest {
         nodes.get(0).cache("purchases").clear();
     }
 
-    private static List<Integer> freePorts(int count) throws IOException {
-        List<ServerSocket> sockets = new ArrayList<>();
+    /** Ports below those that the system gives to connections: a node that starts late has its. */
+    private static List<Integer> freePorts(int count) {
         List<Integer> ports = new ArrayList<>();
-        for (int number = 0; number < count; number++) {
-            sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-            ports.add(sockets.get(number).getLocalPort());
-        }
-        for (ServerSocket socket : sockets) {
-            socket.close();
+        int port = (int) (12_000 + ProcessHandle.current().pid() * 7 % 18_000);
+        for (; ports.size() < count; port++) {
+            // A node listens on the port and, for its neighbour's failure detection, 100 above.
+            if (isFree(port) && isFree(port + 100)) {
+                ports.add(port);
+            }
         }
         return ports;
+    }
+
+    private static boolean isFree(int port) {
+        try {
+            new ServerSocket(port, 1, InetAddress.getLoopbackAddress()).close();
+            return true;
+        } catch (IOException taken) {
+            return false;
+        }
     }
 
     @Test
