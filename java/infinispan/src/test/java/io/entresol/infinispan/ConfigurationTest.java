@@ -155,7 +155,7 @@ public class ConfigurationTest {
         Files.write(small, new byte[1 << 20]);
         String[][] mistakes = {
             {"/dev/entresol-missing", "/dev/entresol-missing"},
-            {small.toString(), "is never extended"},
+            {small.toString(), "is not extended"},
             {folder + "/no/such/folder/file", "See that the device is there"},
         };
         for (String[] mistake : mistakes) {
