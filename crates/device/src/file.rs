@@ -1,7 +1,8 @@
 //! Files and raw block devices, with direct I/O.
 //!
 //! Invariants:
-//! 1. A file is made at its full size and never extended, truncated or unlinked afterwards.
+//! 1. A file is made at its full size. It is extended at most before it is used ([`Growth`]), and
+//!    never truncated or unlinked.
 //! 2. One opener at a time, in this process or another (see `exclusive.rs`); the claim goes with
 //!    the process, however it ends.
 //! 3. Nothing is written before the path was found to hold nothing of anybody else's, or the caller
