@@ -68,7 +68,8 @@ fn a_full_device_refuses_writes_reads_on_and_recovers_room_by_removals() {
     };
     assert!(refusal.starts_with("-OOM") && refusal.contains("is full"), "{refusal}");
     assert!(refusal.contains("remove entries or give the store more capacity"), "{refusal}");
-    assert!(count * value.len() > 16 << 20, "{count} values fit in 40 MiB");
+    // Of nineteen segments a shard, ten are the reserve and what streams have open.
+    assert!(count * value.len() > 14 << 20, "{count} values fit in 40 MiB");
     for number in 0..count {
         assert_eq!(get(&mut client, &name(number)).len(), value.len(), "{number}");
     }
