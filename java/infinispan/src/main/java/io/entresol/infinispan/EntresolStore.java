@@ -177,7 +177,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (mortal) {
             return NonBlockingStore.super.containsKey(segment, key);
         }
-        return watched(entries(segment).containsAsync(marshalled(key)));
+        // What was written while it was looked for may have ended by now.
+        return watched(entries(segment).containsAsync(marshalled(key))).thenCompose(there ->
+                there && mortal ? NonBlockingStore.super.containsKey(segment, key)
+                        : CompletableFuture.completedFuture(there));
     }
 
     @Override
@@ -256,7 +259,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     @Override
     public CompletionStage<Long> size(IntSet segments) {
         if (!mortal) {
-            return approximateSize(segments);
+            CompletionStage<Long> all = approximateSize(segments);
+            // What was written while they were counted may have ended by now.
+            if (!mortal) {
+                return all;
+            }
         }
         return stored(segments, Entries.Contents.ENTRIES)
                 .filter(entry -> !StoredEntry.decode(entry.value()).hasEnded(now()))
