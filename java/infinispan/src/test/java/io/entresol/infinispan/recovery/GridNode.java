@@ -16,6 +16,7 @@ import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.context.Flag;
 import org.infinispan.distribution.LocalizedCacheTopology;
+import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachelistener.annotation.PartitionStatusChanged;
@@ -25,6 +26,8 @@ import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStopped
 import org.infinispan.notifications.cachemanagerlistener.event.CacheStoppedEvent;
 import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.partitionhandling.PartitionHandling;
+import org.infinispan.topology.LocalTopologyManager;
+import org.infinispan.topology.MissingMembersException;
 
 /**
  * A node of a cluster in a JVM of its own, which does what it reads and says when it is done.
@@ -211,7 +214,18 @@ final class GridNode {
                 cache.getAdvancedCache().getDistributionManager().getCacheTopology();
         return cache.getAdvancedCache().getAvailability() == AvailabilityMode.AVAILABLE
                 && topology.getMembers().size() == members && topology.getPendingCH() == null
-                && topology.getCurrentCH().getMembers().size() == members;
+                && topology.getCurrentCH().getMembers().size() == members && isStable();
+    }
+
+    /** Whether it answers other nodes, which it is told a moment after it has its topology. */
+    private boolean isStable() {
+        try {
+            GlobalComponentRegistry.of(cache.getCacheManager())
+                    .getComponent(LocalTopologyManager.class).assertTopologyStable(cache.getName());
+            return true;
+        } catch (MissingMembersException notYet) {
+            return false;
+        }
     }
 
     private void dump() {
