@@ -126,7 +126,6 @@ class ClusterTest {
         assertEquals(List.of("kept", "late"), deployed(second));
         assertEquals(List.of("kept", "late"), deployed(grid.server()));
         assertFalse(Files.readString(away.server().resolve("data/caches.xml")).contains("early"));
-        assertFalse(Files.exists(away.server().resolve("data/early/entresol/entresol.data")));
     }
 
     /** Those that were deployed, as a node lists them. */
