@@ -232,7 +232,9 @@ impl Session {
             }
             Operation::Put { key, value, options } => (key, value, PendingKind::Put(options)),
             Operation::Remove { key, condition } => (key, &[][..], PendingKind::Remove(condition)),
-            Operation::Touch { key, expiry } => (key, &[][..], PendingKind::Touch(expiry)),
+            Operation::Touch { key, expiry, condition } => {
+                (key, &[][..], PendingKind::Touch(expiry, condition))
+            }
         };
         self.check_key(key)?;
         check_value(value)?;

@@ -52,7 +52,7 @@ pub struct Expiry {
     pub idle_seconds: Option<NonZeroU32>,
 }
 
-/// What must hold for a put or a remove to happen; tested and applied as one step.
+/// What must hold for a write to happen; tested and applied as one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Condition {
     /// Nothing.
@@ -64,6 +64,18 @@ pub enum Condition {
     Present,
     /// The key's entry is of this version.
     Version(Version),
+}
+
+impl Condition {
+    /// Whether it holds where the entry is of the version `current`, or where there is none.
+    pub(crate) fn holds(self, current: Option<Version>) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Absent => current.is_none(),
+            Condition::Present => current.is_some(),
+            Condition::Version(version) => current == Some(version),
+        }
+    }
 }
 
 /// Whether a cache may evict the entry.
@@ -154,12 +166,15 @@ pub enum Operation<'a> {
         /// What must hold (`Absent` makes no sense and is refused).
         condition: Condition,
     },
-    /// Change when an entry ends; value and version stay.
+    /// Change when an entry ends; the value stays. It has a new version, so that who read it before
+    /// does not write its old end back.
     Touch {
         /// Whose.
         key: Key<'a>,
         /// The new end.
         expiry: Expiry,
+        /// What must hold (`Absent` makes no sense and is refused).
+        condition: Condition,
     },
 }
 
@@ -175,7 +190,7 @@ pub enum Outcome<'a> {
         /// The new entry's version.
         version: Version,
     },
-    /// Put or remove: the condition does not hold; nothing was changed.
+    /// Put, remove or touch: the condition does not hold; nothing was changed.
     Refused {
         /// The version that is there, if any.
         current: Option<Version>,
@@ -187,7 +202,7 @@ pub enum Outcome<'a> {
     },
     /// Touch: done.
     Touched {
-        /// The entry's version.
+        /// The entry's new version.
         version: Version,
     },
 }

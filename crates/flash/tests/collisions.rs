@@ -109,13 +109,7 @@ impl World {
             620..=899 => self.get(name, key),
             900..=919 => {
                 let ends_ms = self.now_ms + 60_000;
-                let expiry = Expiry { at: Some(Timestamp(ends_ms)), idle_seconds: None };
-                let seen = self.run(Operation::Touch { key, expiry });
-                let expected = self.held(name).map_or(Seen::Missing, |h| Seen::Touched(h.version));
-                assert_eq!(seen, expected, "touch {name:?}");
-                if seen != Seen::Missing {
-                    self.model.get_mut(&name).unwrap().ends_ms = Some(ends_ms);
-                }
+                self.touch(name, key, ends_ms);
             }
             920..=984 => {
                 let now = Timestamp(self.now_ms);
@@ -166,6 +160,29 @@ impl World {
                 self.model.insert(name, Held { value, version, ends_ms });
             }
             Seen::Refused(current) => assert!(!holds && current == held, "put {name:?} refused"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn touch(&mut self, name: Name, key: Key<'_>, ends_ms: u64) {
+        let held = self.held(name).map(|held| held.version);
+        let condition = match self.random.below(4) {
+            0 => Condition::Version(held.unwrap_or(Version(1))),
+            1 => Condition::Version(Version(held.map_or(1, |version| version.0 + 1))),
+            _ => Condition::Always,
+        };
+        let expiry = Expiry { at: Some(Timestamp(ends_ms)), idle_seconds: None };
+        let holds =
+            condition == Condition::Always || held.map(Condition::Version) == Some(condition);
+        match self.run(Operation::Touch { key, expiry, condition }) {
+            Seen::Touched(version) => {
+                assert!(holds, "touch {name:?}: {condition:?} held {held:?}");
+                assert!(Some(version) > held, "touch {name:?}: {version:?} after {held:?}");
+                let entry = self.model.get_mut(&name).unwrap();
+                (entry.version, entry.ends_ms) = (version, Some(ends_ms));
+            }
+            Seen::Missing => assert!(held.is_none(), "touch {name:?} missing"),
+            Seen::Refused(current) => assert!(!holds && current == held, "touch {name:?} refused"),
             other => panic!("{other:?}"),
         }
     }

@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
                 },
             },
             REMOVE => Operation::Remove { key, condition },
-            TOUCH => Operation::Touch { key, expiry },
+            TOUCH => Operation::Touch { key, expiry, condition },
             other => {
                 let sentence =
                     format!("a store has no operation {other}; expected 1 to 5, or 16 more");
@@ -122,7 +122,7 @@ enum Action {
     Get,
     Put(PutOptions),
     Remove(Condition),
-    Touch(Expiry),
+    Touch(Expiry, Condition),
 }
 
 impl OwnedOperation {
@@ -131,7 +131,9 @@ impl OwnedOperation {
             Operation::Get { key } => (key, &[][..], Action::Get),
             Operation::Put { key, value, options } => (key, value, Action::Put(options)),
             Operation::Remove { key, condition } => (key, &[][..], Action::Remove(condition)),
-            Operation::Touch { key, expiry } => (key, &[][..], Action::Touch(expiry)),
+            Operation::Touch { key, expiry, condition } => {
+                (key, &[][..], Action::Touch(expiry, condition))
+            }
         };
         OwnedOperation {
             space: key.space,
@@ -148,7 +150,7 @@ impl OwnedOperation {
             Action::Get => Operation::Get { key },
             Action::Put(options) => Operation::Put { key, value: &self.value, options },
             Action::Remove(condition) => Operation::Remove { key, condition },
-            Action::Touch(expiry) => Operation::Touch { key, expiry },
+            Action::Touch(expiry, condition) => Operation::Touch { key, expiry, condition },
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) enum PendingKind {
     Get,
     Put(PutOptions),
     Remove(Condition),
-    Touch(Expiry),
+    Touch(Expiry, Condition),
 }
 
 /// An operation in flight.

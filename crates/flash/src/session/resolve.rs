@@ -237,7 +237,7 @@ impl Session {
         let pending = &mut self.pending[slot as usize];
         let manifest = record.header.flags.kind == RecordKind::Manifest;
         match pending.kind {
-            PendingKind::Get | PendingKind::Touch(_) if manifest => {
+            PendingKind::Get | PendingKind::Touch(..) if manifest => {
                 match self.inner.assemble(pending.hash, &record) {
                     Ok(Some(value)) => {
                         let whole = Record { value: &value, ..record };
@@ -296,39 +296,55 @@ impl Session {
                 if wants_touch(&record, now) {
                     let expiry = record.expiry();
                     // Only the time of its last use is renewed; if that fails it ends earlier.
-                    let _renewed = self.rewrite(slot, record.value, present, expiry);
+                    let version = Some(present.version);
+                    let _renewed = self.rewrite(slot, record.value, present, (expiry, version));
                 }
                 let token = self.pending[slot as usize].token;
                 self.give_back(slot);
                 self.finish(token, Ok(Outcome::Found(entry(&record))), visit);
                 Ok(())
             }
-            PendingKind::Touch(expiry) => match self.rewrite(slot, record.value, present, expiry) {
-                Ok(PutStep::Stored(written)) => {
-                    let pending = &self.pending[slot as usize];
-                    let (token, hash) = (pending.token, pending.hash);
-                    self.give_back(slot);
-                    let ack = (None, Ack::Touched(present.version));
-                    self.acknowledge((token, hash), written, ack, visit);
-                    Ok(())
-                }
-                Ok(_) => self.start_over(slot, visit),
-                Err(error) => {
-                    self.give_back(slot);
-                    Err(error)
-                }
-            },
+            PendingKind::Touch(expiry, condition) if condition.holds(Some(present.version)) => {
+                self.touch(slot, record.value, (present, expiry), visit)
+            }
+            PendingKind::Touch(..) => self.decide(slot, Some(present), visit),
             PendingKind::Put(_) | PendingKind::Remove(_) => self.decide(slot, Some(present), visit),
         }
     }
 
-    /// Appends the same entry again with another end.
+    /// Gives the entry another end, which is a new version of it: who decides on what it read
+    /// before must not write the old end back.
+    fn touch(
+        &mut self,
+        slot: u32,
+        value: &[u8],
+        (present, expiry): (Present, Expiry),
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        match self.rewrite(slot, value, present, (expiry, None)) {
+            Ok(PutStep::Stored(written)) => {
+                let pending = &self.pending[slot as usize];
+                let (token, hash) = (pending.token, pending.hash);
+                self.give_back(slot);
+                let ack = (None, Ack::Touched(written.version));
+                self.acknowledge((token, hash), written, ack, visit);
+                Ok(())
+            }
+            Ok(_) => self.start_over(slot, visit),
+            Err(error) => {
+                self.give_back(slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// Appends the same entry again with another end, as a version that is given or new.
     fn rewrite(
         &mut self,
         slot: u32,
         value: &[u8],
         present: Present,
-        expiry: Expiry,
+        (expiry, version): (Expiry, Option<Version>),
     ) -> Result<PutStep> {
         let pending = &self.pending[slot as usize];
         let options = PutOptions {
@@ -343,7 +359,7 @@ impl Session {
             value,
             options,
             now: pending.now,
-            version: Some(present.version),
+            version,
         };
         let step = self.inner.put(request, Known::At(present.place));
         if let Ok(PutStep::Stored(_)) = step {
@@ -363,7 +379,7 @@ impl Session {
                 self.count(|c| &c.gets_missed);
                 (Condition::Present, true)
             }
-            PendingKind::Touch(_) => (Condition::Present, true),
+            PendingKind::Touch(_, condition) => (condition, current.is_none()),
             PendingKind::Put(options) => (options.condition, false),
             PendingKind::Remove(condition) => (condition, current.is_none()),
         };
@@ -377,13 +393,7 @@ impl Session {
             self.finish(token, Ok(Outcome::Missing), visit);
             return Ok(());
         }
-        let holds = match condition {
-            Condition::Always => true,
-            Condition::Absent => current.is_none(),
-            Condition::Present => current.is_some(),
-            Condition::Version(version) => current == Some(version),
-        };
-        if !holds {
+        if !condition.holds(current) {
             self.give_back(slot);
             self.finish(token, Ok(Outcome::Refused { current }), visit);
             return Ok(());

@@ -23,7 +23,7 @@ pub(crate) struct PutRequest<'a> {
     pub value: &'a [u8],
     pub options: PutOptions,
     pub now: Timestamp,
-    /// A touch keeps the version it had.
+    /// Of an entry whose time of last use alone is renewed; others get a new one.
     pub version: Option<Version>,
 }
 
@@ -421,8 +421,8 @@ impl Shard {
         stored: &[u8],
         piece_bytes: usize,
     ) -> Result<Place> {
-        // Pieces are known by the sequence of their manifest: a touch keeps the version, but not
-        // them.
+        // Pieces are known by the sequence of their manifest: renewing the time of last use keeps
+        // the version, but not them.
         let owner = self.sequence + stored.len().div_ceil(piece_bytes) as u64 + 1;
         let mut places = Vec::with_capacity(stored.len() / piece_bytes + 1);
         for (number, piece) in stored.chunks(piece_bytes).enumerate() {

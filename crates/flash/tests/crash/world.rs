@@ -293,7 +293,7 @@ impl World {
         let evicts = self.evicts();
         let (_, session) = self.parts();
         session
-            .run(now, Operation::Touch { key, expiry }, &mut |o| {
+            .run(now, Operation::Touch { key, expiry, condition: Condition::Always }, &mut |o| {
                 touched = matches!(o, Outcome::Touched { .. });
             })
             .map_err(stop("touch"))?;

@@ -4,6 +4,7 @@
 
 mod caches;
 mod full;
+mod versions;
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

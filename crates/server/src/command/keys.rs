@@ -199,7 +199,8 @@ fn end_at<'a>(request: &Request<'a>) -> Planned<'a> {
     let operation = if moment <= request.now.0 as i64 {
         Operation::Remove { key, condition: Condition::Always }
     } else {
-        Operation::Touch { key, expiry: expiry_at(Timestamp(moment as u64)) }
+        let expiry = expiry_at(Timestamp(moment as u64));
+        Operation::Touch { key, expiry, condition: Condition::Always }
     };
     Ok(Plan::Write { operation, answer: WriteAnswer::OneOrZero })
 }

@@ -170,7 +170,7 @@ impl Change {
                 Some(Operation::Put { key, value: &self.value, options })
             }
             Effect::Remove => Some(Operation::Remove { key, condition }),
-            Effect::Touch(expiry) => Some(Operation::Touch { key, expiry }),
+            Effect::Touch(expiry) => Some(Operation::Touch { key, expiry, condition }),
         }
     }
 
