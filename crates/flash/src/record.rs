@@ -1,9 +1,9 @@
 //! One record: how a key and a value become bytes, and how bytes become an entry again.
 //!
 //! Payload = key, then the stored value: compressed if that makes it smaller, then, if the store is
-//! encrypted, both sealed with AES-256-GCM (nonce: the record's sequence and shard, never used
-//! twice
-//! under a key; 16 bytes of tag behind the value).
+//! encrypted, both sealed with AES-256-GCM (nonce: the record's sequence and shard, and whether it
+//! is a tombstone, which may have the sequence of what it stands for; 16 bytes of tag behind the
+//! value). No nonce is used for two payloads under a key.
 //!
 //! A record is returned only if header checksum, generation, key and payload checksum all hold.
 
@@ -12,7 +12,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RecordHeader};
+use crate::format::{Codec, RecordHeader, RecordKind};
 use crate::options::{Compression, EncryptionKey};
 use crate::types::{Expiry, Key, Pinning, SpaceId, Timestamp};
 
@@ -156,10 +156,16 @@ impl Payloads {
     }
 
     /// Seals key and stored value in place: `payload` becomes ciphertext and tag.
-    pub(crate) fn encrypt(&self, shard: u16, sequence: u64, payload: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encrypt(
+        &self,
+        shard: u16,
+        header: &RecordHeader,
+        payload: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some(cipher) = &self.cipher else { return Ok(()) };
+        let nonce = nonce(shard, header.sequence, purpose(header));
         cipher
-            .seal_in_place_append_tag(nonce(shard, sequence), Aad::empty(), payload)
+            .seal_in_place_append_tag(nonce, Aad::empty(), payload)
             .map_err(|_| Error::new(ErrorKind::InvalidInput, "the value is too long to encrypt"))
     }
 
@@ -235,9 +241,16 @@ impl Payloads {
         scratch.extend_from_slice(payload);
         if header.flags.encrypted {
             let cipher = self.cipher.as_ref().ok_or(Mismatch::Damaged)?;
-            cipher
-                .open_in_place(nonce(shard, header.sequence), Aad::empty(), scratch)
-                .map_err(|_| Mismatch::Damaged)?;
+            let opens = |purpose, scratch: &mut Vec<u8>| {
+                scratch.clear();
+                scratch.extend_from_slice(payload);
+                let nonce = nonce(shard, header.sequence, purpose);
+                cipher.open_in_place(nonce, Aad::empty(), scratch).is_ok()
+            };
+            // Tombstones had the nonces of other records once.
+            if !opens(purpose(&header), scratch) && !opens(OF_ENTRIES, scratch) {
+                return Err(Mismatch::Damaged);
+            }
             scratch.truncate(scratch.len().saturating_sub(TAG_BYTES));
         }
         let key_bytes = header.key_bytes as usize;
@@ -283,9 +296,21 @@ pub(crate) fn piece_hash(version: u64, number: u32) -> u128 {
 /// The space of pieces; callers cannot use it.
 pub(crate) const PIECE_SPACE: SpaceId = SpaceId(u16::MAX);
 
-fn nonce(shard: u16, sequence: u64) -> Nonce {
+/// Purposes of a nonce.
+const OF_ENTRIES: u8 = 0;
+const OF_TOMBSTONES: u8 = 1;
+
+/// What the nonce of the record is for: a tombstone left by reclaim has the sequence of the entry
+/// that ended, and another payload.
+fn purpose(header: &RecordHeader) -> u8 {
+    let apart = header.flags.kind == RecordKind::Tombstone && !planted!("nonce-used-twice");
+    if apart { OF_TOMBSTONES } else { OF_ENTRIES }
+}
+
+fn nonce(shard: u16, sequence: u64, purpose: u8) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[..8].copy_from_slice(&sequence.to_le_bytes());
     bytes[8..10].copy_from_slice(&shard.to_le_bytes());
+    bytes[10] = purpose;
     Nonce::assume_unique_for_key(bytes)
 }

@@ -35,6 +35,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
     Bug { name: "evicted-out-of-turn", caught_by: STORE },
     Bug { name: "dropped-while-open", caught_by: STORE },
+    Bug { name: "nonce-used-twice", caught_by: STORE },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
     Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },
     Bug { name: "regions-not-opened", caught_by: VOLUMES },

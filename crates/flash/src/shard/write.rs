@@ -204,7 +204,7 @@ impl Shard {
             scratch.extend_from_slice(key);
             scratch.extend_from_slice(value);
             header.flags.encrypted = true;
-            self.payloads.encrypt(self.log.shape.shard, header.sequence, &mut scratch)?;
+            self.payloads.encrypt(self.log.shape.shard, &header, &mut scratch)?;
             scratch.split_at(key.len())
         } else {
             (key, value)

@@ -4,6 +4,7 @@
 
 mod caches;
 mod full;
+mod secrets;
 mod versions;
 
 use std::collections::HashMap;
