@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{SEQUENCE_END, copy_words, u16_at, u32_at, u64_at};
@@ -30,19 +31,43 @@ const HEADER_BYTES: usize = 64;
 /// More entries than any device holds.
 const COUNT_END: u64 = 1 << 48;
 
-/// Syncs everything, writes the checkpoint and refuses further writes.
+/// Syncs everything, writes the checkpoint and refuses further writes. Who closes once more is told
+/// how it ended.
 pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
-    if inner.closed.swap(true, Ordering::AcqRel) {
-        return Ok(());
-    }
+    let again = inner.closed.swap(true, Ordering::AcqRel);
     if inner.options.mode == crate::options::OpenMode::ReadOnly {
         return Ok(());
     }
-    let mut shards: Vec<_> = inner.shards.iter().map(parking_lot::Mutex::lock).collect();
+    let mut shards = idle_shards(inner);
+    if again {
+        return shards.first().map_or(Ok(()), |shard| shard.log.check_poisoned());
+    }
+    let saved = save_all(inner, &mut shards);
+    if let Err(error) = &saved {
+        let why = format!("the store could not be closed: {error}");
+        shards.iter_mut().take(1).for_each(|shard| shard.log.poison(why.clone()));
+    }
+    saved
+}
+
+/// All shards, locked, with no reclaim under way: its victim is neither in use nor free.
+fn idle_shards(inner: &Inner) -> Vec<MutexGuard<'_, Shard>> {
+    loop {
+        // None begins any more; those under way need the shards.
+        inner.reclaims.iter().for_each(|reclaim| drop(reclaim.write()));
+        let shards: Vec<_> = inner.shards.iter().map(Mutex::lock).collect();
+        if shards.iter().all(|shard| shard.reclaiming == 0) {
+            return shards;
+        }
+    }
+}
+
+fn save_all(inner: &Inner, shards: &mut [MutexGuard<'_, Shard>]) -> Result<()> {
     let mut lists = Vec::new();
-    for shard in &mut shards {
+    for shard in shards.iter_mut() {
         shard.log.seal_all()?;
         shard.log.commit_all()?;
+        shard.log.refuse_appends();
         if let Some(list) = save(shard)? {
             lists.push(list);
         }
@@ -472,4 +497,41 @@ fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<(
         shard.large.insert(manifest, version, Pieces { stored_bytes, places });
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use entresol_device::MemoryDevice;
+
+    use super::*;
+    use crate::{Durability, Store, StoreOptions};
+
+    /// Turns that a thread gets to do what it must not.
+    const TURNS: usize = 20_000;
+
+    #[test]
+    fn a_store_is_closed_only_after_the_reclaims_that_began_before() {
+        let device = Arc::new(MemoryDevice::new(16 << 20).unwrap());
+        let options = StoreOptions { durability: Durability::Memory, ..StoreOptions::default() };
+        let options = StoreOptions { segment_bytes: 64 << 10, shards: 1, ..options };
+        let store = Arc::new(Store::open(device, options, Timestamp(0)).unwrap());
+        let under_way = store.inner.reclaims[0].read();
+        store.inner.shards[0].lock().reclaiming += 1;
+        let closed = Arc::clone(&store);
+        let closes = thread::spawn(move || closed.close(Timestamp(0)));
+        let waits = |closes: &thread::JoinHandle<_>| {
+            (0..TURNS).all(|_| {
+                thread::yield_now();
+                !closes.is_finished()
+            })
+        };
+        assert!(waits(&closes), "closed while a victim is read");
+        drop(under_way);
+        assert!(waits(&closes), "closed before the victim's fate is noted");
+        store.inner.shards[0].lock().reclaiming -= 1;
+        closes.join().unwrap().unwrap();
+    }
 }

@@ -43,6 +43,11 @@ impl Error {
         Error { kind, detail: detail.into(), source: None }
     }
 
+    /// Of a write to a store that was closed.
+    pub(crate) fn closed() -> Error {
+        Error::new(ErrorKind::Poisoned, "the store was closed; open it again")
+    }
+
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -117,6 +117,8 @@ pub(crate) struct Log {
     streams: [Option<OpenSegment>; STREAMS],
     siblings: Arc<Siblings>,
     sealed_count: u64,
+    /// No segment is opened any more: a checkpoint says what there is.
+    closed: bool,
     /// The highest record sequence appended.
     latest: u64,
     appended: u64,
@@ -209,6 +211,7 @@ impl Log {
             streams: [const { None }; STREAMS],
             siblings,
             sealed_count: 0,
+            closed: false,
             latest: 0,
             appended: 0,
             durable: 0,
@@ -488,7 +491,7 @@ impl Log {
     }
 
     fn open_segment(&mut self, stream: Stream) -> Result<()> {
-        self.check_poisoned()?;
+        self.check_open()?;
         if !stream.is_reclaim() && self.free.len() as u32 <= RECLAIM_SEGMENTS {
             let detail = format!("shard {} waits for reclaim to free segments", self.shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));

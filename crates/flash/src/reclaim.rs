@@ -136,6 +136,8 @@ impl Inner {
         patience: Patience,
     ) -> Result<Progress> {
         let mut shard = self.shards[number].lock();
+        // Under the lock: a store that closes waits for the reclaims that began before.
+        self.check_open()?;
         shard.log.poll(0)?;
         let scarce = shard.log.free_count() <= shard.log.reserve() / 2;
         if shard.log.releasing_count() >= RELEASE_BATCH

@@ -285,7 +285,7 @@ impl Inner {
 
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Poisoned, "the store was closed; open it again"));
+            return Err(Error::closed());
         }
         if self.options.mode == crate::options::OpenMode::ReadOnly {
             let detail = "the store was opened for reading only; open it for writing";

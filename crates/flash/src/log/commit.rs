@@ -11,7 +11,7 @@ use entresol_device::{Completion, WriteMode};
 use entresol_planted::planted;
 
 use super::{Log, SYNC_TOKEN};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Flags, RecordHeader, RecordKind};
 use crate::segment::{SegmentState, Stream, first_to_go};
 use crate::types::SpaceId;
@@ -67,6 +67,17 @@ pub(crate) enum Round {
 }
 
 impl Log {
+    /// From now on; all streams are sealed.
+    pub(crate) fn refuse_appends(&mut self) {
+        self.closed = true;
+    }
+
+    /// Whether a segment may be opened.
+    pub(super) fn check_open(&self) -> Result<()> {
+        self.check_poisoned()?;
+        if self.closed { Err(Error::closed()) } else { Ok(()) }
+    }
+
     /// Begins a round that covers everything appended so far, unless one is under way or nothing is
     /// left to do.
     pub(crate) fn begin_round(&mut self, goal: Goal) -> Result<()> {
