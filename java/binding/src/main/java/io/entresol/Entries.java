@@ -120,13 +120,16 @@ public abstract class Entries {
         return engine.run(row(key), CONTAINS).kind() == Outcome.FOUND;
     }
 
-    /** Changes when an entry ends, in milliseconds since 1970, 0: never; whether there is one. */
+    /**
+     * Changes when an entry ends, in milliseconds since 1970, 0: never; whether there is one. It
+     * has a new version then.
+     */
     public final CompletionStage<Boolean> touchAsync(byte[] key, long expires) {
         return engine.submit(touchRow(key, expires), TOUCH)
                 .thenApply(outcome -> outcome.kind() == Outcome.TOUCHED);
     }
 
-    /** Changes when an entry ends; whether there is one. */
+    /** Changes when an entry ends, which makes it a new version of it; whether there is one. */
     public final boolean touch(byte[] key, long expires) {
         return engine.run(touchRow(key, expires), TOUCH).kind() == Outcome.TOUCHED;
     }
