@@ -186,10 +186,11 @@ pub fn search(
         spent += seconds;
         let point = Point::of(&run);
         tries.push(Try { steps, purpose, seconds, judgement, point, run: Some(run) });
-        observer.tried(&tries);
         if is_broken {
+            // It says nothing of its load: a search that goes on from here tries it again.
             break Outcome::Broken;
         }
+        observer.tried(&tries);
     };
     Ok(Found {
         outcome,

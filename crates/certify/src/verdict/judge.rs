@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::load::{Ending, Kind, Series, Telemetry};
-use crate::verdict::run::judged_kind;
+use crate::verdict::run::{counts, judged_kind};
 use crate::verdict::{Bound, Figures, Rules, Run, Span, Trend};
 
 /// Pass, fail, or neither.
@@ -157,10 +157,12 @@ pub(crate) fn judge_stress(rules: &Rules, run: &Run) -> Judgement {
 /// Says whether a complete slice already breaks a rule.
 pub(crate) fn breaks_rules(rules: &Rules, series: &[Series], slice: &Span) -> bool {
     let judged = judged_kind(series);
-    series.iter().zip(&slice.series).any(|(series, figures)| {
-        let slow = judged == Some(series.kind)
-            && (0..rules.bounds.len()).any(|index| is_broken(&rules.bounds[index], index, figures));
-        slow || figures.errors > 0 || figures.wrong > 0 || falls_short(rules, slice, figures)
+    slice.series.iter().enumerate().any(|(index, figures)| {
+        let slow = judged == Some(series[index].kind)
+            && (0..rules.bounds.len()).any(|bound| is_broken(&rules.bounds[bound], bound, figures));
+        let fails = figures.errors > 0 || figures.wrong > 0 || falls_short(rules, slice, figures);
+        // What a device of several is due is a share of what all are.
+        slow || (fails && counts(series, index))
     })
 }
 
@@ -187,7 +189,8 @@ fn verdict_of(reasons: &[Reason], run: &Run) -> Verdict {
     };
     let stopped = run.ending == Ending::Interrupted && !run.cut_short;
     if reasons.is_empty() {
-        Verdict::Pass
+        // A load that was given up cannot have passed.
+        if run.cut_short { Verdict::Undecided } else { Verdict::Pass }
     } else if stopped && reasons.iter().all(follows_from_interruption) {
         Verdict::Undecided
     } else {

@@ -99,11 +99,15 @@ impl Run {
     /// The series that count each transfer once: those of all devices together, and those of one
     /// device where there is none of all.
     pub fn counting_series(&self) -> Vec<usize> {
-        let together =
-            |kind| self.series.iter().any(|other| other.kind == kind && other.device.is_none());
-        let counts = |series: &Series| series.device.is_none() || !together(series.kind);
-        (0..self.series.len()).filter(|index| counts(&self.series[*index])).collect()
+        (0..self.series.len()).filter(|index| counts(&self.series, *index)).collect()
     }
+}
+
+/// Whether one of the series counts transfers that no other of them does.
+pub(crate) fn counts(all: &[Series], index: usize) -> bool {
+    let series = &all[index];
+    let together = |other: &Series| other.kind == series.kind && other.device.is_none();
+    series.device.is_none() || !all.iter().any(together)
 }
 
 impl Span {

@@ -1,12 +1,12 @@
 //! The search for the largest load, on devices whose limit is known.
 
 use crate::simulated::{Fault, Simulated};
-use entresol_certify::Unobserved;
 use entresol_certify::report::search_line;
 use entresol_certify::search::{
     Found, Next, Outcome, Purpose, Search, Try, search, tries_json, tries_of,
 };
-use entresol_certify::verdict::{Judgement, Rules, Verdict};
+use entresol_certify::verdict::{Judgement, Rules, Span, Verdict};
+use entresol_certify::{Observer, Phase, Unobserved};
 
 fn how() -> Search {
     Search {
@@ -96,6 +96,43 @@ fn a_device_that_is_gone_ends_a_search_without_taking_its_tries_along() {
     assert!(found.tries[2].judgement.reasons[0].to_string().contains("No such device"));
     let mut absent = Simulated::new(1.0, 1000.0).with(Fault::Gone(0));
     assert!(search(&mut absent, &how(), Vec::new(), &mut Unobserved).is_err());
+}
+
+#[test]
+fn a_load_during_which_a_device_vanished_is_tried_again() {
+    struct Kept(Vec<Try>);
+    impl Observer for Kept {
+        fn begin(&mut self, _: Phase, _: Option<u32>, _: f64) {}
+        fn advance(&mut self, _: f64) {}
+        fn slice(&mut self, _: &Span) {}
+        fn tried(&mut self, tries: &[Try]) {
+            self.0 = tries.to_vec();
+        }
+    }
+    let whole = found(&mut Simulated::new(1.0, 100.0), &how());
+    for after in 1..whole.tries.len() {
+        let mut kept = Kept(Vec::new());
+        let mut rig = Simulated::new(1.0, 100.0).with(Fault::Gone(after));
+        let broken = search(&mut rig, &how(), Vec::new(), &mut kept).unwrap();
+        assert_eq!((broken.outcome, broken.tries.len()), (Outcome::Broken, after + 1));
+        let mut repaired = Simulated::new(1.0, 100.0);
+        let found = search(&mut repaired, &how(), kept.0, &mut Unobserved).unwrap();
+        assert_eq!(found.largest, whole.largest, "after {after} loads");
+    }
+}
+
+#[test]
+fn a_load_that_passes_ran_to_its_end_also_where_devices_get_uneven_shares() {
+    let mut rig = Simulated::new(600.0, 100_000.0).with(Fault::Uneven(0.05));
+    let mut how = how();
+    how.most = 4;
+    let found = found(&mut rig, &how);
+    assert_eq!((found.outcome, found.largest), (Outcome::AllPass, Some(4)));
+    for tried in &found.tries {
+        let run = tried.run.as_ref().unwrap();
+        assert!(!run.cut_short);
+        assert_eq!(run.slices.len() as u32, run.slicing.count, "{} steps", tried.steps);
+    }
 }
 
 #[test]

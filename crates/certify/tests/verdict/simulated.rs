@@ -61,6 +61,8 @@ pub(crate) enum Fault {
     Fresh(f64),
     /// One device of two is slow.
     SlowDevice,
+    /// One device is due this share more than it gets, and the other as much less.
+    Uneven(f64),
     /// Threads of the load wait for a processor for 2 % of the time.
     BusyMachine,
     /// The devices tell of wear, media errors and throttling.
@@ -129,8 +131,14 @@ impl Simulated {
             _ => (due as f64 / use_of_capacity.max(1.0)) as u64,
         };
         let half = |mean| reads(due / 2, done / 2, mean, behind_ns);
+        let shifted = match self.fault {
+            Fault::Uneven(share) => (due as f64 / 2.0 * share) as u64,
+            _ => 0,
+        };
         let slow = if self.fault == Fault::SlowDevice { 2.2 } else { 1.0 };
-        let devices = [half(mean_ns), half(mean_ns * slow)];
+        let mut devices = [half(mean_ns), half(mean_ns * slow)];
+        devices[0].due += shifted;
+        devices[1].due -= shifted;
         let mut all = SeriesInterval { due, bytes: done * 1536, ..SeriesInterval::default() };
         for device in &devices {
             all.service.merge(&device.service);

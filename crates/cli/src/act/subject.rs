@@ -149,12 +149,17 @@ pub(crate) fn first_errors(errors: &[String]) -> Vec<String> {
     lines
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file so that it is there whole or not at all. A link stays one, and what is no file,
+/// as a device or a pipe, takes the text as it comes.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
-    let partial = partial(path);
-    fs::write(&partial, text)
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
+    let written = match Place::of(path) {
+        Place::Other => fs::write(path, text),
+        Place::File(file) => {
+            let partial = partial(&file);
+            fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file))
+        }
+    };
+    written.map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
 }
 
 /// Whether [`write_whole`] will be able to make `path`, as far as one can tell beforehand.
@@ -165,13 +170,36 @@ pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
     if path.is_dir() {
         return Err(cannot(&"it is a directory; give the name of a file"));
     }
-    let partial = partial(path);
+    let Place::File(file) = Place::of(path) else { return Ok(()) };
+    let partial = partial(&file);
     fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(|error| cannot(&error))
 }
 
+/// What a path to write to stands for.
+enum Place {
+    /// A file at this path, which is no link, or nothing yet.
+    File(PathBuf),
+    /// A device, a pipe, or a link to nothing: nothing may take its place.
+    Other,
+}
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        match fs::metadata(path) {
+            Ok(there) if there.is_file() => {
+                Place::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+            }
+            Ok(_) => Place::Other,
+            Err(_) if path.is_symlink() => Place::Other,
+            Err(_) => Place::File(path.to_owned()),
+        }
+    }
+}
+
+/// Beside `path`, and nobody else's.
 fn partial(path: &Path) -> PathBuf {
     let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
+    partial.push(format!(".{}.partial", std::process::id()));
     PathBuf::from(partial)
 }
 
@@ -283,5 +311,41 @@ impl Observer for Live {
         if let Some(last) = tries.last() {
             self.say(&format!("  {}x: {}", self.factor, last.judgement.verdict.word()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_report_is_written_through_links_and_takes_no_pipes_or_devices_place() {
+        let folder = std::env::temp_dir().join(format!("entresol-report-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (link, file) = (folder.join("latest"), folder.join("report"));
+        fs::write(&file, "older").unwrap();
+        symlink(&file, &link).unwrap();
+        check_writable(&link).unwrap();
+        write_whole(&link, "newer").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "newer");
+        let (dangling, target) = (folder.join("dangling"), folder.join("target"));
+        symlink(&target, &dangling).unwrap();
+        write_whole(&dangling, "first").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "first");
+        let pipe = folder.join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        check_writable(&pipe).unwrap();
+        let reads = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write_whole(&pipe, "as it comes").unwrap();
+        assert_eq!(reads.join().unwrap(), "as it comes");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 5, "nothing else is left");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
