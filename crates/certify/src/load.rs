@@ -6,6 +6,7 @@
 mod arrival;
 mod content;
 mod error;
+mod foreign;
 mod health;
 mod interval;
 mod journal;

@@ -9,6 +9,11 @@ pub trait Observer {
 
     /// Something went wrong; the load goes on, or ends for this reason.
     fn trouble(&mut self, _trouble: &Trouble) {}
+
+    /// Whether the load is to end, as if it had been interrupted. Asked often.
+    fn has_seen_enough(&self) -> bool {
+        false
+    }
 }
 
 impl<F: FnMut(&Interval)> Observer for F {

@@ -34,7 +34,8 @@ pub(crate) fn identity(path: &Path) -> u32 {
     crc32c::crc32c(name.as_bytes())
 }
 
-/// The serial number of the block device at `path`, or of the one that it is a partition of.
+/// The serial number of the block device at `path`, or of the one that it is a partition of; with a
+/// colon and the namespace's number where that is not the drive's first.
 pub fn serial(path: &Path) -> Option<String> {
     let system = system_directory(path)?;
     let whole =
@@ -42,7 +43,16 @@ pub fn serial(path: &Path) -> Option<String> {
     let files = ["serial", "device/serial"];
     let told = files.iter().find_map(|name| fs::read_to_string(whole.join(name)).ok());
     let told = told.or_else(|| from_page(&fs::read(whole.join("device/vpd_pg80")).ok()?));
-    told.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    let serial = told.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())?;
+    Some(of_namespace(serial, fs::read_to_string(whole.join("nsid")).ok().as_deref()))
+}
+
+/// All namespaces of an NVMe drive have its serial number: those but the first get their own.
+fn of_namespace(serial: String, number: Option<&str>) -> String {
+    match number.map(str::trim) {
+        None | Some("" | "1") => serial,
+        Some(number) => format!("{serial}:{number}"),
+    }
 }
 
 /// Where the system tells of the block device at `path`.
@@ -91,6 +101,13 @@ mod tests {
         assert!(names("/proc/self/exe", path) && names("/proc/../proc/self/exe", path));
         assert!(!names("/proc/self/status", path) && !names("", path));
         assert_eq!(identity(path), identity(&fs::canonicalize(path).unwrap()));
+    }
+
+    #[test]
+    fn namespaces_of_a_drive_have_serial_numbers_of_their_own() {
+        let of = |number| of_namespace("S4EV".to_owned(), number);
+        assert_eq!([of(None), of(Some("1\n"))], ["S4EV", "S4EV"]);
+        assert_eq!([of(Some("2\n")), of(Some("12"))], ["S4EV:2", "S4EV:12"]);
     }
 
     #[test]

@@ -50,8 +50,8 @@ const TROUBLES_MAX: usize = 10_000;
 /// Tallies at most: the more, the less threads wait for each other, and the more memory.
 const TALLIES_MAX: usize = 8;
 
-/// Issues `plan` on `targets` until it ends or `stop` is set. `observer` hears of each interval,
-/// the last one cut short where the load was.
+/// Issues `plan` on `targets` until it ends, `stop` is set or `observer` has seen enough. It hears
+/// of each interval, the last one cut short where the load was.
 ///
 /// # Errors
 /// The plan does not fit the targets, or the system refuses threads or rings.
@@ -249,7 +249,7 @@ impl<'a> Reporter<'a> {
                 true => nominal,
                 false => nominal.min(timing.duration_ns),
             };
-            self.wait_until(ends, stop);
+            self.wait_until(ends, stop, observer);
             if !self.session.has_ended() && ends >= timing.duration_ns {
                 if compatible {
                     self.interval(ends, observer);
@@ -280,9 +280,9 @@ impl<'a> Reporter<'a> {
 
     /// Waits for the time, or for the end of the run. A compatible run that lags goes on until the
     /// report is due, as ACT's does.
-    fn wait_until(&self, until_ns: u64, stop: &AtomicBool) {
+    fn wait_until(&self, until_ns: u64, stop: &AtomicBool, observer: &dyn Observer) {
         loop {
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || observer.has_seen_enough() {
                 self.session.end(Ending::Interrupted);
                 return;
             }

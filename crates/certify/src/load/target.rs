@@ -20,7 +20,7 @@ use nix::fcntl::OFlag;
 
 use crate::load::content::OWN_MAGIC;
 use crate::load::error::{Error, Result};
-use crate::load::serial;
+use crate::load::{foreign, serial};
 
 /// An open device or file.
 pub struct Target {
@@ -191,6 +191,9 @@ impl Target {
         };
         let device = FileDevice::open_with_progress(path, &file_options, report)
             .map_err(|error| refused(path, &error))?;
+        if options.manner == Manner::Strict && !forced && device.is_file() {
+            refuse_somebodys(path, &device)?;
+        }
         let mut flags = OFlag::O_DIRECT;
         if options.durability == Durability::Durable {
             flags |= OFlag::O_DSYNC;
@@ -287,15 +290,25 @@ fn shortest_read(name: &str, file: &File) -> Result<u32> {
 }
 
 fn refused(path: &Path, error: &entresol_device::Error) -> Error {
-    use entresol_device::ErrorKind;
     let advice = match error.kind() {
-        ErrorKind::Foreign => {
-            format!(
-                ". If all that is on it may be lost, say so with --destroy {}",
-                serial::token(path)
-            )
-        }
+        entresol_device::ErrorKind::Foreign => advice(path),
         _ => String::new(),
     };
     Error::Refused(format!("{error}{advice}"))
+}
+
+fn advice(path: &Path) -> String {
+    format!(". If all that is on it may be lost, say so with --destroy {}", serial::token(path))
+}
+
+/// A file is refused if it holds anything that no test left there.
+fn refuse_somebodys(path: &Path, device: &FileDevice) -> Result<()> {
+    let Some(offset) = foreign::somebodys(device).map_err(|error| refused(path, &error))? else {
+        return Ok(());
+    };
+    Err(Error::Refused(format!(
+        "{} is a file with contents of its own, at offset {offset}; name another{}",
+        path.display(),
+        advice(path)
+    )))
 }

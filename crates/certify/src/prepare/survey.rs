@@ -43,8 +43,10 @@ pub fn survey(target: &Target) -> Result<Survey> {
     let total = device.geometry().capacity_bytes;
     let pieces = total.div_ceil(PIECE_BYTES);
     let Some(first) = end_of(target, device, 0)? else { return Ok(Survey::Unprepared) };
+    // A filling that began anew since then has zeros at the beginning.
     if let Some(last) = end_of(target, device, pieces - 1)?
         && last.generation != ZEROS
+        && first.generation != ZEROS
     {
         return Ok(Survey::Prepared { run: last.run });
     }

@@ -69,6 +69,23 @@ fn a_stopped_preparation_goes_on_near_where_it_was() {
 }
 
 #[test]
+fn a_preparation_that_begins_anew_and_is_stopped_goes_on_too() {
+    for pass in [Pass::Zeros, Pass::Random] {
+        let target = target();
+        prepare(&target, &running(), &mut |_| {}).unwrap();
+        let (stopped, _) = prepare_until(&target, pass, 70 * PIECE_BYTES);
+        assert_eq!(stopped, Prepared::Stopped, "{pass:?}");
+        assert!(!matches!(survey(&target).unwrap(), Survey::Prepared { .. }), "{pass:?}");
+        let (prepared, first) = prepare_until(&target, pass, u64::MAX);
+        assert_eq!(prepared, Prepared::Whole);
+        let first = first.unwrap();
+        assert_eq!(first.pass, pass);
+        assert!(first.done_bytes >= 36 * PIECE_BYTES, "{pass:?}: {first:?}");
+        assert!(verify(&target, &running(), &mut |_| {}).unwrap().unwrap().is_good());
+    }
+}
+
+#[test]
 fn a_whole_preparation_begins_anew() {
     let target = target();
     prepare(&target, &running(), &mut |_| {}).unwrap();

@@ -129,17 +129,9 @@ impl Rig for DeviceRig {
         self.loads += 1;
         let targets = self.targets()?;
         let before_ns = run_delay_ns();
-        let mut watch = Watch {
-            visit,
-            stop: &self.stop,
-            stopped_here: false,
-            troubles: &mut self.troubles,
-            delay_ns: before_ns,
-        };
+        let mut watch =
+            Watch { visit, enough: false, troubles: &mut self.troubles, delay_ns: before_ns };
         let ending = load::run(plan, &targets, &self.stop, &mut watch).map_err(cannot)?;
-        if watch.stopped_here {
-            self.stop.store(false, Ordering::Relaxed);
-        }
         self.waited_ns =
             before_ns.zip(watch.delay_ns).map(|(before, after)| after.saturating_sub(before));
         Ok(ending)
@@ -293,8 +285,8 @@ fn fill(
 /// Passes intervals on and stops the load where that is asked for.
 struct Watch<'a> {
     visit: &'a mut dyn FnMut(&Interval) -> ControlFlow<()>,
-    stop: &'a AtomicBool,
-    stopped_here: bool,
+    /// The load is to end; the flag of whoever stops all is not ours to set.
+    enough: bool,
     troubles: &'a mut Vec<String>,
     /// The most so far: threads that ended no longer tell.
     delay_ns: Option<u64>,
@@ -303,12 +295,13 @@ struct Watch<'a> {
 impl Observer for Watch<'_> {
     fn interval(&mut self, interval: &Interval) {
         self.delay_ns = self.delay_ns.max(run_delay_ns());
-        if self.stopped_here {
-            return;
+        if !self.enough {
+            self.enough = (self.visit)(interval).is_break();
         }
-        if (self.visit)(interval).is_break() && !self.stop.swap(true, Ordering::Relaxed) {
-            self.stopped_here = true;
-        }
+    }
+
+    fn has_seen_enough(&self) -> bool {
+        self.enough
     }
 
     fn trouble(&mut self, trouble: &Trouble) {

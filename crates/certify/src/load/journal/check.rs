@@ -148,8 +148,11 @@ fn in_order<'a>(journal: &Journalled, targets: &'a [Target]) -> Result<Vec<&'a T
     if journal.events.iter().any(|(_, entry)| usize::from(entry.device) >= devices) {
         return Err(Error::Plan("the journal names a target that it does not list".to_owned()));
     }
-    let find = |identity: &u32| {
-        targets.iter().find(|target| target.identity() == *identity).ok_or_else(|| {
+    let find = |(at, identity): (usize, &u32)| {
+        // Where the system tells no two of them apart they are taken in their order.
+        let before = journal.identities[..at].iter().filter(|other| *other == identity).count();
+        let mut alike = targets.iter().filter(|target| target.identity() == *identity);
+        alike.nth(before).ok_or_else(|| {
             Error::Plan(
                 "a target of the journal is not in the configuration; check with the one that the \
                  load ran with"
@@ -157,7 +160,7 @@ fn in_order<'a>(journal: &Journalled, targets: &'a [Target]) -> Result<Vec<&'a T
             )
         })
     };
-    journal.identities.iter().map(find).collect()
+    journal.identities.iter().enumerate().map(find).collect()
 }
 
 fn newest(directory: &Path) -> Result<PathBuf> {

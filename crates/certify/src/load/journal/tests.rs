@@ -83,6 +83,23 @@ fn a_device_that_acknowledges_what_it_does_not_keep_is_found_out() {
 }
 
 #[test]
+fn targets_that_nothing_tells_apart_are_checked_each_by_itself() {
+    let directory =
+        std::env::temp_dir().join(format!("certify-journal-alike-{}", std::process::id()));
+    let target = |seed| Target::of(Arc::new(SimDevice::new(SimOptions::new(seed, SIZE))));
+    let targets: Arc<[Target]> = [target(1), target(2)].into();
+    assert_eq!(targets[0].identity(), targets[1].identity());
+    let stop = AtomicBool::new(false);
+    let mut ignore = |_: &Interval| {};
+    run(plan(&directory, WriteMode::Durable, 1), &targets, &stop, &mut ignore).unwrap();
+    let report = check_journal(&directory, &targets);
+    let _left_behind = std::fs::remove_dir_all(&directory);
+    let report = report.unwrap();
+    assert_eq!((report.lost, &report.first), (0, &None));
+    assert!(report.acknowledged > 0);
+}
+
+#[test]
 fn misdirected_and_flipped_writes_are_lost_writes() {
     for (seed, fault) in [(1, "misdirected"), (2, "flipped")] {
         let directory =

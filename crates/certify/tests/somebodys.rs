@@ -1,0 +1,70 @@
+//! Files that somebody keeps are not taken for targets.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use entresol_certify::load::{Durability, Manner, Target, TargetOptions};
+use entresol_workload::mix64;
+
+const BYTES: usize = 1 << 20;
+
+/// A file that goes when it is dropped.
+struct Kept(PathBuf);
+
+impl Kept {
+    fn new(name: &str, contents: &[u8]) -> Kept {
+        let name = format!("entresol-somebodys-{}-{name}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::write(&path, contents).unwrap();
+        Kept(path)
+    }
+
+    fn open(&self, destroy: &[String]) -> Result<Target, String> {
+        let options = TargetOptions {
+            manner: Manner::Strict,
+            file_mbytes: 0,
+            durability: Durability::Flushed,
+            destroy: destroy.to_vec(),
+        };
+        let name = self.0.to_str().unwrap();
+        Target::open(name, &options, &mut |_| {}).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn random() -> Vec<u8> {
+    (0..BYTES as u64 / 8).flat_map(|n| mix64(n + 1).to_le_bytes()).collect()
+}
+
+#[test]
+fn a_file_that_somebody_keeps_is_refused_unless_named_and_stays_as_it_was() {
+    let text = b"a line of a diary, and another one\n".repeat(BYTES / 35 + 1);
+    let mut late = vec![0; BYTES];
+    late[600_000..600_100].copy_from_slice(&text[..100]);
+    let mut packed = random();
+    packed[..4].copy_from_slice(b"\x1f\x8b\x08\x00");
+    for (name, contents) in [("text", &text[..BYTES]), ("late", &late), ("packed", &packed)] {
+        let file = Kept::new(name, contents);
+        let refused = file.open(&[]).err().unwrap();
+        assert!(refused.contains("contents of its own"), "{name}: {refused}");
+        assert!(refused.contains("--destroy"), "{name}: {refused}");
+        assert!(fs::read(&file.0).unwrap() == contents, "{name}");
+        let path = file.0.to_str().unwrap().to_owned();
+        assert!(file.open(&[path]).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_blank_file_and_one_full_of_random_bytes_are_targets() {
+    for (name, contents) in [("blank", vec![0; BYTES]), ("random", random())] {
+        let opened = Kept::new(name, &contents).open(&[]);
+        assert!(opened.is_ok(), "{name}: {:?}", opened.err());
+    }
+}
