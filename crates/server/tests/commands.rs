@@ -305,6 +305,21 @@ fn clients_are_listed_named_and_killed() {
     assert_eq!(first.call("CLIENT KILL ID 99999"), ":0\r\n");
 }
 
+/// `CLIENT KILL TYPE` read the type and killed everybody else, whatever it was.
+#[test]
+fn killing_a_type_of_clients_that_there_is_none_of_kills_nobody() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    for kind in ["pubsub", "replica", "slave", "MASTER"] {
+        assert_eq!(first.call(&format!("CLIENT KILL TYPE {kind}")), ":0\r\n");
+    }
+    assert_eq!(first.call("CLIENT KILL TYPE foo"), "-ERR Unknown client type 'foo'\r\n");
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    assert_eq!(first.call("CLIENT KILL TYPE normal"), ":1\r\n");
+    assert_eq!(second.reply(), b"");
+}
+
 #[test]
 fn unwanted_replies_are_left_out() {
     let server = TestServer::start(&[]);

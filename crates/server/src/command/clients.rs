@@ -26,15 +26,10 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
     match arguments.get(2) {
         None => {}
         Some(option) if is(option, "TYPE") && arguments.len() == 4 => {
-            let kind = arguments.at(3);
-            let known = ["NORMAL", "MASTER", "REPLICA", "SLAVE", "PUBSUB"];
-            if !known.iter().any(|name| is(kind, name)) {
-                let text = format!("ERR Unknown client type '{}'", shown(kind));
-                return Err(Failure::new(text));
-            }
-            if !is(kind, "NORMAL") {
-                wanted = Some(Vec::new());
-            }
+            wanted = match ClientType::named(arguments.at(3))? {
+                ClientType::Normal => None,
+                ClientType::Other => Some(Vec::new()),
+            };
         }
         Some(option) if is(option, "ID") && arguments.len() > 3 => {
             let ids: Result<Vec<i64>, Failure> = arguments.from(3).map(integer).collect();
@@ -50,6 +45,27 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
     }
     local.reply.verbatim(&text);
     Ok(())
+}
+
+/// The types of clients that `CLIENT LIST` and `CLIENT KILL` tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClientType {
+    /// All that there are here.
+    Normal,
+    /// Those of replication and subscriptions, of which there are none here.
+    Other,
+}
+
+impl ClientType {
+    fn named(name: &[u8]) -> Result<ClientType, Failure> {
+        if is(name, "NORMAL") {
+            return Ok(ClientType::Normal);
+        }
+        if ["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|known| is(name, known)) {
+            return Ok(ClientType::Other);
+        }
+        Err(Failure::new(format!("ERR Unknown client type '{}'", shown(name))))
+    }
 }
 
 /// A client in a line as redis-server has it.
@@ -150,6 +166,7 @@ struct Victims {
     address: Option<String>,
     local_address: Option<String>,
     user: Option<String>,
+    kind: Option<ClientType>,
     spares_caller: bool,
 }
 
@@ -159,6 +176,7 @@ impl Victims {
             && self.address.as_ref().is_none_or(|address| *address == facts.address)
             && self.local_address.as_ref().is_none_or(|local| *local == facts.local_address)
             && self.user.as_ref().is_none_or(|user| *user == *lock(&facts.user))
+            && self.kind != Some(ClientType::Other)
     }
 }
 
@@ -187,7 +205,9 @@ fn victims(local: &Local<'_, '_>) -> Result<Victims, Failure> {
                 value if is(value, "NO") => false,
                 _ => return Err(Failure::SYNTAX),
             };
-        } else if !is(option, "TYPE") {
+        } else if is(option, "TYPE") {
+            victims.kind = Some(ClientType::named(value)?);
+        } else {
             return Err(Failure::SYNTAX);
         }
     }
