@@ -12,6 +12,7 @@ mod keys;
 pub(crate) mod pattern;
 pub(crate) mod plan;
 mod reference;
+mod scans;
 mod server;
 mod strings;
 pub(crate) mod table;

@@ -330,7 +330,8 @@ fn answer_scan(entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Rep
 
 /// At least `count` fields whose hash is `from` or more, if there are as many, and where to go on.
 fn fields_from(hash: HashValue<'_>, from: u64, count: usize) -> (u64, Vec<Field<'_>>) {
-    let place = |field: &Field<'_>| xxhash_rust::xxh3::xxh3_64(field.name).max(1);
+    // 53 bits: many clients keep cursors as floating-point numbers.
+    let place = |field: &Field<'_>| (xxhash_rust::xxh3::xxh3_64(field.name) >> 11).max(1);
     let mut fields: Vec<_> = hash.fields().map(|field| (place(&field), field)).collect();
     fields.retain(|(place, _)| *place >= from);
     fields.sort_unstable_by_key(|(place, _)| *place);

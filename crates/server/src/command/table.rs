@@ -7,7 +7,8 @@ use entresol_wire::resp::Reply;
 
 use super::plan::{Plan, Request};
 use super::{
-    clients, connection, hashes, information, introspection, keys, server, strings, transactions,
+    clients, connection, hashes, information, introspection, keys, scans, server, strings,
+    transactions,
 };
 use crate::client::Client;
 use crate::core::Core;
@@ -386,11 +387,11 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Generic, "6.2.0", "Copies an entry to another key."),
     plan("move", 3, WRITE | FAST | EXCLUSIVE, keys::move_key).keys(1, 1, 1)
         .about(Generic, "1.0.0", "Moves an entry to another space."),
-    plan("keys", 2, READONLY | DANGEROUS | BARRIER, keys::keys)
+    plan("keys", 2, READONLY | DANGEROUS | BARRIER, scans::keys)
         .about(Generic, "1.0.0", "All keys that match a pattern."),
-    plan("scan", -2, READONLY | BARRIER, keys::scan)
+    plan("scan", -2, READONLY | BARRIER, scans::scan)
         .about(Generic, "2.8.0", "Walks the keys of a space."),
-    plan("randomkey", 1, READONLY | BARRIER, keys::randomkey)
+    plan("randomkey", 1, READONLY | BARRIER, scans::randomkey)
         .about(Generic, "1.0.0", "A key, drawn at random."),
     spec("object", -2, READONLY | CONTAINER, Execution::Local(introspection::container))
         .about(Generic, "2.2.3", "How a value is kept."),
