@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) next_sequence: u32,
     /// Whether the socket may have bytes.
     pub(crate) readable: bool,
+    /// Whether the peer is known to send no more than what the socket has.
+    pub(crate) last_read: bool,
     /// Whether the peer sends no more.
     pub(crate) ended: bool,
     /// Whether the connection cannot go on.
@@ -184,6 +186,7 @@ impl Connection {
             generation,
             next_sequence: 0,
             readable: true,
+            last_read: false,
             ended: false,
             broken: false,
             stalled: false,

@@ -356,6 +356,8 @@ impl Worker {
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             connection.readable = true;
+            // No other event tells of the end behind the bytes.
+            connection.last_read |= event.is_read_closed();
             self.make_runnable(place);
         }
         if event.is_writable() {

@@ -87,7 +87,8 @@ impl Worker {
                 connection.readable = false;
             }
             Ok(length) => {
-                let more = length == READ_BYTES || connection.stream.holds_back();
+                let more =
+                    length == READ_BYTES || connection.stream.holds_back() || connection.last_read;
                 self.batch.input_bytes += length as u64;
                 let active = &connection.client.facts.active_ms;
                 active.store(self.core.now().0, Ordering::Relaxed);

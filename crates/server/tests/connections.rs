@@ -1,0 +1,32 @@
+//! How connections end, and what they wait for.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use support::TestServer;
+
+/// Where a command and the end of the client's stream came in one event, the end was never read:
+/// the connection stayed, and the client waited for its end.
+#[test]
+fn a_client_that_ends_its_stream_behind_a_command_gets_its_reply_and_the_end() {
+    let server = TestServer::start(&[("threads", "1")]);
+    for round in 0..200 {
+        let mut stream = UnixStream::connect(&server.socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // The server has read all there is, and waits for an event.
+        stream.write_all(b"PING\r\n").unwrap();
+        let mut reply = [0; 7];
+        stream.read_exact(&mut reply).unwrap();
+        stream.write_all(b"PING\r\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap_or_else(|e| panic!("round {round}: no end: {e}"));
+        assert_eq!(rest, b"+PONG\r\n");
+    }
+}
