@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     poll: Poll,
     registry: Arc<mio::Registry>,
     listeners: Vec<Listener>,
+    /// Whether clients may be left whom no event tells of any more.
+    clients_wait: bool,
     next_worker: usize,
     connections: Vec<Option<Box<Connection>>>,
     free_places: Vec<usize>,
@@ -115,6 +117,7 @@ impl Worker {
             registry: Arc::new(poll.registry().try_clone()?),
             poll,
             listeners,
+            clients_wait: false,
             next_worker: 0,
             connections: Vec::new(),
             free_places: Vec::new(),
@@ -279,7 +282,8 @@ impl Worker {
                 Some(Ok(Some(stream))) => stream,
                 Some(Ok(None)) | None => return,
                 Some(Err(error)) => {
-                    report(&format!("a client cannot be taken: {error}"));
+                    report(&format!("clients wait, for none can be taken: {error}"));
+                    self.clients_wait = true;
                     return;
                 }
             };
@@ -392,6 +396,9 @@ impl Worker {
     /// while the server runs.
     fn sweep(&mut self) {
         self.swept = Instant::now();
+        if std::mem::take(&mut self.clients_wait) {
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
+        }
         let (idle, stall) = {
             let config = lock(&self.core.shared.config);
             let threshold = config.slow_threshold_us();
