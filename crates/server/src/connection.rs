@@ -203,6 +203,11 @@ impl Connection {
         self.output.len() - self.written + self.held_bytes
     }
 
+    /// Whether the peer has yet to take something.
+    pub(crate) fn owes_bytes(&self) -> bool {
+        self.waiting_bytes() > 0 || self.stream.holds_output()
+    }
+
     /// Whether a command of this reach must wait for one in flight.
     pub(crate) fn must_wait(&self, reach: Reach) -> bool {
         self.pending > 0 && self.slots.iter().any(|slot| !slot.is_ready && reach.meets(slot.reach))
@@ -239,7 +244,8 @@ impl Connection {
     /// Whether nothing is left to do but to close it.
     pub(crate) fn is_finished(&self) -> bool {
         let no_more = self.client.closing.get() || (self.ended && !self.stalled);
-        self.broken || (no_more && self.slots.is_empty() && self.written == self.output.len())
+        let owes = self.written < self.output.len() || self.stream.holds_output();
+        self.broken || (no_more && self.slots.is_empty() && !owes)
     }
 }
 

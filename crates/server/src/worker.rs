@@ -412,8 +412,8 @@ impl Worker {
             };
             let active = connection.client.facts.active_ms.load(Ordering::Relaxed);
             let is_idle = idle > 0 && connection.pending == 0 && now > active + idle;
-            let waits = connection.waiting_bytes() > 0;
-            let is_stalled = waits && stall > 0 && now > connection.progress_ms + stall;
+            let is_stalled =
+                connection.owes_bytes() && stall > 0 && now > connection.progress_ms + stall;
             if is_idle || is_stalled {
                 connection.broken = true;
                 self.make_dirty(place);

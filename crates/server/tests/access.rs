@@ -5,10 +5,12 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use entresol_server::{Config, Server, user_line};
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use support::{Client, TempDir, TestServer, store};
@@ -70,8 +72,8 @@ fn other_machines_are_refused_unless_all_have_passwords() {
     assert!(error.contains("entresol user add"), "it names the next step: {error}");
 }
 
-#[test]
-fn tls_clients_are_served_and_plain_ones_are_not() {
+/// A server that speaks TLS, and what its clients need to know of it.
+fn tls_server() -> (TestServer, SocketAddr, Arc<ClientConfig>) {
     let directory = TempDir::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (directory.path("cert"), directory.path("key"));
@@ -79,6 +81,7 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
     let server = TestServer::start(&[
         ("port", "0"),
+        ("memory", "1GiB"),
         ("tls-cert", cert.to_str().unwrap()),
         ("tls-key", key.to_str().unwrap()),
     ]);
@@ -86,15 +89,29 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&cert).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    (server, address, Arc::new(config))
+}
+
+fn tls_client(
+    address: SocketAddr,
+    config: &Arc<ClientConfig>,
+) -> Client<rustls::StreamOwned<rustls::ClientConnection, TcpStream>> {
     let name = ServerName::try_from("localhost").unwrap();
-    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let stream = rustls::StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    let mut client = Client::new(stream);
+    let connection = rustls::ClientConnection::new(Arc::clone(config), name).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Client::new(rustls::StreamOwned::new(connection, stream))
+}
+
+#[test]
+fn tls_clients_are_served_and_plain_ones_are_not() {
+    let (_server, address, config) = tls_server();
+    let mut client = tls_client(address, &config);
     let value = "v".repeat(1_000_000);
     client.send(&["SET", "k", &value]);
     assert_eq!(client.reply(), b"+OK\r\n");
@@ -109,6 +126,22 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"+PONG"), "{answer:?}");
+}
+
+/// What TLS had taken and not given to the socket yet was lost when the connection was closed, and
+/// nobody was told of room in the socket when TLS had found some by itself.
+#[test]
+fn a_tls_client_that_quits_gets_all_replies_however_slowly_it_reads() {
+    let (_server, address, config) = tls_server();
+    let value = "v".repeat(20 << 20);
+    let mut client = tls_client(address, &config);
+    client.send(&["SET", "k", &value]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.send(&["GET", "k"]);
+    client.send(&["QUIT"]);
+    assert_eq!(client.reply().len(), value.len() + 13);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert_eq!(client.reply(), b"", "the connection is closed");
 }
 
 #[test]

@@ -242,7 +242,7 @@ impl Worker {
 
 /// Writes as much of the output as the peer takes; how many bytes.
 fn write(connection: &mut Connection, now: Timestamp) -> usize {
-    let before = connection.written;
+    let before = (connection.written, connection.stream.sent_bytes());
     while connection.written < connection.output.len() && !connection.broken {
         match connection.stream.write(&connection.output[connection.written..]) {
             Ok(0) => connection.broken = true,
@@ -256,13 +256,18 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
         Err(error) if error.kind() != ErrorKind::WouldBlock => connection.broken = true,
         _ => {}
     }
-    let written = connection.written - before;
+    let written = connection.written - before.0;
     if connection.written == connection.output.len() {
         connection.output.clear();
         connection.output.shrink_to(KEPT_BYTES_MAX);
         connection.written = 0;
     }
-    if written > 0 || connection.output.is_empty() {
+    // What TLS took and holds back is with no peer yet.
+    let sent = match connection.stream.holds_output() {
+        true => connection.stream.sent_bytes() > before.1,
+        false => written > 0 || connection.output.is_empty(),
+    };
+    if sent {
         connection.progress_ms = now.0;
     }
     written
