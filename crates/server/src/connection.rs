@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) client: Rc<Client>,
     /// Where the client stands within a command.
     pub(crate) decoder: Decoder,
+    /// Whether the decoder holds the client to the limits of one who has authenticated.
+    pub(crate) was_known: bool,
     /// Bytes read and not yet begun.
     pub(crate) input: Vec<u8>,
     /// Replies that are ready.
@@ -173,10 +175,12 @@ impl Connection {
         limits: Limits,
     ) -> Connection {
         let progress_ms = client.facts.connected_ms;
+        let was_known = client.user.borrow().is_some();
         Connection {
             stream,
             client,
             decoder: Decoder::new(limits),
+            was_known,
             input: Vec::new(),
             output: Vec::new(),
             written: 0,

@@ -21,7 +21,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use entresol_tier::{Session, Timestamp};
-use entresol_wire::resp::Limits;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
@@ -314,22 +313,13 @@ impl Worker {
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
         let token = SlotToken::new(place, self.next_generation, 0);
         let client = Rc::new(Client::new(facts, shared.users.initial(), token));
-        let limits = self.limits(&client);
+        let limits = input::limits_of(shared, &client);
         let connection = Connection::new(stream, client, self.next_generation, limits);
         if place == self.connections.len() {
             self.connections.push(None);
         }
         self.connections[place] = Some(Box::new(connection));
         self.make_runnable(place);
-    }
-
-    /// What `client` may send.
-    fn limits(&self, client: &Client) -> Limits {
-        if client.user.borrow().is_none() {
-            return Limits::UNAUTHENTICATED;
-        }
-        let request_bytes_max = self.core.shared.limits().request_bytes_max;
-        Limits { request_bytes_max, ..Limits::default() }
     }
 
     /// Ends the connection at `place`.

@@ -13,7 +13,7 @@ use entresol_server::{Config, Server, user_line};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use support::{Client, TempDir, TestServer, store};
+use support::{Client, TempDir, TestServer, encode, store};
 
 fn users_file(directory: &TempDir, lines: &[String]) -> String {
     let path = directory.path("users");
@@ -60,6 +60,28 @@ fn a_peer_that_has_not_authenticated_may_send_little() {
     client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n");
     assert_eq!(client.reply(), b"-ERR Protocol error: unauthenticated bulk length\r\n");
     assert_eq!(client.reply(), b"");
+}
+
+/// What was pipelined behind `AUTH` was held to the limits of those who have not authenticated.
+#[test]
+fn what_follows_the_password_is_held_to_the_limits_of_its_user() {
+    let directory = TempDir::new();
+    let lines =
+        [user_line("default", "secret", "+@all ~*").unwrap(), "guest nopass +@all ~*".to_owned()];
+    let server = TestServer::start(&[("users", &users_file(&directory, &lines))]);
+    let pairs: Vec<String> = (0..40).map(|n| format!("w{n}")).collect();
+    let mset = [&["MSET".to_owned()], pairs.as_slice()].concat();
+    for auth in [["AUTH", "default", "secret"], ["AUTH", "guest", ""]] {
+        let mut client = server.client();
+        client.send_raw(&[encode(&auth), encode(&mset), encode(&mset)].concat());
+        for _ in 0..3 {
+            assert_eq!(client.reply(), b"+OK\r\n", "{auth:?}");
+        }
+        client.send_raw(&[encode(&["RESET"]), encode(&mset)].concat());
+        assert_eq!(client.reply(), b"+RESET\r\n");
+        let error = b"-ERR Protocol error: unauthenticated multibulk length\r\n";
+        assert_eq!(client.reply(), error, "whoever is nobody again may send little again");
+    }
 }
 
 #[test]

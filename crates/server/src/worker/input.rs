@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
@@ -16,6 +15,7 @@ use crate::command::table::{self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READO
 use crate::command::transactions::queue;
 use crate::connection::{Reach, SlotToken};
 use crate::failure::Failure;
+use crate::shared::Shared;
 
 /// Arguments of an unknown command are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -142,9 +142,14 @@ impl Worker {
             }
             let full = connection.slots.len() >= limits.pipeline_max
                 || connection.waiting_bytes() > limits.output_bytes_max / 4;
-            if full {
+            // What follows a command that changes who the client is, is read as that client's.
+            if full || (connection.is_blocked() && at < input.len()) {
                 connection.stalled = true;
                 break;
+            }
+            let is_known = connection.client.user.borrow().is_some();
+            if std::mem::replace(&mut connection.was_known, is_known) != is_known {
+                decoder.set_limits(limits_of(&self.core.shared, &connection.client));
             }
             let space = connection.client.space.get();
             ahead.step(at, |from| self.ahead.load(&self.core, &input[from..], space));
@@ -171,16 +176,19 @@ impl Worker {
                 }
             }
         }
-        let took_ns = self.elapsed_ns() - started_ns;
-        self.batch.calls[recorded..].iter_mut().for_each(|call| {
-            if call.2 == 0 {
-                call.2 = took_ns;
-            }
-        });
+        self.note_times(recorded, self.elapsed_ns() - started_ns);
         if let Some(connection) = self.connections[place].as_mut() {
             connection.decoder = decoder;
         }
         at
+    }
+
+    /// Notes how long those calls took that were recorded from number `first` on and have no time
+    /// of their own.
+    fn note_times(&mut self, first: usize, took_ns: u64) {
+        self.batch.calls[first..].iter_mut().filter(|call| call.2 == 0).for_each(|call| {
+            call.2 = took_ns;
+        });
     }
 
     /// Answers with an error, in its turn.
@@ -352,7 +360,10 @@ fn reach(spec: &Spec, arguments: Arguments<'_>, space: u16) -> Reach {
     if spec.has(WRITE) { Reach::Writes(hash) } else { Reach::Reads(hash) }
 }
 
-/// The limits that a client is held to once it has authenticated.
-pub(super) fn limits_of(shared: &Arc<crate::shared::Shared>) -> Limits {
+/// The limits that `client` is held to.
+pub(super) fn limits_of(shared: &Shared, client: &Client) -> Limits {
+    if client.user.borrow().is_none() {
+        return Limits::UNAUTHENTICATED;
+    }
     Limits { request_bytes_max: shared.limits().request_bytes_max, ..Limits::default() }
 }

@@ -9,7 +9,6 @@ use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
-use super::input::limits_of;
 use super::{Completes, Worker, report};
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
@@ -179,11 +178,6 @@ impl Worker {
                 Answered::WithError
             }
         });
-        if let Some(Some(connection)) = self.connections.get_mut(token.place())
-            && connection.client.user.borrow().is_some()
-        {
-            connection.decoder.set_limits(limits_of(&self.core.shared));
-        }
     }
 
     /// Writes what is ready, one call for each client, and closes connections that are done.
