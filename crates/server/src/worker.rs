@@ -5,8 +5,9 @@
 //! one call.
 //!
 //! Invariants:
-//! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered;
-//!    the worker parks at the gate only when there are none.
+//! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered,
+//!    and `aside` those of them that touch no entry; the worker parks at the gate only when there
+//!    are no others.
 //! 2. Nothing waits inside a turn: a command that cannot go on leaves its bytes in the input.
 
 mod ahead;
@@ -66,6 +67,7 @@ pub(crate) struct Worker {
     ahead: ahead::LookAhead,
     batch: Batch,
     in_flight: usize,
+    aside: usize,
     gate: turnstile::Turnstile,
     began: Instant,
     swept: Instant,
@@ -79,6 +81,14 @@ pub(crate) struct Worker {
 struct Task {
     future: StepsFuture,
     token: SlotToken,
+    touches: Touches,
+}
+
+/// What a command of several steps has to do with the entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Touches {
+    Entries,
+    Nothing,
 }
 
 /// How the worker learns of what the device has finished.
@@ -131,6 +141,7 @@ impl Worker {
             ahead: ahead::LookAhead::default(),
             batch: Batch::default(),
             in_flight: 0,
+            aside: 0,
             gate: turnstile::Turnstile::default(),
             began: Instant::now(),
             swept: Instant::now(),

@@ -9,7 +9,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use support::TestServer;
+use support::{TestServer, encode};
 
 /// Where a command and the end of the client's stream came in one event, the end was never read:
 /// the connection stayed, and the client waited for its end.
@@ -29,4 +29,18 @@ fn a_client_that_ends_its_stream_behind_a_command_gets_its_reply_and_the_end() {
         stream.read_to_end(&mut rest).unwrap_or_else(|e| panic!("round {round}: no end: {e}"));
         assert_eq!(rest, b"+PONG\r\n");
     }
+}
+
+/// A command that must be alone waited for everything in flight, passwords being compared too.
+#[test]
+fn a_command_that_must_be_alone_does_not_wait_for_what_touches_no_entry() {
+    let server = TestServer::start(&[("enable-debug-command", "yes")]);
+    let (mut sleeping, mut other) = (server.client(), server.client());
+    let sleep = encode(&["DEBUG", "SLEEP", "60"]);
+    sleeping.send_raw(&[encode(&["PING"]), sleep].concat());
+    assert_eq!(sleeping.reply(), b"+PONG\r\n", "it sleeps now");
+    assert_eq!(other.call("MSET a 1 b 2"), "+OK\r\n");
+    assert_eq!(other.call("MULTI"), "+OK\r\n");
+    assert_eq!(other.call("GET a"), "+QUEUED\r\n");
+    assert_eq!(other.call("EXEC"), "*1\r\n$1\r\n1\r\n");
 }

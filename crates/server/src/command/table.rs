@@ -126,6 +126,9 @@ pub(crate) const CONTAINER: u32 = 1024;
 /// Its reply is never left out.
 pub(crate) const LOUD: u32 = 2048;
 
+/// Touches no entry: those who must be alone do not wait for its end.
+pub(crate) const NO_ENTRIES: u32 = 4096;
+
 impl Spec {
     /// Its place in [`SPECS`].
     pub(crate) fn id(&self) -> usize {
@@ -421,9 +424,9 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Connection, "1.0.0", "Closes the connection."),
     local("reset", 1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::reset)
         .about(Connection, "6.2.0", "Makes the connection as it was when it was new."),
-    plan("auth", -2, FAST | NO_AUTH | BARRIER, connection::auth)
+    plan("auth", -2, FAST | NO_AUTH | BARRIER | NO_ENTRIES, connection::auth)
         .about(Connection, "1.0.0", "Says who the client is."),
-    plan("hello", -1, FAST | NO_AUTH | BARRIER, connection::hello)
+    plan("hello", -1, FAST | NO_AUTH | BARRIER | NO_ENTRIES, connection::hello)
         .about(Connection, "6.0.0", "Chooses the version of the protocol."),
     spec("client", -2, CONTAINER, Execution::Local(introspection::container))
         .about(Connection, "2.4.0", "Clients of the server."),
@@ -507,7 +510,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.6.0", "The time of the server."),
     local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave)
         .about(Server, "1.0.0", "When a sync was last asked for."),
-    plan("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
+    plan("save", 1, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES, server::save)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
     local("monitor", 1, ADMIN | DANGEROUS | BARRIER, server::monitor)
         .about(Server, "1.0.0", "Shows every command that clients give, until RESET."),
@@ -547,7 +550,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.8.13", "Answers 0: there are no latency events."),
     local("latency|help", 2, 0, introspection::help)
         .about(Server, "2.8.13", "The subcommands of LATENCY."),
-    plan("debug", -2, ADMIN | DANGEROUS | BARRIER, server::debug)
+    plan("debug", -2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES, server::debug)
         .about(Server, "1.0.0", "DEBUG SLEEP, where the configuration allows it."),
     local("shutdown", -1, ADMIN | DANGEROUS | BARRIER, server::shutdown)
         .about(Server, "1.0.0", "Stops the server cleanly."),

@@ -6,11 +6,11 @@ use entresol_tier::{Error, Key, Operation, Outcome, Version};
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::turnstile::Granted;
-use super::{Task, Worker};
+use super::{Task, Touches, Worker};
 use crate::command::plan::{
     Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
 };
-use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, Spec};
+use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
@@ -360,7 +360,10 @@ impl Worker {
     fn spawn(&mut self, command: &Command<'_>, future: StepsFuture) {
         let slot = self.spare.pop().unwrap_or_default();
         let token = self.wait_for(command, slot, Action::Task);
-        let task = Task { future, token };
+        let touches =
+            if command.spec.has(NO_ENTRIES) { Touches::Nothing } else { Touches::Entries };
+        self.aside += usize::from(touches == Touches::Nothing);
+        let task = Task { future, token, touches };
         let id = match self.free_tasks.pop() {
             Some(id) => {
                 self.tasks[id] = Some(task);

@@ -9,7 +9,7 @@ use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
-use super::{Completes, Worker, report};
+use super::{Completes, Touches, Worker, report};
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
@@ -162,6 +162,7 @@ impl Worker {
             Poll::Pending => self.tasks[id] = Some(task),
             Poll::Ready(result) => {
                 self.free_tasks.push(id);
+                self.aside -= usize::from(task.touches == Touches::Nothing);
                 self.finish_task(task.token, result);
             }
         }
