@@ -31,6 +31,7 @@ use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken
 use crate::core::Core;
 use crate::listener::Listener;
 use crate::meter::Batch;
+use crate::pause::Pause;
 use crate::shared::{Item, Shared, now};
 use crate::stream::Stream;
 
@@ -98,14 +99,6 @@ enum Completes {
     Signalled,
     /// The device does its work when it is asked for outcomes.
     WhenPolled,
-}
-
-/// Which commands wait for the end of a pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pause {
-    None,
-    Writes,
-    All,
 }
 
 impl Worker {
@@ -224,13 +217,8 @@ impl Worker {
 
     /// Whether commands are paused at `now`.
     fn look_for_pause(&mut self, now: Timestamp) {
-        let shared = &self.core.shared;
-        let before = self.pause;
-        self.pause = match shared.paused_until_ms.load(Ordering::Relaxed) {
-            until if until <= now.0 => Pause::None,
-            _ if shared.pauses_writes_only.load(Ordering::Relaxed) => Pause::Writes,
-            _ => Pause::All,
-        };
+        let present = self.core.shared.pauses.at(now);
+        let before = std::mem::replace(&mut self.pause, present);
         if before != Pause::None && self.pause != before {
             self.resume_all();
         }

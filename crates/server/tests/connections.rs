@@ -44,3 +44,21 @@ fn a_command_that_must_be_alone_does_not_wait_for_what_touches_no_entry() {
     assert_eq!(other.call("GET a"), "+QUEUED\r\n");
     assert_eq!(other.call("EXEC"), "*1\r\n$1\r\n1\r\n");
 }
+
+/// A paused command that had asked to be alone kept everybody out, whoever wanted to end the pause
+/// too.
+#[test]
+fn a_pause_of_writes_holds_writes_and_nobody_else() {
+    let server = TestServer::start(&[("threads", "2")]);
+    for write in [["MSET", "k", "new"], ["SET", "k", "new"]] {
+        let (mut paused, mut other) = (server.client(), server.client());
+        other.call("SET k old");
+        let pause = encode(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+        paused.send_raw(&[pause, encode(&write)].concat());
+        assert_eq!(paused.reply(), b"+OK\r\n");
+        assert_eq!(other.call("GET k"), "$3\r\nold\r\n");
+        assert_eq!(other.call("CLIENT UNPAUSE"), "+OK\r\n");
+        assert_eq!(paused.reply(), b"+OK\r\n");
+        assert_eq!(other.call("GET k"), "$3\r\nnew\r\n");
+    }
+}

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use entresol_tier::Timestamp;
+
 use super::arguments::{integer, is, shown};
 use super::table::{Local, SPECS};
 use crate::client::{Facts, NOT_QUEUING, Silence, lock};
 use crate::failure::Failure;
+use crate::pause::Pause;
 
 type Outcome = Result<(), Failure>;
 
@@ -267,10 +270,10 @@ pub(crate) fn no_touch(local: &mut Local<'_, '_>) -> Outcome {
 
 pub(crate) fn pause(local: &mut Local<'_, '_>) -> Outcome {
     let arguments = local.request.arguments;
-    let writes_only = match arguments.get(3) {
-        None => false,
-        Some(mode) if is(mode, "WRITE") => true,
-        Some(mode) if is(mode, "ALL") => false,
+    let kind = match arguments.get(3) {
+        None => Pause::All,
+        Some(mode) if is(mode, "WRITE") => Pause::Writes,
+        Some(mode) if is(mode, "ALL") => Pause::All,
         Some(_) => {
             return Err(Failure::fixed("ERR CLIENT PAUSE mode must be WRITE or ALL"));
         }
@@ -278,16 +281,15 @@ pub(crate) fn pause(local: &mut Local<'_, '_>) -> Outcome {
     let timeout = integer(arguments.at(2))
         .map_err(|_| Failure::fixed("ERR timeout is not an integer or out of range"))?;
     let timeout = u64::try_from(timeout).map_err(|_| Failure::fixed("ERR timeout is negative"))?;
-    let shared = &local.core.shared;
-    let until = local.request.now.0.saturating_add(timeout);
-    shared.pauses_writes_only.store(writes_only, Ordering::Relaxed);
-    shared.paused_until_ms.fetch_max(until, Ordering::Relaxed);
+    let now = local.request.now;
+    let until = Timestamp(now.0.saturating_add(timeout));
+    local.core.shared.pauses.begin(kind, until, now);
     local.reply.simple("OK");
     Ok(())
 }
 
 pub(crate) fn unpause(local: &mut Local<'_, '_>) -> Outcome {
-    local.core.shared.paused_until_ms.store(0, Ordering::Relaxed);
+    local.core.shared.pauses.end();
     local.core.shared.wake(crate::gate::Wake::Everyone);
     local.reply.simple("OK");
     Ok(())

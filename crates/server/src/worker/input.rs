@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::ahead::Ahead;
-use super::{Pause, READ_BYTES, Worker};
+use super::{READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::shown;
 use crate::command::introspection::unknown_subcommand;
@@ -15,6 +15,7 @@ use crate::command::table::{self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READO
 use crate::command::transactions::queue;
 use crate::connection::{Reach, SlotToken};
 use crate::failure::Failure;
+use crate::pause::Pause;
 use crate::shared::Shared;
 
 /// Arguments of an unknown command are shown up to so many bytes.
@@ -236,6 +237,7 @@ impl Worker {
 
     /// Whether gate and pause let the connection at `place` begin a command.
     fn may_begin(&mut self, place: usize, spec: &Spec) -> bool {
+        self.look_for_pause(self.core.now());
         let Some(connection) = self.connections[place].as_mut() else {
             return false;
         };
@@ -244,7 +246,8 @@ impl Worker {
             Pause::Writes => spec.has(WRITE) || spec.name == "exec",
             Pause::All => spec.container() != Some("client"),
         };
-        if paused {
+        // One that has asked to be alone would keep everybody waiting, the end of the pause too.
+        if paused && !connection.asked {
             return false;
         }
         if spec.has(EXCLUSIVE) {
