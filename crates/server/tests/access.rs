@@ -84,6 +84,27 @@ fn what_follows_the_password_is_held_to_the_limits_of_its_user() {
     }
 }
 
+/// The thread that compares passwords ended first, and the stop waited for its answers in vain.
+#[test]
+fn who_waits_for_a_password_is_answered_before_a_clean_stop() {
+    let directory = TempDir::new();
+    let lines = [user_line("default", "secret", "+@all ~*").unwrap()];
+    let server = TestServer::start(&[
+        ("users", &users_file(&directory, &lines)),
+        ("threads", "1"),
+        ("shutdown-timeout", "60s"),
+    ]);
+    let mut clients: Vec<_> = (0..12).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send_raw(&[encode(&["HELLO", "x"]), encode(&["AUTH", "secret"])].concat());
+        assert!(client.reply().starts_with(b"-ERR Protocol version"), "AUTH has begun now");
+    }
+    server.server.stop().unwrap();
+    for client in &mut clients {
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+}
+
 #[test]
 fn other_machines_are_refused_unless_all_have_passwords() {
     let mut config = Config::default();
