@@ -54,6 +54,12 @@ impl Failure {
         Failure::new(format!("ERR invalid expire time in '{command}' command"))
     }
 
+    /// A number that is none of those allowed.
+    pub(crate) fn not_between(least: i64, most: i64) -> Failure {
+        let text = format!("ERR value is out of range, value must between {least} and {most}");
+        Failure::new(text)
+    }
+
     /// The reply's text.
     pub(crate) fn text(&self) -> &str {
         &self.0

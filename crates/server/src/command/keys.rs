@@ -9,7 +9,7 @@ use super::hashes::is_compact;
 use super::plan::{Change, Effect, Plan, Request, Steps, StepsFuture, WriteAnswer, key_in};
 use super::strings::count_done;
 use crate::failure::Failure;
-use crate::operations::OwnedEntry;
+use crate::operations::{OwnedEntry, OwnedOutcome, Wants};
 
 type Planned<'a> = Result<Plan<'a>, Failure>;
 type Decided = Result<(), Failure>;
@@ -57,17 +57,13 @@ pub(crate) fn exists<'a>(request: &Request<'a>) -> Planned<'a> {
 fn count_present(steps: Steps) -> StepsFuture {
     Box::pin(async move {
         let request = steps.request();
-        let mut reads = Vec::with_capacity(request.arguments.len());
-        for key in request.arguments.from(1) {
-            let key = key_in(request.space, key)?;
-            reads.push(steps.core.begin(Operation::Get { key }));
-        }
-        let reads: Vec<_> = reads.into_iter().map(|id| steps.core.operations.wait(id)).collect();
+        let keys = request.arguments.from(1).map(|key| key_in(request.space, key));
         let mut present = 0;
-        for read in reads {
-            let found = matches!(read.await?, crate::operations::OwnedOutcome::Found(_));
-            present += i64::from(found);
-        }
+        let visit = |outcome: OwnedOutcome| {
+            present += i64::from(matches!(outcome, OwnedOutcome::Present));
+            Ok(())
+        };
+        steps.core.read_each(keys, Wants::Presence, visit).await?;
         Ok(format!(":{present}\r\n").into_bytes())
     })
 }
