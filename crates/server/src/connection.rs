@@ -42,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) written: usize,
     /// Bytes of replies that are ready and wait for earlier ones.
     pub(crate) held_bytes: usize,
+    /// Bytes of the arguments of commands in flight.
+    pub(crate) argument_bytes: usize,
     /// Commands begun whose replies are not in the output.
     pub(crate) slots: VecDeque<Slot>,
     /// Those of them that are not answered.
@@ -87,6 +89,8 @@ pub(crate) struct Slot {
     pub(crate) started_ns: u64,
     /// Its arguments, where the answer needs them.
     pub(crate) arguments: OwnedArguments,
+    /// Bytes of all copies of its arguments.
+    pub(crate) argument_bytes: usize,
     /// The reply, where earlier ones are not ready.
     pub(crate) reply: Vec<u8>,
     /// The version that replies are written in.
@@ -151,6 +155,7 @@ impl Slot {
     pub(crate) fn clear(&mut self) {
         self.is_ready = false;
         self.arguments.clear();
+        self.argument_bytes = 0;
         self.reply.clear();
         self.reply.shrink_to(KEPT_BYTES_MAX);
     }
@@ -185,6 +190,7 @@ impl Connection {
             output: Vec::new(),
             written: 0,
             held_bytes: 0,
+            argument_bytes: 0,
             slots: VecDeque::new(),
             pending: 0,
             generation,
@@ -205,6 +211,17 @@ impl Connection {
     /// Bytes of replies that the peer has not taken.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.output.len() - self.written + self.held_bytes
+    }
+
+    /// Bytes of memory that it takes beyond itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.input.capacity()
+            + self.output.capacity()
+            + self.held_bytes
+            + self.argument_bytes
+            + self.decoder.held_bytes()
+            + self.client.kept_bytes()
+            + self.stream.held_bytes()
     }
 
     /// Whether the peer has yet to take something.
@@ -237,6 +254,7 @@ impl Connection {
                 return;
             };
             self.held_bytes -= slot.reply.len();
+            self.argument_bytes -= slot.argument_bytes;
             self.output.extend_from_slice(&slot.reply);
             if spare.len() < SPARE_SLOTS_MAX {
                 slot.clear();

@@ -20,10 +20,12 @@ pub(crate) struct Stream {
     addresses: Addresses,
     /// Bytes that TLS gave to the socket.
     sent_bytes: u64,
+    /// Bytes that TLS was given since it last held nothing back.
+    given_bytes: usize,
 }
 
-/// Most bytes that TLS holds back in each direction.
-pub(crate) const TLS_BYTES_MAX: usize = 256 << 10;
+/// Most bytes that TLS holds back.
+const TLS_BYTES_MAX: usize = 256 << 10;
 
 enum Transport {
     Tcp(PolledSocket<TcpStream>),
@@ -48,7 +50,7 @@ impl Stream {
             }
         };
         let transport = Transport::Tcp(PolledSocket::new(stream));
-        Ok(Stream { transport, tls, addresses, sent_bytes: 0 })
+        Ok(Stream { transport, tls, addresses, sent_bytes: 0, given_bytes: 0 })
     }
 
     /// A stream of the Unix socket at `path`.
@@ -56,7 +58,7 @@ impl Stream {
         let address = format!("{path}:0");
         let addresses = Addresses { remote: address.clone(), local: address };
         let transport = Transport::Unix(PolledSocket::new(stream));
-        Stream { transport, tls: None, addresses, sent_bytes: 0 }
+        Stream { transport, tls: None, addresses, sent_bytes: 0, given_bytes: 0 }
     }
 
     /// From now on the stream speaks TLS; `early` are bytes of it that came already.
@@ -120,6 +122,7 @@ impl Stream {
         // With room in the socket there is room in TLS; else the event loop tells of room.
         push(tls, &mut self.transport, &mut self.sent_bytes)?;
         let taken = tls.writer().write(bytes)?;
+        self.given_bytes = taken;
         match push(tls, &mut self.transport, &mut self.sent_bytes) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
             _ => {}
@@ -150,6 +153,11 @@ impl Stream {
     /// Whether bytes that were taken are not with the socket yet.
     pub(crate) fn holds_output(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// At most so many bytes are held back.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.holds_output() { self.given_bytes } else { 0 }
     }
 
     /// Bytes that TLS gave to the socket since the start; 0 without TLS.

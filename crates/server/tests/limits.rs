@@ -4,7 +4,10 @@
 
 mod support;
 
-use support::{TestServer, store};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use support::{Client, TestServer, encode, store};
 
 /// `HRANDFIELD` with repetitions built its reply whole, whatever its size: a terabyte if asked for.
 #[test]
@@ -52,4 +55,47 @@ fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
             assert_eq!(client.reply(), b":1000\r\n");
         }
     }
+}
+
+/// Transactions, watches and arguments in flight were memory that nobody counted.
+#[test]
+fn what_a_client_makes_the_server_keep_is_counted() {
+    let server = TestServer::start(&[("threads", "1"), ("enable-debug-command", "yes")]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let counted = |other: &mut Client<UnixStream>| -> usize {
+        let info = other.call("INFO clients");
+        let line = info.lines().find_map(|line| line.strip_prefix("client_buffer_bytes:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let large = "x".repeat(500_000);
+    client.call("MULTI");
+    client.send(&["SET", "k", &large]);
+    assert_eq!(client.reply(), b"+QUEUED\r\n");
+    assert!(counted(&mut other) >= 500_000, "queued");
+    client.call("DISCARD");
+    assert_eq!(counted(&mut other), 0, "forgotten");
+    for key in 0..5 {
+        client.send(&["WATCH", &format!("{key}{}", "x".repeat(50_000))]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+    assert!(counted(&mut other) >= 250_000, "watched");
+    client.call("UNWATCH");
+    assert_eq!(counted(&mut other), 0, "no longer watched");
+    let sleep = encode(&["DEBUG", "SLEEP", &format!("60.{}", "0".repeat(500_000))]);
+    client.send_raw(&[encode(&["PING"]), sleep].concat());
+    assert_eq!(client.reply(), b"+PONG\r\n");
+    assert!(counted(&mut other) >= 500_000, "in flight");
+}
+
+#[test]
+fn clients_that_make_the_server_keep_more_than_it_has_room_for_are_closed() {
+    let server = TestServer::start(&[("memory", "32MiB")]);
+    let mut stream = UnixStream::connect(&server.socket).unwrap();
+    stream.write_all(&encode(&["MULTI"])).unwrap();
+    let set = encode(&["SET", "k", &"x".repeat(500_000)]);
+    let mut reply = [0; 16];
+    let taken = (0..100)
+        .take_while(|_| stream.write_all(&set).is_ok() && stream.read(&mut reply).unwrap_or(0) > 0);
+    assert!(taken.count() < 20, "the buffers of clients may take an eighth of the memory");
+    assert_eq!(server.client().call("PING"), "+PONG\r\n");
 }

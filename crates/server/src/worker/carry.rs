@@ -266,11 +266,16 @@ impl Worker {
         slot.protocol = command.request.protocol;
         slot.space = command.request.space;
         slot.is_silent = command.is_silent;
-        if command.request.arguments.len() > 2 && !matches!(action, Action::Write(_)) {
-            slot.arguments.replace(command.request.arguments);
+        let arguments = command.request.arguments;
+        if arguments.len() > 2 && !matches!(action, Action::Write(_)) {
+            slot.arguments.replace(arguments);
+            // A task has a copy of its own.
+            let copies = 1 + usize::from(matches!(action, Action::Task));
+            slot.argument_bytes = copies * arguments.kept_bytes();
         }
         let connection = self.connections[command.place].as_mut();
         let connection = connection.expect("a command is begun while its connection is there");
+        connection.argument_bytes += slot.argument_bytes;
         let token = connection.next_token(command.place);
         connection.pending += 1;
         connection.push(slot);

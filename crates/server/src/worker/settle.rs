@@ -213,8 +213,7 @@ impl Worker {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;
         };
-        let bytes =
-            connection.input.capacity() + connection.output.capacity() + connection.held_bytes;
+        let bytes = connection.memory_bytes();
         let bytes = if bytes <= KEPT_BYTES_MAX { 0 } else { bytes };
         if bytes == connection.accounted_bytes {
             return;

@@ -160,9 +160,10 @@ impl<'a> Arguments<'a> {
         Arguments { bytes: self.bytes, spans: self.spans.get(first..).unwrap_or_default() }
     }
 
-    /// Bytes of all arguments together.
-    pub fn total_bytes(&self) -> usize {
-        self.spans.iter().map(|span| span.length as usize).sum()
+    /// Bytes that a copy of them takes.
+    pub fn kept_bytes(&self) -> usize {
+        let bytes: usize = self.spans.iter().map(|span| span.length as usize).sum();
+        bytes + size_of_val(self.spans)
     }
 }
 
@@ -316,6 +317,11 @@ impl Decoder {
     pub fn arguments<'a>(&'a self, input: &'a [u8]) -> Arguments<'a> {
         let bytes = if self.is_inline { &self.inline } else { input };
         Arguments { bytes, spans: &self.spans }
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn held_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.inline.capacity()
     }
 
     fn reset(&mut self) {
