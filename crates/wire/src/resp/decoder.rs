@@ -19,7 +19,8 @@ pub struct Limits {
     pub arguments_max: usize,
     /// Longest inline command and longest line that announces a length, bytes.
     pub line_bytes_max: usize,
-    /// Longest command with everything around it, bytes; below 4 GiB.
+    /// Longest command with everything around it, bytes, and with eight more for each argument,
+    /// which the list of them takes; below 4 GiB.
     pub request_bytes_max: usize,
 }
 
@@ -37,7 +38,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             bulk_bytes_max: (64 << 20) + 1024,
-            arguments_max: 1 << 20,
+            arguments_max: i32::MAX as usize,
             line_bytes_max: 64 << 10,
             request_bytes_max: 256 << 20,
         }
@@ -295,7 +296,8 @@ impl Decoder {
                 }
                 State::Bytes { left, length } => {
                     let end = self.at + length + 2;
-                    if end > self.limits.request_bytes_max {
+                    let listed = (self.spans.len() + 1) * size_of::<Span>();
+                    if end + listed > self.limits.request_bytes_max {
                         return Err(ProtocolError::RequestTooLong);
                     }
                     if input.len() < end {
