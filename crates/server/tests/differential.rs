@@ -388,3 +388,96 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
         }
     }
 }
+
+/// What random commands meet rarely or never.
+const CORNERS: &[&str] = &[
+    "SET k v",
+    "GETEX k EX 1000 EX 2000",
+    "GETEX k PERSIST PERSIST",
+    "TTL k",
+    "GETEX k PERSIST EX 10",
+    "GETEX k EX 10 PERSIST",
+    "GETEX k EX 10 PX 10",
+    "GETEX k EX",
+    "GETEX k EX 0 EX 1000",
+    "GETEX k EX 1000 EX x",
+    "HSET h a 1 b 2",
+    "HRANDFIELD h 9223372036854775807",
+    "HRANDFIELD h 9223372036854775807 WITHVALUES",
+    "HRANDFIELD h 4611686018427387903 WITHVALUES",
+    "HRANDFIELD h 4611686018427387904 WITHVALUES",
+    "HRANDFIELD h -9223372036854775808",
+    "HRANDFIELD h -9223372036854775807 WITHVALUES",
+    "HRANDFIELD h 9223372036854775808",
+    "HRANDFIELD none -9223372036854775807",
+    "HRANDFIELD h x y",
+    "HRANDFIELD h 9223372036854775807 y",
+    "HRANDFIELD h 1 WITHVALUES y",
+    "MOVE k 4294967296",
+    "MOVE k -1",
+    "MOVE k 0",
+    "SELECT 4294967296",
+    "SELECT -2147483649",
+    "SELECT 2147483647",
+    "COPY k l DB 4294967296",
+    "COPY k l DB 99",
+    "SHUTDOWN ABORT",
+    "SHUTDOWN ABORT NOW",
+    "SHUTDOWN SAVE NOSAVE",
+    "SHUTDOWN x",
+    "BGSAVE x",
+    "BGSAVE SCHEDULE x",
+    "EXEC x",
+    "MULTI",
+    "EXEC x",
+    "PING",
+    "EXEC",
+    "WATCH k",
+    "EXEC x",
+    "SET k w",
+    "MULTI",
+    "PING",
+    "EXEC",
+    "MULTI",
+    "SAVE",
+    "PING",
+    "EXEC",
+    "MULTI",
+    "SHUTDOWN",
+    "EXEC",
+    "MULTI",
+    "SHUTDOWN ABORT",
+    "DISCARD",
+    "CLIENT KILL TYPE x",
+    "CLIENT KILL TYPE pubsub",
+    "CLIENT KILL TYPE replica SKIPME no",
+    "CLIENT PAUSE x",
+    "CLIENT PAUSE -1",
+    "CLIENT PAUSE 1 x",
+    "CLIENT UNPAUSE",
+    "CONFIG SET appendonly no",
+    "CONFIG SET maxmemory-policy noeviction",
+    "CONFIG SET databases 3",
+    "CONFIG SET nothing 3",
+    "RANDOMKEY x",
+    "SCAN x",
+    "SCAN 0 COUNT 0",
+    "SCAN 0 TYPE",
+];
+
+#[test]
+fn commands_that_are_rarely_given_get_the_replies_of_redis() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let mut theirs = Client::unix(&redis.directory.path("redis"));
+    let mut ours = server.client();
+    for command in CORNERS {
+        let compare = if command.starts_with("TTL") { Compare::Near } else { Compare::Bytes };
+        let (our_reply, their_reply) = (ours.call(command), theirs.call(command));
+        let equal = same(compare, our_reply.as_bytes(), their_reply.as_bytes());
+        assert!(equal, "{command}: ours {our_reply:?}, theirs {their_reply:?}");
+    }
+}

@@ -283,9 +283,12 @@ async fn put_copy(steps: &Steps, target: Key<'_>, entry: &OwnedEntry) -> Decided
     Ok(())
 }
 
-/// The space that argument `index` names.
+/// The space that `argument` names.
 pub(crate) fn space(argument: &[u8], spaces: u16) -> Result<SpaceId, Failure> {
     let number = integer(argument)?;
+    if i32::try_from(number).is_err() {
+        return Err(Failure::not_between(i64::from(i32::MIN), i64::from(i32::MAX)));
+    }
     match u16::try_from(number) {
         Ok(number) if number < spaces => Ok(SpaceId(number)),
         _ => Err(Failure::SPACE_RANGE),

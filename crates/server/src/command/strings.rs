@@ -190,12 +190,22 @@ pub(crate) fn getex<'a>(request: &Request<'a>) -> Planned<'a> {
 
 /// The new expiry that `GETEX` names: its unit and number, or none for `PERSIST`.
 fn getex_option<'a>(request: &Request<'a>) -> Result<Option<(Unit, &'a [u8])>, Failure> {
-    let option = request.arguments.at(2);
-    match (Unit::named(option), request.arguments.len()) {
-        (Some(unit), 4) => Ok(Some((unit, request.arguments.at(3)))),
-        (None, 3) if is(option, "PERSIST") => Ok(None),
-        _ => Err(Failure::SYNTAX),
+    let (mut expiry, mut stays) = (None, false);
+    let mut rest = request.arguments.from(2);
+    while let Some(option) = rest.next() {
+        if is(option, "PERSIST") && expiry.is_none() {
+            stays = true;
+        } else if let Some(unit) = Unit::named(option)
+            && !stays
+            && expiry.is_none_or(|(given, _)| given == unit)
+            && let Some(number) = rest.next()
+        {
+            expiry = Some((unit, number));
+        } else {
+            return Err(Failure::SYNTAX);
+        }
     }
+    Ok(expiry)
 }
 
 fn update_getex(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Change) -> Decided {

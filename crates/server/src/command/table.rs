@@ -129,6 +129,9 @@ pub(crate) const LOUD: u32 = 2048;
 /// Touches no entry: those who must be alone do not wait for its end.
 pub(crate) const NO_ENTRIES: u32 = 4096;
 
+/// Refused in a transaction.
+pub(crate) const NO_MULTI: u32 = 8192;
+
 impl Spec {
     /// Its place in [`SPECS`].
     pub(crate) fn id(&self) -> usize {
@@ -510,7 +513,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.6.0", "The time of the server."),
     local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave)
         .about(Server, "1.0.0", "When a sync was last asked for."),
-    plan("save", 1, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES, server::save)
+    plan("save", 1, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI, server::save)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
     local("monitor", 1, ADMIN | DANGEROUS | BARRIER, server::monitor)
         .about(Server, "1.0.0", "Shows every command that clients give, until RESET."),
@@ -552,7 +555,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.8.13", "The subcommands of LATENCY."),
     plan("debug", -2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES, server::debug)
         .about(Server, "1.0.0", "DEBUG SLEEP, where the configuration allows it."),
-    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER, server::shutdown)
+    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER | NO_MULTI, server::shutdown)
         .about(Server, "1.0.0", "Stops the server cleanly."),
 ];
 

@@ -11,7 +11,9 @@ use super::{READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::shown;
 use crate::command::introspection::unknown_subcommand;
-use crate::command::table::{self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READONLY, Spec, WRITE};
+use crate::command::table::{
+    self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
+};
 use crate::command::transactions::queue;
 use crate::connection::{Reach, SlotToken};
 use crate::failure::Failure;
@@ -210,9 +212,7 @@ impl Worker {
         let spec = match checked(&client, arguments) {
             Ok(spec) => spec,
             Err((spec, failure)) => {
-                if let Some(transaction) = client.transaction.borrow_mut().as_mut() {
-                    transaction.aborted = true;
-                }
+                let failure = abort(&client, spec, failure);
                 self.batch.rejected.extend(spec.map(Spec::id));
                 self.refuse(place, &failure);
                 client.take_silence();
@@ -315,6 +315,9 @@ fn checked(
     let Some(user) = user.as_ref() else {
         return refused(Failure::NO_AUTH);
     };
+    if spec.has(NO_MULTI) && client.transaction.borrow().is_some() {
+        return refused(Failure::NOT_IN_TRANSACTION);
+    }
     if !user.may(spec) {
         return refused(Failure::new(format!(
             "NOPERM this user has no permissions to run the '{}' command",
@@ -330,6 +333,18 @@ fn checked(
         ));
     }
     Ok(spec)
+}
+
+/// Lets the transaction of `client` fail, for `spec` is refused; what is answered.
+fn abort(client: &Client, spec: Option<&Spec>, failure: Failure) -> Failure {
+    if spec.is_some_and(|spec| spec.name == "exec") {
+        client.discard();
+        return Failure::execution_refused(&failure);
+    }
+    if let Some(transaction) = client.transaction.borrow_mut().as_mut() {
+        transaction.aborted = true;
+    }
+    failure
 }
 
 fn unknown_command(arguments: Arguments<'_>) -> Failure {
