@@ -113,8 +113,9 @@ impl Stream {
     }
 
     fn next(&mut self) -> (Words, Compare) {
-        let command = match self.random.below(10) {
+        let command = match self.random.below(11) {
             0..=3 => self.string_command(),
+            9 => self.bit_command(),
             4..=6 => self.hash_command(),
             7 => self.expiry_command(),
             8 => self.key_command(),
@@ -153,6 +154,28 @@ impl Stream {
             22 => words(&[self.word(&["INCRBY", "DECRBY"]), &key, &number]),
             23 => words(&["INCRBYFLOAT", &key, self.word(&["1", "0.1", "-2.5", "x", "3e2"])]),
             _ => words(&["SUBSTR", &key, &index, "5"]),
+        }
+    }
+
+    fn bit_command(&mut self) -> Words {
+        let (key, number, bit) = (self.key(), self.number(), self.word(&["0", "1", "0", "1", "2"]));
+        let offset = match self.random.below(4) {
+            0 => number.clone(),
+            1 => self.random.below(30_000).to_string(),
+            _ => self.random.below(100).to_string(),
+        };
+        let place = |stream: &mut Stream| {
+            let place = stream.random.below(60) as i64 - 25;
+            if stream.random.below(10) == 0 { stream.number() } else { place.to_string() }
+        };
+        let (start, end) = (place(self), place(self));
+        let unit = self.word(&["BIT", "BYTE", "bit", "BIT", "x"]);
+        let given = self.random.below(5);
+        match self.random.below(4) {
+            0 => words(&["SETBIT", &key, &offset, bit]),
+            1 => words(&["GETBIT", &key, &offset]),
+            2 => words(&["BITCOUNT", &key, &start, &end, unit][..2 + given.min(3)]),
+            _ => words(&["BITPOS", &key, bit, &start, &end, unit][..3 + given.min(3)]),
         }
     }
 
@@ -459,6 +482,25 @@ const CORNERS: &[&str] = &[
     "CONFIG SET maxmemory-policy noeviction",
     "CONFIG SET databases 3",
     "CONFIG SET nothing 3",
+    "SETBIT b x 1",
+    "SETBIT b -1 1",
+    "SETBIT b 4294967296 1",
+    "SETBIT b 5 2",
+    "SETBIT b 01 1",
+    "SETBIT b 17 0",
+    "STRLEN b",
+    "SETBIT b 7 1",
+    "GETBIT b 4294967296",
+    "BITCOUNT b 0",
+    "BITCOUNT b -1 -2 x",
+    "BITCOUNT b 0 -1 BIT x",
+    "BITCOUNT none x y z",
+    "BITPOS b 0 0 -1 BIT x",
+    "BITPOS b 1 BIT",
+    "BITPOS none 0 x",
+    "BITPOS h 2",
+    "BITPOS h 1 x",
+    "SETBIT h 1 1",
     "RANDOMKEY x",
     "SCAN x",
     "SCAN 0 COUNT 0",

@@ -28,6 +28,7 @@ pub fn reference() -> String {
     );
     let groups = [
         (Group::String, "Strings"),
+        (Group::Bitmap, "Bits"),
         (Group::Hash, "Hashes"),
         (Group::Generic, "Keys"),
         (Group::Transactions, "Transactions"),

@@ -7,7 +7,7 @@ use entresol_wire::resp::Reply;
 
 use super::plan::{Plan, Request};
 use super::{
-    clients, connection, hashes, information, introspection, keys, scans, server, strings,
+    bits, clients, connection, hashes, information, introspection, keys, scans, server, strings,
     transactions,
 };
 use crate::client::Client;
@@ -50,6 +50,7 @@ pub(crate) struct KeyRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     String,
+    Bitmap,
     Hash,
     Generic,
     Connection,
@@ -62,6 +63,7 @@ impl Group {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Group::String => "string",
+            Group::Bitmap => "bitmap",
             Group::Hash => "hash",
             Group::Generic => "generic",
             Group::Connection => "connection",
@@ -278,7 +280,7 @@ fn hash(name: &[u8]) -> usize {
     (hash ^ (hash >> 15)) as usize
 }
 
-use Group::{Connection, Generic, Hash, Server, String, Transactions};
+use Group::{Bitmap, Connection, Generic, Hash, Server, String, Transactions};
 
 /// All commands, two lines each.
 #[rustfmt::skip]
@@ -325,6 +327,14 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(String, "1.0.0", "Takes from an integer."),
     plan("incrbyfloat", 3, WRITE | DENYOOM | FAST, strings::incrbyfloat).keys(1, 1, 1)
         .about(String, "2.6.0", "Adds to a decimal number."),
+    plan("setbit", 4, WRITE | DENYOOM, bits::setbit).keys(1, 1, 1)
+        .about(Bitmap, "2.2.0", "Sets or clears a bit of a value; what it was."),
+    plan("getbit", 3, READONLY | FAST, bits::getbit).keys(1, 1, 1)
+        .about(Bitmap, "2.2.0", "A bit of a value."),
+    plan("bitcount", -2, READONLY, bits::bitcount).keys(1, 1, 1)
+        .about(Bitmap, "2.6.0", "How many bits of a value are set."),
+    plan("bitpos", -3, READONLY, bits::bitpos).keys(1, 1, 1)
+        .about(Bitmap, "2.8.7", "The first bit of a value that is set, or clear."),
     plan("hset", -4, WRITE | DENYOOM | FAST, hashes::hset).keys(1, 1, 1)
         .about(Hash, "2.0.0", "Sets fields of a hash."),
     plan("hsetnx", 4, WRITE | DENYOOM | FAST, hashes::hsetnx).keys(1, 1, 1)
