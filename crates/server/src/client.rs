@@ -28,7 +28,7 @@ pub(crate) struct Client {
     /// The commands since `MULTI`.
     pub(crate) transaction: RefCell<Option<Transaction>>,
     /// The entries that must not change before `EXEC`.
-    pub(crate) watched: RefCell<Vec<Watched>>,
+    pub(crate) watched: RefCell<WatchList>,
     /// Which replies the client wants.
     pub(crate) silence: Cell<Silence>,
     /// Whether the client watches every command.
@@ -54,7 +54,7 @@ pub(crate) enum Silence {
 pub(crate) struct Transaction {
     /// The commands in order.
     pub(crate) commands: Vec<(&'static Spec, OwnedArguments)>,
-    /// Bytes of their arguments.
+    /// Bytes of memory that they take.
     pub(crate) bytes: usize,
     /// Whether one of them was refused already.
     pub(crate) aborted: bool,
@@ -69,6 +69,32 @@ pub(crate) struct Watched {
     pub(crate) key: Vec<u8>,
     /// Its state.
     pub(crate) state: WatchedState,
+}
+
+/// What one client watches.
+#[derive(Debug, Default)]
+pub(crate) struct WatchList {
+    entries: Vec<Watched>,
+    bytes: usize,
+}
+
+impl WatchList {
+    /// Adds an entry.
+    pub(crate) fn push(&mut self, watched: Watched) {
+        // The watch over an absent key has a copy of its own.
+        self.bytes += size_of::<Watched>() + 2 * watched.key.len();
+        self.entries.push(watched);
+    }
+
+    /// All entries.
+    pub(crate) fn entries(&self) -> &[Watched] {
+        &self.entries
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 /// The state of an entry under `WATCH`.
@@ -131,8 +157,19 @@ impl Client {
     /// Forgets transaction and watches.
     pub(crate) fn discard(&self) {
         *self.transaction.borrow_mut() = None;
-        self.watched.borrow_mut().clear();
+        self.forget_watched();
         self.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
+    }
+
+    /// Forgets what is watched; what it was.
+    pub(crate) fn forget_watched(&self) -> WatchList {
+        std::mem::take(&mut *self.watched.borrow_mut())
+    }
+
+    /// Bytes of memory that transaction and watches take.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let queued = self.transaction.borrow().as_ref().map_or(0, |t| t.bytes);
+        queued + self.watched.borrow().bytes()
     }
 
     /// Whether the reply to the present command is unwanted; steps on to the next command.

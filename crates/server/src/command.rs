@@ -1,6 +1,7 @@
 //! The commands: one table that names them all, and a file for each group.
 
 pub(crate) mod arguments;
+mod bits;
 pub(crate) mod clients;
 pub(crate) mod connection;
 mod decimal;
@@ -12,6 +13,7 @@ mod keys;
 pub(crate) mod pattern;
 pub(crate) mod plan;
 mod reference;
+mod scans;
 mod server;
 mod strings;
 pub(crate) mod table;

@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) client: Rc<Client>,
     /// Where the client stands within a command.
     pub(crate) decoder: Decoder,
+    /// Whether the decoder holds the client to the limits of one who has authenticated.
+    pub(crate) was_known: bool,
     /// Bytes read and not yet begun.
     pub(crate) input: Vec<u8>,
     /// Replies that are ready.
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) written: usize,
     /// Bytes of replies that are ready and wait for earlier ones.
     pub(crate) held_bytes: usize,
+    /// Bytes of the arguments of commands in flight.
+    pub(crate) argument_bytes: usize,
     /// Commands begun whose replies are not in the output.
     pub(crate) slots: VecDeque<Slot>,
     /// Those of them that are not answered.
@@ -50,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) next_sequence: u32,
     /// Whether the socket may have bytes.
     pub(crate) readable: bool,
+    /// Whether the peer is known to send no more than what the socket has.
+    pub(crate) last_read: bool,
     /// Whether the peer sends no more.
     pub(crate) ended: bool,
     /// Whether the connection cannot go on.
@@ -83,6 +89,8 @@ pub(crate) struct Slot {
     pub(crate) started_ns: u64,
     /// Its arguments, where the answer needs them.
     pub(crate) arguments: OwnedArguments,
+    /// Bytes of all copies of its arguments.
+    pub(crate) argument_bytes: usize,
     /// The reply, where earlier ones are not ready.
     pub(crate) reply: Vec<u8>,
     /// The version that replies are written in.
@@ -147,6 +155,7 @@ impl Slot {
     pub(crate) fn clear(&mut self) {
         self.is_ready = false;
         self.arguments.clear();
+        self.argument_bytes = 0;
         self.reply.clear();
         self.reply.shrink_to(KEPT_BYTES_MAX);
     }
@@ -171,19 +180,23 @@ impl Connection {
         limits: Limits,
     ) -> Connection {
         let progress_ms = client.facts.connected_ms;
+        let was_known = client.user.borrow().is_some();
         Connection {
             stream,
             client,
             decoder: Decoder::new(limits),
+            was_known,
             input: Vec::new(),
             output: Vec::new(),
             written: 0,
             held_bytes: 0,
+            argument_bytes: 0,
             slots: VecDeque::new(),
             pending: 0,
             generation,
             next_sequence: 0,
             readable: true,
+            last_read: false,
             ended: false,
             broken: false,
             stalled: false,
@@ -198,6 +211,22 @@ impl Connection {
     /// Bytes of replies that the peer has not taken.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.output.len() - self.written + self.held_bytes
+    }
+
+    /// Bytes of memory that it takes beyond itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.input.capacity()
+            + self.output.capacity()
+            + self.held_bytes
+            + self.argument_bytes
+            + self.decoder.held_bytes()
+            + self.client.kept_bytes()
+            + self.stream.held_bytes()
+    }
+
+    /// Whether the peer has yet to take something.
+    pub(crate) fn owes_bytes(&self) -> bool {
+        self.waiting_bytes() > 0 || self.stream.holds_output()
     }
 
     /// Whether a command of this reach must wait for one in flight.
@@ -225,6 +254,7 @@ impl Connection {
                 return;
             };
             self.held_bytes -= slot.reply.len();
+            self.argument_bytes -= slot.argument_bytes;
             self.output.extend_from_slice(&slot.reply);
             if spare.len() < SPARE_SLOTS_MAX {
                 slot.clear();
@@ -236,7 +266,8 @@ impl Connection {
     /// Whether nothing is left to do but to close it.
     pub(crate) fn is_finished(&self) -> bool {
         let no_more = self.client.closing.get() || (self.ended && !self.stalled);
-        self.broken || (no_more && self.slots.is_empty() && self.written == self.output.len())
+        let owes = self.written < self.output.len() || self.stream.holds_output();
+        self.broken || (no_more && self.slots.is_empty() && !owes)
     }
 }
 

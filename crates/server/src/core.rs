@@ -6,17 +6,26 @@
 //! [`Core::update`].
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp, Visit};
 
 use crate::command::plan::{Change, Request, Update};
 use crate::failure::Failure;
-use crate::operations::{OperationId, Operations, OwnedEntry, OwnedOutcome};
+use crate::operations::{OperationId, Operations, OwnedEntry, OwnedOutcome, Wants};
 use crate::shared::Shared;
 
 /// Set in the tokens of operations that a task waits for.
 pub(crate) const TASK_TOKEN: u64 = 1 << 63;
+
+/// Entries that one command reads ahead: at first, and at most where they are small.
+const READS_AHEAD_MIN: usize = 16;
+const READS_AHEAD_MAX: usize = 128;
+/// About the most bytes that one command reads ahead.
+const AHEAD_BYTES_MAX: usize = 16 << 20;
+/// Entries that one command reads before others have their turn.
+const READS_AT_ONCE: usize = 1024;
 
 /// What arrives for another than the one who asked, until the worker hands it on.
 pub(crate) type Late = (u64, Result<OwnedOutcome, Error>);
@@ -90,7 +99,12 @@ impl Core {
 
     /// Begins `operation`; its outcome is awaited by the returned number.
     pub(crate) fn begin(&self, operation: Operation<'_>) -> OperationId {
-        let id = self.operations.begin();
+        self.begin_wanting(operation, Wants::Entry)
+    }
+
+    /// The same of an operation of whose outcome only what `wants` says is kept.
+    fn begin_wanting(&self, operation: Operation<'_>, wants: Wants) -> OperationId {
+        let id = self.operations.begin_wanting(wants);
         let token = TASK_TOKEN | id as u64;
         self.submit(token, self.now(), operation, &mut |token, outcome| {
             self.arrive(token, outcome);
@@ -100,11 +114,12 @@ impl Core {
 
     /// Takes an outcome that arrived on behalf of whoever has `token`.
     pub(crate) fn arrive(&self, token: u64, outcome: Result<Outcome<'_>, Error>) {
-        let outcome = outcome.map(OwnedOutcome::from);
         if token & TASK_TOKEN != 0 {
-            self.operations.complete((token & !TASK_TOKEN) as OperationId, outcome);
+            let id = (token & !TASK_TOKEN) as OperationId;
+            let outcome = outcome.map(|outcome| self.operations.owned(id, outcome));
+            self.operations.complete(id, outcome);
         } else {
-            self.late.borrow_mut().push((token, outcome));
+            self.late.borrow_mut().push((token, outcome.map(OwnedOutcome::from)));
         }
     }
 
@@ -124,6 +139,42 @@ impl Core {
         match self.run(Operation::Get { key }).await? {
             OwnedOutcome::Found(entry) => Ok(Some(entry)),
             _ => Ok(None),
+        }
+    }
+
+    /// Reads the entries of `keys` in their order, some ahead of the one that `visit` has.
+    pub(crate) async fn read_each<'k>(
+        &self,
+        mut keys: impl Iterator<Item = Result<Key<'k>, Failure>>,
+        wants: Wants,
+        mut visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (mut ahead, mut most) = (VecDeque::new(), READS_AHEAD_MIN);
+        let mut visited = 0usize;
+        loop {
+            while ahead.len() < most
+                && let Some(key) = keys.next().transpose()?
+            {
+                let id = self.begin_wanting(Operation::Get { key }, wants);
+                ahead.push_back(self.operations.wait(id));
+            }
+            let Some(read) = ahead.pop_front() else {
+                return Ok(());
+            };
+            let outcome = read.await?;
+            let bytes = match &outcome {
+                OwnedOutcome::Found(entry) => entry.value.len(),
+                _ => 0,
+            };
+            most = match bytes.saturating_mul(most) > AHEAD_BYTES_MAX {
+                true => (most / 2).max(1),
+                false => (most * 2).min(READS_AHEAD_MAX),
+            };
+            visit(outcome)?;
+            visited += 1;
+            if visited.is_multiple_of(READS_AT_ONCE) {
+                self.operations.yield_now().await;
+            }
         }
     }
 

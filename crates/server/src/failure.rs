@@ -34,6 +34,9 @@ impl Failure {
     pub(crate) const EXECUTION_ABORTED: Failure =
         Failure::fixed("EXECABORT Transaction discarded because of previous errors.");
 
+    pub(crate) const NOT_IN_TRANSACTION: Failure =
+        Failure::fixed("ERR Command not allowed inside a transaction");
+
     /// A failure whose text never changes.
     pub(crate) const fn fixed(text: &'static str) -> Failure {
         Failure(Cow::Borrowed(text))
@@ -52,6 +55,19 @@ impl Failure {
     /// An expiry that cannot be.
     pub(crate) fn expire_time(command: &str) -> Failure {
         Failure::new(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// A number that is none of those allowed.
+    pub(crate) fn not_between(least: i64, most: i64) -> Failure {
+        let text = format!("ERR value is out of range, value must between {least} and {most}");
+        Failure::new(text)
+    }
+
+    /// An `EXEC` that is refused itself, for a reason of its own.
+    pub(crate) fn execution_refused(reason: &Failure) -> Failure {
+        let reason = reason.text();
+        let reason = reason.strip_prefix("ERR ").unwrap_or(reason);
+        Failure::new(format!("EXECABORT Transaction discarded because of: {reason}"))
     }
 
     /// The reply's text.

@@ -6,8 +6,8 @@
 //!
 //! Invariants:
 //! 1. A worker that is parked carries out nothing but what it owns the gate for.
-//! 2. A worker parks only when it has nothing in flight, so the owner sees the outcome of
-//!    everything acknowledged before, and nobody sees half of what the owner does.
+//! 2. A worker parks only when nothing that touches entries is in flight, so the owner sees the
+//!    outcome of everything acknowledged before, and nobody sees half of what the owner does.
 //! 3. Owners take turns in the order of their requests.
 
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ impl Gate {
         if state.parked.len() > 1 { Wake::Everyone } else { Wake::Nobody }
     }
 
-    /// `worker` has nothing in flight and begins nothing until it is unparked.
+    /// `worker` touches no entry and begins nothing until it is unparked.
     #[must_use]
     pub(crate) fn park(&self, worker: usize) -> Wake {
         let mut state = lock(&self.state);

@@ -24,6 +24,7 @@ mod meter;
 mod monitors;
 mod nbd;
 mod operations;
+mod pause;
 mod process;
 mod server;
 mod shared;

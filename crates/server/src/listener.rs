@@ -10,12 +10,16 @@ use std::sync::Arc;
 use listenfd::ListenFd;
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener, UnixStream};
+use nix::errno::Errno;
 use rustls::ServerConfig;
 
 use crate::config::{Config, ConfigError};
 use crate::shared::Ports;
 use crate::stream::Stream;
 use crate::users::Users;
+
+/// Clients that are gone before they were taken, at most, before others have their turn.
+const GONE_IN_A_ROW_MAX: usize = 1000;
 
 /// A socket that clients connect to. A Unix socket's path goes when the listener does.
 pub(crate) struct Listener {
@@ -65,21 +69,22 @@ impl Listener {
         }
     }
 
-    /// The next client; `None` if there is none waiting.
+    /// The next client; `None` if there is none waiting. Those that are gone already are passed
+    /// over, for the event loop tells of the others behind them only once.
+    ///
+    /// # Errors
+    /// The system has no room for one more: clients may be left waiting.
     pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
-        let stream = match &self.socket {
+        first_there(|| match &self.socket {
             Socket::Tcp(listener, tls) => {
-                listener.accept().and_then(|(stream, _)| Stream::tcp(stream, tls.as_ref()))
+                let (stream, _) = listener.accept()?;
+                Ok(Stream::tcp(stream, tls.as_ref()))
             }
             Socket::Unix(listener, path, _) => {
-                listener.accept().map(|(s, _)| Stream::unix(s, &path.display().to_string()))
+                let (stream, _) = listener.accept()?;
+                Ok(Ok(Stream::unix(stream, &path.display().to_string())))
             }
-        };
-        match stream {
-            Ok(stream) => Ok(Some(stream)),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
+        })
     }
 
     /// The socket, for the event loop.
@@ -98,6 +103,28 @@ impl Drop for Listener {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// The first client that `accept` takes and that is still there.
+fn first_there(
+    mut accept: impl FnMut() -> io::Result<io::Result<Stream>>,
+) -> io::Result<Option<Stream>> {
+    for _ in 0..GONE_IN_A_ROW_MAX {
+        match accept() {
+            Ok(Ok(stream)) => return Ok(Some(stream)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if is_shortage(&error) => return Err(error),
+            // It reset its connection before it was taken.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+    Err(io::Error::other(format!("{GONE_IN_A_ROW_MAX} in a row are gone already")))
+}
+
+/// Whether the system is short of what one more socket takes.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
+    shortages.iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
 /// Opens all sockets that the configuration names. A TCP socket from the service manager
@@ -250,4 +277,37 @@ pub(crate) fn cannot(key: &str, what: &str, error: &io::Error) -> ConfigError {
         _ => "",
     };
     ConfigError::new("configuration", key, format!("cannot listen on {what}: {error}{next}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that reset its connection in the queue ended the loop that takes clients; those
+    /// behind it waited until somebody else came.
+    #[test]
+    fn clients_behind_one_that_is_gone_already_are_taken() {
+        let error = |errno: Errno| io::Error::from_raw_os_error(errno as i32);
+        let (served, _peer) = UnixStream::pair().unwrap();
+        let mut queue = vec![
+            Err(error(Errno::EAGAIN)),
+            Ok(Ok(Stream::unix(served, "second"))),
+            Err(error(Errno::ECONNABORTED)),
+            Ok(Err(error(Errno::ENOTCONN))),
+        ];
+        let mut next = || queue.pop().unwrap();
+        let found = first_there(&mut next).unwrap().unwrap();
+        assert_eq!(found.addresses().remote, "second:0");
+        assert!(first_there(&mut next).unwrap().is_none());
+    }
+
+    #[test]
+    fn taking_clients_ends_where_the_system_has_no_room_for_them() {
+        for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM] {
+            let full = || Err(io::Error::from_raw_os_error(errno as i32));
+            assert!(first_there(full).is_err(), "{errno}");
+        }
+        let gone = || Ok(Err(io::Error::from(ErrorKind::NotConnected)));
+        assert!(first_there(gone).is_err(), "others have their turn");
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) type OperationId = usize;
 pub(crate) enum OwnedOutcome {
     /// The entry of a get.
     Found(OwnedEntry),
+    /// There is an entry, of which nothing else is wanted.
+    Present,
     /// There is no such entry.
     Missing,
     /// Put.
@@ -103,18 +105,44 @@ struct Place {
     outcome: Option<Result<OwnedOutcome, Error>>,
     task: Option<TaskId>,
     abandoned: bool,
+    wants: Wants,
+}
+
+/// What is to be kept of an entry that is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Wants {
+    /// All of it.
+    #[default]
+    Entry,
+    /// That it is there.
+    Presence,
 }
 
 impl Operations {
     /// A place for the outcome of an operation about to begin.
     pub(crate) fn begin(&self) -> OperationId {
+        self.begin_wanting(Wants::Entry)
+    }
+
+    /// The same of an operation of whose outcome only what `wants` says is kept.
+    pub(crate) fn begin_wanting(&self, wants: Wants) -> OperationId {
+        let place = Place { wants, ..Place::default() };
+        let mut places = self.places.borrow_mut();
         if let Some(id) = self.free.borrow_mut().pop() {
-            self.places.borrow_mut()[id] = Place::default();
+            places[id] = place;
             return id;
         }
-        let mut places = self.places.borrow_mut();
-        places.push(Place::default());
+        places.push(place);
         places.len() - 1
+    }
+
+    /// The outcome of operation `id` with what is wanted of it.
+    pub(crate) fn owned(&self, id: OperationId, outcome: Outcome<'_>) -> OwnedOutcome {
+        let wants = self.places.borrow().get(id).map_or(Wants::Entry, |place| place.wants);
+        match (wants, outcome) {
+            (Wants::Presence, Outcome::Found(_)) => OwnedOutcome::Present,
+            (_, outcome) => outcome.into(),
+        }
     }
 
     /// Hands over the outcome of operation `id` and readies the task that waits for it.
@@ -230,5 +258,31 @@ impl Future for Yield<'_> {
         let task = self.operations.current.get();
         self.operations.yielded.borrow_mut().push(task);
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of all keys of an `EXISTS` were copied to count them.
+    #[test]
+    fn nothing_is_kept_of_an_entry_whose_presence_alone_is_wanted() {
+        let operations = Operations::default();
+        let entry = Entry {
+            key: b"k",
+            value: b"value",
+            version: Version(1),
+            label: 0,
+            expiry: Expiry::default(),
+            pinning: Pinning::default(),
+        };
+        let presence = operations.begin_wanting(Wants::Presence);
+        let whole = operations.begin();
+        let found = operations.owned(presence, Outcome::Found(entry));
+        assert!(matches!(found, OwnedOutcome::Present));
+        let found = operations.owned(whole, Outcome::Found(entry));
+        assert!(matches!(found, OwnedOutcome::Found(entry) if entry.value == b"value"));
+        assert!(matches!(operations.owned(presence, Outcome::Missing), OwnedOutcome::Missing));
     }
 }

@@ -308,19 +308,20 @@ fn maintain(shared: &Shared) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Compares passwords until the server stops.
+/// Compares passwords until the server stops and nobody waits any more.
 fn compare(shared: &Shared, comparisons: &Receiver<Comparison>) -> Result<(), ServeError> {
-    while !shared.is_stopping() {
+    loop {
+        // Asked first: what came before the stop is in the queue then.
+        let stops = shared.is_stopping();
         match comparisons.recv_timeout(Duration::from_millis(100)) {
             Ok(Comparison { worker, operation, password, hash }) => {
                 let verdict = verify(&password, &hash);
                 shared.trays[worker].put(Item::Verified(operation, verdict));
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if !stops => {}
+            Err(_) => return Ok(()),
         }
     }
-    Ok(())
 }
 
 /// Syncs for those who ask, all who wait at a time together, until the server stops.

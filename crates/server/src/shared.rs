@@ -20,6 +20,7 @@ use crate::gate::{Gate, Wake};
 use crate::meter::{Measured, Meter};
 use crate::monitors::Monitors;
 use crate::operations::{OperationId, Verdict};
+use crate::pause::Pauses;
 use crate::stream::Stream;
 use crate::users::Users;
 
@@ -43,10 +44,8 @@ pub(crate) struct Shared {
     pub(crate) meters: Vec<Meter>,
     /// The commands that took long.
     pub(crate) slow: Mutex<SlowCommands>,
-    /// Until when clients are paused, milliseconds since the epoch.
-    pub(crate) paused_until_ms: AtomicU64,
-    /// Whether only writes are paused.
-    pub(crate) pauses_writes_only: AtomicBool,
+    /// Which commands wait for the end of a pause.
+    pub(crate) pauses: Pauses,
     /// Whether the server is stopping.
     pub(crate) stopping: AtomicBool,
     /// When it started.
@@ -177,8 +176,7 @@ impl Shared {
             gate: Gate::new(workers),
             meters: (0..workers).map(|_| Meter::new()).collect(),
             slow: Mutex::default(),
-            paused_until_ms: AtomicU64::new(0),
-            pauses_writes_only: AtomicBool::new(false),
+            pauses: Pauses::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             seed: random_seed(),

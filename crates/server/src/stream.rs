@@ -18,7 +18,14 @@ pub(crate) struct Stream {
     transport: Transport,
     tls: Option<Box<ServerConnection>>,
     addresses: Addresses,
+    /// Bytes that TLS gave to the socket.
+    sent_bytes: u64,
+    /// Bytes that TLS was given since it last held nothing back.
+    given_bytes: usize,
 }
+
+/// Most bytes that TLS holds back.
+const TLS_BYTES_MAX: usize = 256 << 10;
 
 enum Transport {
     Tcp(PolledSocket<TcpStream>),
@@ -38,18 +45,20 @@ impl Stream {
             Some(config) => {
                 let mut connection =
                     ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-                connection.set_buffer_limit(Some(256 << 10));
+                connection.set_buffer_limit(Some(TLS_BYTES_MAX));
                 Some(Box::new(connection))
             }
         };
-        Ok(Stream { transport: Transport::Tcp(PolledSocket::new(stream)), tls, addresses })
+        let transport = Transport::Tcp(PolledSocket::new(stream));
+        Ok(Stream { transport, tls, addresses, sent_bytes: 0, given_bytes: 0 })
     }
 
     /// A stream of the Unix socket at `path`.
     pub(crate) fn unix(stream: UnixStream, path: &str) -> Stream {
         let address = format!("{path}:0");
         let addresses = Addresses { remote: address.clone(), local: address };
-        Stream { transport: Transport::Unix(PolledSocket::new(stream)), tls: None, addresses }
+        let transport = Transport::Unix(PolledSocket::new(stream));
+        Stream { transport, tls: None, addresses, sent_bytes: 0, given_bytes: 0 }
     }
 
     /// From now on the stream speaks TLS; `early` are bytes of it that came already.
@@ -63,7 +72,7 @@ impl Stream {
     ) -> io::Result<()> {
         let mut tls =
             Box::new(ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?);
-        tls.set_buffer_limit(Some(256 << 10));
+        tls.set_buffer_limit(Some(TLS_BYTES_MAX));
         while !early.is_empty() {
             tls.read_tls(&mut early)?;
             let invalid = |error| io::Error::new(ErrorKind::InvalidData, error);
@@ -105,17 +114,18 @@ impl Stream {
         }
     }
 
-    /// Writes from `bytes`; how many were taken.
+    /// Writes from `bytes`; how many were taken. TLS may hold some of them back.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.transport.write(bytes);
         };
+        // With room in the socket there is room in TLS; else the event loop tells of room.
+        push(tls, &mut self.transport, &mut self.sent_bytes)?;
         let taken = tls.writer().write(bytes)?;
-        while tls.wants_write() {
-            match tls.write_tls(&mut self.transport) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock && taken > 0 => break,
-                other => other?,
-            };
+        self.given_bytes = taken;
+        match push(tls, &mut self.transport, &mut self.sent_bytes) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+            _ => {}
         }
         if taken == 0 && !bytes.is_empty() {
             return Err(ErrorKind::WouldBlock.into());
@@ -134,12 +144,25 @@ impl Stream {
 
     /// Writes what TLS holds back; `WouldBlock` while there is more.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if let Some(tls) = &mut self.tls {
-            while tls.wants_write() {
-                tls.write_tls(&mut self.transport)?;
-            }
+        match &mut self.tls {
+            Some(tls) => push(tls, &mut self.transport, &mut self.sent_bytes),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Whether bytes that were taken are not with the socket yet.
+    pub(crate) fn holds_output(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// At most so many bytes are held back.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.holds_output() { self.given_bytes } else { 0 }
+    }
+
+    /// Bytes that TLS gave to the socket since the start; 0 without TLS.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     /// Whether a short read may leave bytes behind that the event loop does not know of.
@@ -151,7 +174,8 @@ impl Stream {
     pub(crate) fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            let _ = tls.write_tls(&mut self.transport);
+            // The peer may be gone, or take no more.
+            let _ = push(tls, &mut self.transport, &mut self.sent_bytes);
         }
     }
 
@@ -170,6 +194,18 @@ impl Stream {
             Transport::Unix(socket) => socket.deregister(),
         }
     }
+}
+
+/// Writes what `tls` holds back, and counts it; `WouldBlock` while there is more.
+fn push(
+    tls: &mut ServerConnection,
+    transport: &mut Transport,
+    sent_bytes: &mut u64,
+) -> io::Result<()> {
+    while tls.wants_write() {
+        *sent_bytes += tls.write_tls(transport)? as u64;
+    }
+    Ok(())
 }
 
 impl Read for Transport {

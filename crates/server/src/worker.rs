@@ -5,8 +5,9 @@
 //! one call.
 //!
 //! Invariants:
-//! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered;
-//!    the worker parks at the gate only when there are none.
+//! 1. `in_flight` counts the slots of all connections, gone ones included, that are not answered,
+//!    and `aside` those of them that touch no entry; the worker parks at the gate only when there
+//!    are no others.
 //! 2. Nothing waits inside a turn: a command that cannot go on leaves its bytes in the input.
 
 mod ahead;
@@ -21,7 +22,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use entresol_tier::{Session, Timestamp};
-use entresol_wire::resp::Limits;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
@@ -31,6 +31,7 @@ use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken
 use crate::core::Core;
 use crate::listener::Listener;
 use crate::meter::Batch;
+use crate::pause::Pause;
 use crate::shared::{Item, Shared, now};
 use crate::stream::Stream;
 
@@ -51,6 +52,8 @@ pub(crate) struct Worker {
     poll: Poll,
     registry: Arc<mio::Registry>,
     listeners: Vec<Listener>,
+    /// Whether clients may be left whom no event tells of any more.
+    clients_wait: bool,
     next_worker: usize,
     connections: Vec<Option<Box<Connection>>>,
     free_places: Vec<usize>,
@@ -65,6 +68,7 @@ pub(crate) struct Worker {
     ahead: ahead::LookAhead,
     batch: Batch,
     in_flight: usize,
+    aside: usize,
     gate: turnstile::Turnstile,
     began: Instant,
     swept: Instant,
@@ -78,6 +82,14 @@ pub(crate) struct Worker {
 struct Task {
     future: StepsFuture,
     token: SlotToken,
+    touches: Touches,
+}
+
+/// What a command of several steps has to do with the entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Touches {
+    Entries,
+    Nothing,
 }
 
 /// How the worker learns of what the device has finished.
@@ -87,14 +99,6 @@ enum Completes {
     Signalled,
     /// The device does its work when it is asked for outcomes.
     WhenPolled,
-}
-
-/// Which commands wait for the end of a pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pause {
-    None,
-    Writes,
-    All,
 }
 
 impl Worker {
@@ -115,6 +119,7 @@ impl Worker {
             registry: Arc::new(poll.registry().try_clone()?),
             poll,
             listeners,
+            clients_wait: false,
             next_worker: 0,
             connections: Vec::new(),
             free_places: Vec::new(),
@@ -129,6 +134,7 @@ impl Worker {
             ahead: ahead::LookAhead::default(),
             batch: Batch::default(),
             in_flight: 0,
+            aside: 0,
             gate: turnstile::Turnstile::default(),
             began: Instant::now(),
             swept: Instant::now(),
@@ -211,13 +217,8 @@ impl Worker {
 
     /// Whether commands are paused at `now`.
     fn look_for_pause(&mut self, now: Timestamp) {
-        let shared = &self.core.shared;
-        let before = self.pause;
-        self.pause = match shared.paused_until_ms.load(Ordering::Relaxed) {
-            until if until <= now.0 => Pause::None,
-            _ if shared.pauses_writes_only.load(Ordering::Relaxed) => Pause::Writes,
-            _ => Pause::All,
-        };
+        let present = self.core.shared.pauses.at(now);
+        let before = std::mem::replace(&mut self.pause, present);
         if before != Pause::None && self.pause != before {
             self.resume_all();
         }
@@ -279,7 +280,8 @@ impl Worker {
                 Some(Ok(Some(stream))) => stream,
                 Some(Ok(None)) | None => return,
                 Some(Err(error)) => {
-                    report(&format!("a client cannot be taken: {error}"));
+                    report(&format!("clients wait, for none can be taken: {error}"));
+                    self.clients_wait = true;
                     return;
                 }
             };
@@ -310,22 +312,13 @@ impl Worker {
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
         let token = SlotToken::new(place, self.next_generation, 0);
         let client = Rc::new(Client::new(facts, shared.users.initial(), token));
-        let limits = self.limits(&client);
+        let limits = input::limits_of(shared, &client);
         let connection = Connection::new(stream, client, self.next_generation, limits);
         if place == self.connections.len() {
             self.connections.push(None);
         }
         self.connections[place] = Some(Box::new(connection));
         self.make_runnable(place);
-    }
-
-    /// What `client` may send.
-    fn limits(&self, client: &Client) -> Limits {
-        if client.user.borrow().is_none() {
-            return Limits::UNAUTHENTICATED;
-        }
-        let request_bytes_max = self.core.shared.limits().request_bytes_max;
-        Limits { request_bytes_max, ..Limits::default() }
     }
 
     /// Ends the connection at `place`.
@@ -356,6 +349,8 @@ impl Worker {
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             connection.readable = true;
+            // No other event tells of the end behind the bytes.
+            connection.last_read |= event.is_read_closed();
             self.make_runnable(place);
         }
         if event.is_writable() {
@@ -390,6 +385,9 @@ impl Worker {
     /// while the server runs.
     fn sweep(&mut self) {
         self.swept = Instant::now();
+        if std::mem::take(&mut self.clients_wait) {
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
+        }
         let (idle, stall) = {
             let config = lock(&self.core.shared.config);
             let threshold = config.slow_threshold_us();
@@ -403,8 +401,8 @@ impl Worker {
             };
             let active = connection.client.facts.active_ms.load(Ordering::Relaxed);
             let is_idle = idle > 0 && connection.pending == 0 && now > active + idle;
-            let waits = connection.waiting_bytes() > 0;
-            let is_stalled = waits && stall > 0 && now > connection.progress_ms + stall;
+            let is_stalled =
+                connection.owes_bytes() && stall > 0 && now > connection.progress_ms + stall;
             if is_idle || is_stalled {
                 connection.broken = true;
                 self.make_dirty(place);

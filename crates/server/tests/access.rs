@@ -5,13 +5,15 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use entresol_server::{Config, Server, user_line};
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use support::{Client, TempDir, TestServer, store};
+use support::{Client, TempDir, TestServer, encode, store};
 
 fn users_file(directory: &TempDir, lines: &[String]) -> String {
     let path = directory.path("users");
@@ -60,6 +62,49 @@ fn a_peer_that_has_not_authenticated_may_send_little() {
     assert_eq!(client.reply(), b"");
 }
 
+/// What was pipelined behind `AUTH` was held to the limits of those who have not authenticated.
+#[test]
+fn what_follows_the_password_is_held_to_the_limits_of_its_user() {
+    let directory = TempDir::new();
+    let lines =
+        [user_line("default", "secret", "+@all ~*").unwrap(), "guest nopass +@all ~*".to_owned()];
+    let server = TestServer::start(&[("users", &users_file(&directory, &lines))]);
+    let pairs: Vec<String> = (0..40).map(|n| format!("w{n}")).collect();
+    let mset = [&["MSET".to_owned()], pairs.as_slice()].concat();
+    for auth in [["AUTH", "default", "secret"], ["AUTH", "guest", ""]] {
+        let mut client = server.client();
+        client.send_raw(&[encode(&auth), encode(&mset), encode(&mset)].concat());
+        for _ in 0..3 {
+            assert_eq!(client.reply(), b"+OK\r\n", "{auth:?}");
+        }
+        client.send_raw(&[encode(&["RESET"]), encode(&mset)].concat());
+        assert_eq!(client.reply(), b"+RESET\r\n");
+        let error = b"-ERR Protocol error: unauthenticated multibulk length\r\n";
+        assert_eq!(client.reply(), error, "whoever is nobody again may send little again");
+    }
+}
+
+/// The thread that compares passwords ended first, and the stop waited for its answers in vain.
+#[test]
+fn who_waits_for_a_password_is_answered_before_a_clean_stop() {
+    let directory = TempDir::new();
+    let lines = [user_line("default", "secret", "+@all ~*").unwrap()];
+    let server = TestServer::start(&[
+        ("users", &users_file(&directory, &lines)),
+        ("threads", "1"),
+        ("shutdown-timeout", "60s"),
+    ]);
+    let mut clients: Vec<_> = (0..12).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send_raw(&[encode(&["HELLO", "x"]), encode(&["AUTH", "secret"])].concat());
+        assert!(client.reply().starts_with(b"-ERR Protocol version"), "AUTH has begun now");
+    }
+    server.server.stop().unwrap();
+    for client in &mut clients {
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+}
+
 #[test]
 fn other_machines_are_refused_unless_all_have_passwords() {
     let mut config = Config::default();
@@ -70,8 +115,8 @@ fn other_machines_are_refused_unless_all_have_passwords() {
     assert!(error.contains("entresol user add"), "it names the next step: {error}");
 }
 
-#[test]
-fn tls_clients_are_served_and_plain_ones_are_not() {
+/// A server that speaks TLS, and what its clients need to know of it.
+fn tls_server() -> (TestServer, SocketAddr, Arc<ClientConfig>) {
     let directory = TempDir::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (directory.path("cert"), directory.path("key"));
@@ -79,6 +124,7 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
     let server = TestServer::start(&[
         ("port", "0"),
+        ("memory", "1GiB"),
         ("tls-cert", cert.to_str().unwrap()),
         ("tls-key", key.to_str().unwrap()),
     ]);
@@ -86,15 +132,29 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&cert).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    (server, address, Arc::new(config))
+}
+
+fn tls_client(
+    address: SocketAddr,
+    config: &Arc<ClientConfig>,
+) -> Client<rustls::StreamOwned<rustls::ClientConnection, TcpStream>> {
     let name = ServerName::try_from("localhost").unwrap();
-    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let stream = rustls::StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    let mut client = Client::new(stream);
+    let connection = rustls::ClientConnection::new(Arc::clone(config), name).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Client::new(rustls::StreamOwned::new(connection, stream))
+}
+
+#[test]
+fn tls_clients_are_served_and_plain_ones_are_not() {
+    let (_server, address, config) = tls_server();
+    let mut client = tls_client(address, &config);
     let value = "v".repeat(1_000_000);
     client.send(&["SET", "k", &value]);
     assert_eq!(client.reply(), b"+OK\r\n");
@@ -109,6 +169,22 @@ fn tls_clients_are_served_and_plain_ones_are_not() {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"+PONG"), "{answer:?}");
+}
+
+/// What TLS had taken and not given to the socket yet was lost when the connection was closed, and
+/// nobody was told of room in the socket when TLS had found some by itself.
+#[test]
+fn a_tls_client_that_quits_gets_all_replies_however_slowly_it_reads() {
+    let (_server, address, config) = tls_server();
+    let value = "v".repeat(20 << 20);
+    let mut client = tls_client(address, &config);
+    client.send(&["SET", "k", &value]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.send(&["GET", "k"]);
+    client.send(&["QUIT"]);
+    assert_eq!(client.reply().len(), value.len() + 13);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    assert_eq!(client.reply(), b"", "the connection is closed");
 }
 
 #[test]

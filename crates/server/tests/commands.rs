@@ -160,7 +160,7 @@ fn a_scan_visits_every_key_that_stays() {
         let reply = client.call(&format!("SCAN {cursor} COUNT 100 MATCH stay:*"));
         let lines: Vec<&str> = reply.split("\r\n").collect();
         seen.extend(lines.iter().filter(|line| line.starts_with("stay:")).map(|l| l.to_string()));
-        cursor = lines[2].to_owned();
+        cursor = fitting(lines[2]);
         if cursor == "0" {
             break;
         }
@@ -168,6 +168,56 @@ fn a_scan_visits_every_key_that_stays() {
         round += 1;
     }
     assert_eq!(seen.len(), keys);
+}
+
+/// Fills space 0 with many keys and space 1 with one.
+fn two_spaces() -> TestServer {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    for batch in 0..20 {
+        let mut command = vec!["MSET".to_owned()];
+        (0..1000).for_each(|key| command.extend([format!("k{batch}:{key}"), "v".to_owned()]));
+        client.send(&command);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+    client.call("SELECT 1");
+    client.call("SET only v");
+    server
+}
+
+/// `RANDOMKEY` looked at a few buckets and gave up.
+#[test]
+fn a_random_key_is_found_wherever_it_is() {
+    let server = two_spaces();
+    let mut client = server.client();
+    client.call("SELECT 1");
+    for _ in 0..20 {
+        assert_eq!(client.call("RANDOMKEY"), "$4\r\nonly\r\n");
+    }
+    client.call("SELECT 2");
+    assert_eq!(client.call("RANDOMKEY"), "$-1\r\n");
+    client.call("SELECT 0");
+    assert!(client.call("RANDOMKEY").contains("\r\nk"));
+}
+
+/// One call walked the whole store where the space had few keys.
+#[test]
+fn a_scan_of_a_space_with_few_keys_takes_many_short_calls() {
+    let server = two_spaces();
+    let mut client = server.client();
+    client.call("SELECT 1");
+    let (mut cursor, mut found, mut calls) = ("0".to_owned(), 0, 0);
+    loop {
+        let reply = client.call(&format!("SCAN {cursor}"));
+        let lines: Vec<&str> = reply.split("\r\n").collect();
+        found += lines.iter().filter(|line| **line == "only").count();
+        calls += 1;
+        cursor = lines[2].to_owned();
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert!(found >= 1 && calls > 2, "found {found} times in {calls} calls");
 }
 
 #[test]
@@ -183,12 +233,18 @@ fn a_large_hash_is_scanned_as_a_whole() {
         let reply = client.call(&format!("HSCAN h {cursor} COUNT 50"));
         let lines: Vec<&str> = reply.split("\r\n").collect();
         seen.extend(lines.iter().filter(|line| line.starts_with('f')).map(|l| l.to_string()));
-        cursor = lines[2].to_owned();
+        cursor = fitting(lines[2]);
         if cursor == "0" {
             break;
         }
     }
     assert_eq!(seen.len(), 500);
+}
+
+/// A cursor, which clients that keep it as a floating-point number must be able to give back.
+fn fitting(cursor: &str) -> String {
+    assert_eq!(cursor.parse::<f64>().unwrap().to_string(), cursor);
+    cursor.to_owned()
 }
 
 #[test]
@@ -303,6 +359,21 @@ fn clients_are_listed_named_and_killed() {
     assert_eq!(first.call(&format!("CLIENT KILL ID {id}")), ":1\r\n");
     assert_eq!(second.reply(), b"");
     assert_eq!(first.call("CLIENT KILL ID 99999"), ":0\r\n");
+}
+
+/// `CLIENT KILL TYPE` read the type and killed everybody else, whatever it was.
+#[test]
+fn killing_a_type_of_clients_that_there_is_none_of_kills_nobody() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    for kind in ["pubsub", "replica", "slave", "MASTER"] {
+        assert_eq!(first.call(&format!("CLIENT KILL TYPE {kind}")), ":0\r\n");
+    }
+    assert_eq!(first.call("CLIENT KILL TYPE foo"), "-ERR Unknown client type 'foo'\r\n");
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    assert_eq!(first.call("CLIENT KILL TYPE normal"), ":1\r\n");
+    assert_eq!(second.reply(), b"");
 }
 
 #[test]

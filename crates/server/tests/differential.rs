@@ -113,8 +113,9 @@ impl Stream {
     }
 
     fn next(&mut self) -> (Words, Compare) {
-        let command = match self.random.below(10) {
+        let command = match self.random.below(11) {
             0..=3 => self.string_command(),
+            9 => self.bit_command(),
             4..=6 => self.hash_command(),
             7 => self.expiry_command(),
             8 => self.key_command(),
@@ -153,6 +154,28 @@ impl Stream {
             22 => words(&[self.word(&["INCRBY", "DECRBY"]), &key, &number]),
             23 => words(&["INCRBYFLOAT", &key, self.word(&["1", "0.1", "-2.5", "x", "3e2"])]),
             _ => words(&["SUBSTR", &key, &index, "5"]),
+        }
+    }
+
+    fn bit_command(&mut self) -> Words {
+        let (key, number, bit) = (self.key(), self.number(), self.word(&["0", "1", "0", "1", "2"]));
+        let offset = match self.random.below(4) {
+            0 => number.clone(),
+            1 => self.random.below(30_000).to_string(),
+            _ => self.random.below(100).to_string(),
+        };
+        let place = |stream: &mut Stream| {
+            let place = stream.random.below(60) as i64 - 25;
+            if stream.random.below(10) == 0 { stream.number() } else { place.to_string() }
+        };
+        let (start, end) = (place(self), place(self));
+        let unit = self.word(&["BIT", "BYTE", "bit", "BIT", "x"]);
+        let given = self.random.below(5);
+        match self.random.below(4) {
+            0 => words(&["SETBIT", &key, &offset, bit]),
+            1 => words(&["GETBIT", &key, &offset]),
+            2 => words(&["BITCOUNT", &key, &start, &end, unit][..2 + given.min(3)]),
+            _ => words(&["BITPOS", &key, bit, &start, &end, unit][..3 + given.min(3)]),
         }
     }
 
@@ -386,5 +409,117 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
                 String::from_utf8_lossy(&our_reply),
             );
         }
+    }
+}
+
+/// What random commands meet rarely or never.
+const CORNERS: &[&str] = &[
+    "SET k v",
+    "GETEX k EX 1000 EX 2000",
+    "GETEX k PERSIST PERSIST",
+    "TTL k",
+    "GETEX k PERSIST EX 10",
+    "GETEX k EX 10 PERSIST",
+    "GETEX k EX 10 PX 10",
+    "GETEX k EX",
+    "GETEX k EX 0 EX 1000",
+    "GETEX k EX 1000 EX x",
+    "HSET h a 1 b 2",
+    "HRANDFIELD h 9223372036854775807",
+    "HRANDFIELD h 9223372036854775807 WITHVALUES",
+    "HRANDFIELD h 4611686018427387903 WITHVALUES",
+    "HRANDFIELD h 4611686018427387904 WITHVALUES",
+    "HRANDFIELD h -9223372036854775808",
+    "HRANDFIELD h -9223372036854775807 WITHVALUES",
+    "HRANDFIELD h 9223372036854775808",
+    "HRANDFIELD none -9223372036854775807",
+    "HRANDFIELD h x y",
+    "HRANDFIELD h 9223372036854775807 y",
+    "HRANDFIELD h 1 WITHVALUES y",
+    "MOVE k 4294967296",
+    "MOVE k -1",
+    "MOVE k 0",
+    "SELECT 4294967296",
+    "SELECT -2147483649",
+    "SELECT 2147483647",
+    "COPY k l DB 4294967296",
+    "COPY k l DB 99",
+    "SHUTDOWN ABORT",
+    "SHUTDOWN ABORT NOW",
+    "SHUTDOWN SAVE NOSAVE",
+    "SHUTDOWN x",
+    "BGSAVE x",
+    "BGSAVE SCHEDULE x",
+    "EXEC x",
+    "MULTI",
+    "EXEC x",
+    "PING",
+    "EXEC",
+    "WATCH k",
+    "EXEC x",
+    "SET k w",
+    "MULTI",
+    "PING",
+    "EXEC",
+    "MULTI",
+    "SAVE",
+    "PING",
+    "EXEC",
+    "MULTI",
+    "SHUTDOWN",
+    "EXEC",
+    "MULTI",
+    "SHUTDOWN ABORT",
+    "DISCARD",
+    "CLIENT KILL TYPE x",
+    "CLIENT KILL TYPE pubsub",
+    "CLIENT KILL TYPE replica SKIPME no",
+    "CLIENT PAUSE x",
+    "CLIENT PAUSE -1",
+    "CLIENT PAUSE 1 x",
+    "CLIENT UNPAUSE",
+    "CONFIG SET appendonly no",
+    "CONFIG SET maxmemory-policy noeviction",
+    "CONFIG SET databases 3",
+    "CONFIG SET nothing 3",
+    "SETBIT b x 1",
+    "SETBIT b -1 1",
+    "SETBIT b 4294967296 1",
+    "SETBIT b 5 2",
+    "SETBIT b 01 1",
+    "SETBIT b 17 0",
+    "STRLEN b",
+    "SETBIT b 7 1",
+    "GETBIT b 4294967296",
+    "BITCOUNT b 0",
+    "BITCOUNT b -1 -2 x",
+    "BITCOUNT b 0 -1 BIT x",
+    "BITCOUNT none x y z",
+    "BITPOS b 0 0 -1 BIT x",
+    "BITPOS b 1 BIT",
+    "BITPOS none 0 x",
+    "BITPOS h 2",
+    "BITPOS h 1 x",
+    "SETBIT h 1 1",
+    "RANDOMKEY x",
+    "SCAN x",
+    "SCAN 0 COUNT 0",
+    "SCAN 0 TYPE",
+];
+
+#[test]
+fn commands_that_are_rarely_given_get_the_replies_of_redis() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let mut theirs = Client::unix(&redis.directory.path("redis"));
+    let mut ours = server.client();
+    for command in CORNERS {
+        let compare = if command.starts_with("TTL") { Compare::Near } else { Compare::Bytes };
+        let (our_reply, their_reply) = (ours.call(command), theirs.call(command));
+        let equal = same(compare, our_reply.as_bytes(), their_reply.as_bytes());
+        assert!(equal, "{command}: ours {our_reply:?}, theirs {their_reply:?}");
     }
 }

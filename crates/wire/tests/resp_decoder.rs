@@ -138,7 +138,7 @@ fn protocol_errors_have_the_texts_of_redis() {
     let long_length = [b"*1\r\n$".as_slice(), &vec![b'1'; (64 << 10) + 1]].concat();
     for (stream, text) in [
         (b"*a\r\n".as_slice(), "invalid multibulk length"),
-        (b"*2000000\r\n", "invalid multibulk length"),
+        (b"*2147483648\r\n", "invalid multibulk length"),
         (b"*99999999999999999999\r\n", "invalid multibulk length"),
         (b"*1\r\n:1\r\n", "expected '$', got ':'"),
         (b"*1\r\n$-1\r\n", "invalid bulk length"),
@@ -177,6 +177,24 @@ fn announced_lengths_reserve_no_memory() {
     let decoded = decoder.decode(b"*1048576\r\n$67108864\r\n").unwrap();
     assert_eq!(decoded, Decoded::Incomplete { needed: 21 + 67_108_864 + 2 });
     assert!(format!("{decoder:?}").len() < 1000);
+}
+
+/// A command of more than 2^20 arguments was refused, which redis-server takes.
+#[test]
+fn as_many_arguments_are_taken_as_the_longest_command_has_room_for() {
+    let decoded = |count: usize, limits: Limits| {
+        let mut bytes = format!("*{count}\r\n").into_bytes();
+        (0..count).for_each(|_| bytes.extend_from_slice(b"$1\r\nx\r\n"));
+        let mut decoder = Decoder::new(limits);
+        let decoded = decoder.decode(&bytes);
+        assert!(decoder.held_bytes() <= 2 * limits.request_bytes_max);
+        decoded.map(|_| decoder.arguments(&bytes).len())
+    };
+    assert_eq!(decoded(1_100_000, Limits::default()), Ok(1_100_000));
+    let small = Limits { request_bytes_max: 1 << 20, ..Limits::default() };
+    // Seven bytes each, and eight in the list of them.
+    assert_eq!(decoded(69_000, small), Ok(69_000));
+    assert_eq!(decoded(70_000, small), Err(ProtocolError::RequestTooLong));
 }
 
 #[test]

@@ -111,6 +111,16 @@ pub(crate) fn expiry_at(moment: Timestamp) -> Expiry {
     Expiry { at: Some(moment), idle_seconds: None }
 }
 
+/// Refuses a reply that grows over `limit` bytes while it is made.
+pub(crate) fn check_reply(out: &[u8], limit: usize) -> Result<(), Failure> {
+    if out.len() <= limit {
+        return Ok(());
+    }
+    let text =
+        format!("ERR the reply takes more than {limit} bytes (`output-limit`); ask for less");
+    Err(Failure::new(text))
+}
+
 /// A cursor as `SCAN` and kin give it.
 pub(crate) fn cursor(argument: &[u8]) -> Result<u64, Failure> {
     let text = std::str::from_utf8(argument).map_err(|_| Failure::INVALID_CURSOR)?;

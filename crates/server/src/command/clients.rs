@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use entresol_tier::Timestamp;
+
 use super::arguments::{integer, is, shown};
 use super::table::{Local, SPECS};
 use crate::client::{Facts, NOT_QUEUING, Silence, lock};
 use crate::failure::Failure;
+use crate::pause::Pause;
 
 type Outcome = Result<(), Failure>;
 
@@ -26,15 +29,10 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
     match arguments.get(2) {
         None => {}
         Some(option) if is(option, "TYPE") && arguments.len() == 4 => {
-            let kind = arguments.at(3);
-            let known = ["NORMAL", "MASTER", "REPLICA", "SLAVE", "PUBSUB"];
-            if !known.iter().any(|name| is(kind, name)) {
-                let text = format!("ERR Unknown client type '{}'", shown(kind));
-                return Err(Failure::new(text));
-            }
-            if !is(kind, "NORMAL") {
-                wanted = Some(Vec::new());
-            }
+            wanted = match ClientType::named(arguments.at(3))? {
+                ClientType::Normal => None,
+                ClientType::Other => Some(Vec::new()),
+            };
         }
         Some(option) if is(option, "ID") && arguments.len() > 3 => {
             let ids: Result<Vec<i64>, Failure> = arguments.from(3).map(integer).collect();
@@ -50,6 +48,27 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
     }
     local.reply.verbatim(&text);
     Ok(())
+}
+
+/// The types of clients that `CLIENT LIST` and `CLIENT KILL` tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClientType {
+    /// All that there are here.
+    Normal,
+    /// Those of replication and subscriptions, of which there are none here.
+    Other,
+}
+
+impl ClientType {
+    fn named(name: &[u8]) -> Result<ClientType, Failure> {
+        if is(name, "NORMAL") {
+            return Ok(ClientType::Normal);
+        }
+        if ["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|known| is(name, known)) {
+            return Ok(ClientType::Other);
+        }
+        Err(Failure::new(format!("ERR Unknown client type '{}'", shown(name))))
+    }
 }
 
 /// A client in a line as redis-server has it.
@@ -150,6 +169,7 @@ struct Victims {
     address: Option<String>,
     local_address: Option<String>,
     user: Option<String>,
+    kind: Option<ClientType>,
     spares_caller: bool,
 }
 
@@ -159,6 +179,7 @@ impl Victims {
             && self.address.as_ref().is_none_or(|address| *address == facts.address)
             && self.local_address.as_ref().is_none_or(|local| *local == facts.local_address)
             && self.user.as_ref().is_none_or(|user| *user == *lock(&facts.user))
+            && self.kind != Some(ClientType::Other)
     }
 }
 
@@ -187,7 +208,9 @@ fn victims(local: &Local<'_, '_>) -> Result<Victims, Failure> {
                 value if is(value, "NO") => false,
                 _ => return Err(Failure::SYNTAX),
             };
-        } else if !is(option, "TYPE") {
+        } else if is(option, "TYPE") {
+            victims.kind = Some(ClientType::named(value)?);
+        } else {
             return Err(Failure::SYNTAX);
         }
     }
@@ -247,10 +270,10 @@ pub(crate) fn no_touch(local: &mut Local<'_, '_>) -> Outcome {
 
 pub(crate) fn pause(local: &mut Local<'_, '_>) -> Outcome {
     let arguments = local.request.arguments;
-    let writes_only = match arguments.get(3) {
-        None => false,
-        Some(mode) if is(mode, "WRITE") => true,
-        Some(mode) if is(mode, "ALL") => false,
+    let kind = match arguments.get(3) {
+        None => Pause::All,
+        Some(mode) if is(mode, "WRITE") => Pause::Writes,
+        Some(mode) if is(mode, "ALL") => Pause::All,
         Some(_) => {
             return Err(Failure::fixed("ERR CLIENT PAUSE mode must be WRITE or ALL"));
         }
@@ -258,16 +281,15 @@ pub(crate) fn pause(local: &mut Local<'_, '_>) -> Outcome {
     let timeout = integer(arguments.at(2))
         .map_err(|_| Failure::fixed("ERR timeout is not an integer or out of range"))?;
     let timeout = u64::try_from(timeout).map_err(|_| Failure::fixed("ERR timeout is negative"))?;
-    let shared = &local.core.shared;
-    let until = local.request.now.0.saturating_add(timeout);
-    shared.pauses_writes_only.store(writes_only, Ordering::Relaxed);
-    shared.paused_until_ms.fetch_max(until, Ordering::Relaxed);
+    let now = local.request.now;
+    let until = Timestamp(now.0.saturating_add(timeout));
+    local.core.shared.pauses.begin(kind, until, now);
     local.reply.simple("OK");
     Ok(())
 }
 
 pub(crate) fn unpause(local: &mut Local<'_, '_>) -> Outcome {
-    local.core.shared.paused_until_ms.store(0, Ordering::Relaxed);
+    local.core.shared.pauses.end();
     local.core.shared.wake(crate::gate::Wake::Everyone);
     local.reply.simple("OK");
     Ok(())

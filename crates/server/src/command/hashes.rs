@@ -6,7 +6,7 @@ use entresol_tier::Entry;
 use entresol_wire::resp::{Protocol, Reply};
 use rustc_apfloat::Float;
 
-use super::arguments::{HASH, HasType, cursor, expiry_of, integer, is, scan_options};
+use super::arguments::{HASH, HasType, check_reply, cursor, expiry_of, integer, is, scan_options};
 use super::decimal;
 use super::hash_value::{Field, HashValue, IsNew, push, remove, set};
 use super::pattern;
@@ -19,8 +19,6 @@ type Decided = Result<(), Failure>;
 /// Hashes of redis-server that are not larger than this are listpacks.
 const COMPACT_FIELDS_MAX: usize = 128;
 const COMPACT_BYTES_MAX: usize = 64;
-/// Most fields that `HRANDFIELD` repeats.
-const RANDOM_FIELDS_MAX: i64 = 1 << 20;
 /// From so many fields on a command looks them up in a table.
 const TABLE_FIELDS_MIN: usize = 16;
 
@@ -330,7 +328,8 @@ fn answer_scan(entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Rep
 
 /// At least `count` fields whose hash is `from` or more, if there are as many, and where to go on.
 fn fields_from(hash: HashValue<'_>, from: u64, count: usize) -> (u64, Vec<Field<'_>>) {
-    let place = |field: &Field<'_>| xxhash_rust::xxh3::xxh3_64(field.name).max(1);
+    // 53 bits: many clients keep cursors as floating-point numbers.
+    let place = |field: &Field<'_>| (xxhash_rust::xxh3::xxh3_64(field.name) >> 11).max(1);
     let mut fields: Vec<_> = hash.fields().map(|field| (place(&field), field)).collect();
     fields.retain(|(place, _)| *place >= from);
     fields.sort_unstable_by_key(|(place, _)| *place);
@@ -346,12 +345,16 @@ fn fields_from(hash: HashValue<'_>, from: u64, count: usize) -> (u64, Vec<Field<
 pub(crate) fn hrandfield<'a>(request: &Request<'a>) -> Planned<'a> {
     if request.arguments.len() > 2 {
         let count = integer(request.arguments.at(2))?;
-        let surplus = request.arguments.len() > 4;
-        let odd = request.arguments.len() == 4 && !is(request.arguments.at(3), "WITHVALUES");
-        if surplus || odd {
+        let with_values = request.arguments.len() == 4;
+        if count == i64::MIN {
+            return Err(Failure::not_between(-i64::MAX, i64::MAX));
+        }
+        if request.arguments.len() > 4
+            || (with_values && !is(request.arguments.at(3), "WITHVALUES"))
+        {
             return Err(Failure::SYNTAX);
         }
-        if !(-RANDOM_FIELDS_MAX..=i64::MAX / 2).contains(&count) {
+        if with_values && count.unsigned_abs() > i64::MAX as u64 / 2 {
             return Err(Failure::fixed("ERR value is out of range"));
         }
     }
@@ -375,41 +378,39 @@ async fn random_fields(steps: Steps) -> Result<Vec<u8>, Failure> {
         }
         return Ok(out);
     };
-    let count = integer(count)?;
-    let chosen: Vec<Field<'_>> = if fields.is_empty() {
-        Vec::new()
-    } else if count < 0 {
-        (0..count.unsigned_abs()).map(|_| fields[below(fields.len())]).collect()
-    } else {
-        sample(fields, count as usize, below)
-    };
+    let (count, limit) = (integer(count)?, steps.core.shared.output_bytes_max());
+    let (length, place) = (fields.len(), |_| below(fields.len()));
+    let drawn = if count < 0 && length > 0 { count.unsigned_abs() } else { 0 };
+    // More than the reply may have bytes are refused, so no more need to be drawn.
+    let drawn = usize::try_from(drawn).unwrap_or(usize::MAX).min(limit.saturating_add(1));
+    let chosen = if count < 0 { Vec::new() } else { sample(length, count as usize, below) };
     let with_values = request.arguments.len() == 4;
     let nested = with_values && steps.protocol == Protocol::Resp3;
-    reply.array(if with_values && !nested { 2 * chosen.len() } else { chosen.len() });
-    for field in chosen {
+    let answered = drawn + chosen.len();
+    reply.array(if with_values && !nested { answered.saturating_mul(2) } else { answered });
+    for place in (0..drawn).map(place).chain(chosen) {
+        let mut reply = Reply::new(&mut out, steps.protocol);
         if nested {
             reply.array(2);
         }
-        reply.bulk(field.name);
+        reply.bulk(fields[place].name);
         if with_values {
-            reply.bulk(field.value);
+            reply.bulk(fields[place].value);
         }
+        check_reply(&out, limit)?;
     }
     Ok(out)
 }
 
-/// `count` distinct ones of `fields`, or all of them in their order.
-fn sample(
-    mut fields: Vec<Field<'_>>,
-    count: usize,
-    below: impl Fn(usize) -> usize,
-) -> Vec<Field<'_>> {
-    if count < fields.len() {
+/// `count` distinct ones of the numbers below `length`, or all of them in their order.
+fn sample(length: usize, count: usize, below: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..length).collect();
+    if count < length {
         for place in 0..count {
-            let other = place + below(fields.len() - place);
-            fields.swap(place, other);
+            let other = place + below(length - place);
+            places.swap(place, other);
         }
-        fields.truncate(count);
+        places.truncate(count);
     }
-    fields
+    places
 }

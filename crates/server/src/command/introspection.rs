@@ -6,7 +6,7 @@ use super::arguments::is;
 use super::arguments::shown;
 use super::pattern;
 use super::table::{
-    self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_QUEUE, READONLY, SPECS, Spec, WRITE,
+    self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_MULTI, READONLY, SPECS, Spec, WRITE,
 };
 use crate::failure::Failure;
 
@@ -86,7 +86,7 @@ fn describe(spec: &Spec, reply: &mut Reply<'_>) {
         (ADMIN, "admin"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
-        (NO_QUEUE, "no_multi"),
+        (NO_MULTI, "no_multi"),
     ]
     .into_iter()
     .filter_map(|(flag, name)| spec.has(flag).then_some(name))

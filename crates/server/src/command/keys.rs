@@ -3,24 +3,17 @@
 use entresol_tier::{Condition, Entry, Expiry, Key, Operation, PutOptions, SpaceId, Timestamp};
 use entresol_wire::resp::{Reply, parse_integer};
 
-use super::arguments::{
-    HASH, HasType, STRING, Unit, cursor, expiry_at, integer, is, scan_options, shown, type_name,
-};
+use super::arguments::{HASH, STRING, Unit, expiry_at, integer, is, shown, type_name};
 use super::hash_value::HashValue;
 use super::hashes::is_compact;
-use super::pattern;
 use super::plan::{Change, Effect, Plan, Request, Steps, StepsFuture, WriteAnswer, key_in};
 use super::strings::count_done;
 use crate::failure::Failure;
-use crate::operations::OwnedEntry;
+use crate::operations::{OwnedEntry, OwnedOutcome, Wants};
 
 type Planned<'a> = Result<Plan<'a>, Failure>;
 type Decided = Result<(), Failure>;
 
-/// Entries looked at in one step of `KEYS`, and most that one `SCAN` looks at.
-const SCAN_STEP: usize = 1000;
-/// The lowest bits of a scan's cursor name the shard.
-const CURSOR_SHARD_BITS: u32 = 16;
 /// Strings of redis-server up to this length are stored in one piece with their header.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -64,17 +57,13 @@ pub(crate) fn exists<'a>(request: &Request<'a>) -> Planned<'a> {
 fn count_present(steps: Steps) -> StepsFuture {
     Box::pin(async move {
         let request = steps.request();
-        let mut reads = Vec::with_capacity(request.arguments.len());
-        for key in request.arguments.from(1) {
-            let key = key_in(request.space, key)?;
-            reads.push(steps.core.begin(Operation::Get { key }));
-        }
-        let reads: Vec<_> = reads.into_iter().map(|id| steps.core.operations.wait(id)).collect();
+        let keys = request.arguments.from(1).map(|key| key_in(request.space, key));
         let mut present = 0;
-        for read in reads {
-            let found = matches!(read.await?, crate::operations::OwnedOutcome::Found(_));
-            present += i64::from(found);
-        }
+        let visit = |outcome: OwnedOutcome| {
+            present += i64::from(matches!(outcome, OwnedOutcome::Present));
+            Ok(())
+        };
+        steps.core.read_each(keys, Wants::Presence, visit).await?;
         Ok(format!(":{present}\r\n").into_bytes())
     })
 }
@@ -295,9 +284,12 @@ async fn put_copy(steps: &Steps, target: Key<'_>, entry: &OwnedEntry) -> Decided
     Ok(())
 }
 
-/// The space that argument `index` names.
+/// The space that `argument` names.
 pub(crate) fn space(argument: &[u8], spaces: u16) -> Result<SpaceId, Failure> {
     let number = integer(argument)?;
+    if i32::try_from(number).is_err() {
+        return Err(Failure::not_between(i64::from(i32::MIN), i64::from(i32::MAX)));
+    }
     match u16::try_from(number) {
         Ok(number) if number < spaces => Ok(SpaceId(number)),
         _ => Err(Failure::SPACE_RANGE),
@@ -360,102 +352,6 @@ async fn copy_entry(steps: Steps) -> Result<Vec<u8>, Failure> {
     }
     put_copy(&steps, target, &entry).await?;
     Ok(b":1\r\n".to_vec())
-}
-
-pub(crate) fn keys<'a>(_: &Request<'a>) -> Planned<'a> {
-    Ok(Plan::Steps(|steps| Box::pin(all_keys(steps))))
-}
-
-async fn all_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
-    let request = steps.request();
-    let wanted = request.arguments.at(1);
-    let (mut cursor, mut found, mut count) = (0, Vec::new(), 0);
-    let limit = steps.core.shared.output_bytes_max();
-    loop {
-        let mut reply = Reply::new(&mut found, steps.protocol);
-        cursor = steps.core.scan(request.space, (cursor, SCAN_STEP), &mut |entry| {
-            if pattern::matches(wanted, entry.key) {
-                reply.bulk(entry.key);
-                count += 1;
-            }
-        })?;
-        if found.len() > limit {
-            return Err(Failure::fixed("ERR too many keys for one reply; use SCAN"));
-        }
-        if cursor == 0 {
-            break;
-        }
-        steps.core.operations.yield_now().await;
-    }
-    let mut out = Vec::with_capacity(found.len() + 16);
-    Reply::new(&mut out, steps.protocol).array(count);
-    out.extend_from_slice(&found);
-    Ok(out)
-}
-
-pub(crate) fn scan<'a>(request: &Request<'a>) -> Planned<'a> {
-    cursor(request.arguments.at(1))?;
-    scan_options(request, 2, HasType::Yes)?;
-    Ok(Plan::Steps(|steps| Box::pin(scan_keys(steps))))
-}
-
-async fn scan_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
-    let request = steps.request();
-    let from = cursor(request.arguments.at(1))?;
-    let options = scan_options(&request, 2, HasType::Yes)?;
-    let (mut found, mut count) = (Vec::new(), 0);
-    let mut keys = Reply::new(&mut found, steps.protocol);
-    let limit = options.count.min(SCAN_STEP);
-    let (mut next, mut looked_at) = (from, 0);
-    loop {
-        let left = limit - looked_at;
-        next = steps.core.scan(request.space, (next, left), &mut |entry| {
-            looked_at += 1;
-            let of_type = options.type_name.is_none_or(|name| is(name, type_name(entry.label)));
-            if of_type && options.pattern.is_none_or(|p| pattern::matches(p, entry.key)) {
-                keys.bulk(entry.key);
-                count += 1;
-            }
-        })?;
-        if next == 0 || looked_at >= limit {
-            break;
-        }
-        steps.core.operations.yield_now().await;
-    }
-    let mut out = Vec::with_capacity(found.len() + 64);
-    let mut reply = Reply::new(&mut out, steps.protocol);
-    reply.array(2);
-    reply.bulk(next.to_string().as_bytes());
-    reply.array(count);
-    reply.raw(&found);
-    Ok(out)
-}
-
-pub(crate) fn randomkey<'a>(_: &Request<'a>) -> Planned<'a> {
-    Ok(Plan::Steps(|steps| {
-        Box::pin(async move {
-            let request = steps.request();
-            let mut found: Vec<Vec<u8>> = Vec::new();
-            let shards = u64::from(steps.core.shared.tier.store().options().shards.max(1));
-            let place = steps.core.random() >> CURSOR_SHARD_BITS << CURSOR_SHARD_BITS;
-            let start = place | (steps.core.random() % shards);
-            for from in [start, 0] {
-                steps.core.scan(request.space, (from, 16), &mut |entry| {
-                    found.push(entry.key.to_vec());
-                })?;
-                if !found.is_empty() {
-                    break;
-                }
-            }
-            let mut out = Vec::new();
-            let mut reply = Reply::new(&mut out, steps.protocol);
-            match found.len() {
-                0 => reply.null(),
-                length => reply.bulk(&found[(steps.core.random() % length as u64) as usize]),
-            }
-            Ok(out)
-        })
-    }))
 }
 
 pub(crate) fn dbsize<'a>(_: &Request<'a>) -> Planned<'a> {

@@ -13,7 +13,13 @@ pub fn reference() -> String {
          * `MGET`, `EXISTS` and `DEL` of several keys work on each key by itself; commands marked \
          *alone*, transactions included, see and change everything as one, whatever the number of \
          threads.\n\
-         * `SCAN` looks at no more than 1000 entries a call.\n\
+         * `SCAN` answers with no more than 1000 entries a call, and may answer with none where \
+         others lie between. Cursors have at most 53 bits and outlive a restart.\n\
+         * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET` and \
+         `HRANDFIELD`.\n\
+         * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0.\n\
+         * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
+         holds, and no other.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
          * There is no `SWAPDB`: a space is part of every record's key.\n\
          * `SAVE` and `BGSAVE` sync the store.\n\
@@ -22,6 +28,7 @@ pub fn reference() -> String {
     );
     let groups = [
         (Group::String, "Strings"),
+        (Group::Bitmap, "Bits"),
         (Group::Hash, "Hashes"),
         (Group::Generic, "Keys"),
         (Group::Transactions, "Transactions"),

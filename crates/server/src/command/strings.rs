@@ -3,13 +3,13 @@
 use entresol_tier::{Condition, Entry, Expiry, Operation, PutOptions, Timestamp};
 use entresol_wire::resp::Reply;
 
-use super::arguments::{STRING, Unit, expiry_at, expiry_of, integer, is, string_of};
+use super::arguments::{STRING, Unit, check_reply, expiry_at, expiry_of, integer, is, string_of};
 use super::decimal;
 use super::plan::{
     Change, Done, Effect, Plan, Request, Steps, StepsFuture, VALUE_BYTES_MAX, WriteAnswer, key_in,
 };
 use crate::failure::Failure;
-use crate::operations::OwnedOutcome;
+use crate::operations::{OwnedOutcome, Wants};
 
 type Planned<'a> = Result<Plan<'a>, Failure>;
 type Decided = Result<(), Failure>;
@@ -190,12 +190,22 @@ pub(crate) fn getex<'a>(request: &Request<'a>) -> Planned<'a> {
 
 /// The new expiry that `GETEX` names: its unit and number, or none for `PERSIST`.
 fn getex_option<'a>(request: &Request<'a>) -> Result<Option<(Unit, &'a [u8])>, Failure> {
-    let option = request.arguments.at(2);
-    match (Unit::named(option), request.arguments.len()) {
-        (Some(unit), 4) => Ok(Some((unit, request.arguments.at(3)))),
-        (None, 3) if is(option, "PERSIST") => Ok(None),
-        _ => Err(Failure::SYNTAX),
+    let (mut expiry, mut stays) = (None, false);
+    let mut rest = request.arguments.from(2);
+    while let Some(option) = rest.next() {
+        if is(option, "PERSIST") && expiry.is_none() {
+            stays = true;
+        } else if let Some(unit) = Unit::named(option)
+            && !stays
+            && expiry.is_none_or(|(given, _)| given == unit)
+            && let Some(number) = rest.next()
+        {
+            expiry = Some((unit, number));
+        } else {
+            return Err(Failure::SYNTAX);
+        }
     }
+    Ok(expiry)
 }
 
 fn update_getex(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Change) -> Decided {
@@ -224,21 +234,19 @@ pub(crate) fn mget<'a>(_: &Request<'a>) -> Planned<'a> {
 
 async fn read_many(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
-    let mut reads = Vec::with_capacity(request.arguments.len());
-    for key in request.arguments.from(1) {
-        let key = key_in(request.space, key)?;
-        reads.push(steps.core.begin(Operation::Get { key }));
-    }
-    let reads: Vec<_> = reads.into_iter().map(|id| steps.core.operations.wait(id)).collect();
+    let keys = request.arguments.from(1).map(|key| key_in(request.space, key));
+    let limit = steps.core.shared.output_bytes_max();
     let mut out = Vec::new();
-    let mut reply = Reply::new(&mut out, steps.protocol);
-    reply.array(reads.len());
-    for read in reads {
-        match read.await? {
+    Reply::new(&mut out, steps.protocol).array(keys.len());
+    let visit = |outcome: OwnedOutcome| {
+        let mut reply = Reply::new(&mut out, steps.protocol);
+        match outcome {
             OwnedOutcome::Found(entry) if entry.label == STRING => reply.bulk(&entry.value),
             _ => reply.null(),
         }
-    }
+        check_reply(&out, limit)
+    };
+    steps.core.read_each(keys, Wants::Entry, visit).await?;
     Ok(out)
 }
 

@@ -7,7 +7,8 @@ use entresol_wire::resp::Reply;
 
 use super::plan::{Plan, Request};
 use super::{
-    clients, connection, hashes, information, introspection, keys, server, strings, transactions,
+    bits, clients, connection, hashes, information, introspection, keys, scans, server, strings,
+    transactions,
 };
 use crate::client::Client;
 use crate::core::Core;
@@ -49,6 +50,7 @@ pub(crate) struct KeyRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     String,
+    Bitmap,
     Hash,
     Generic,
     Connection,
@@ -61,6 +63,7 @@ impl Group {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Group::String => "string",
+            Group::Bitmap => "bitmap",
             Group::Hash => "hash",
             Group::Generic => "generic",
             Group::Connection => "connection",
@@ -124,6 +127,12 @@ pub(crate) const DANGEROUS: u32 = 512;
 pub(crate) const CONTAINER: u32 = 1024;
 /// Its reply is never left out.
 pub(crate) const LOUD: u32 = 2048;
+
+/// Touches no entry: those who must be alone do not wait for its end.
+pub(crate) const NO_ENTRIES: u32 = 4096;
+
+/// Refused in a transaction.
+pub(crate) const NO_MULTI: u32 = 8192;
 
 impl Spec {
     /// Its place in [`SPECS`].
@@ -271,7 +280,7 @@ fn hash(name: &[u8]) -> usize {
     (hash ^ (hash >> 15)) as usize
 }
 
-use Group::{Connection, Generic, Hash, Server, String, Transactions};
+use Group::{Bitmap, Connection, Generic, Hash, Server, String, Transactions};
 
 /// All commands, two lines each.
 #[rustfmt::skip]
@@ -318,6 +327,14 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(String, "1.0.0", "Takes from an integer."),
     plan("incrbyfloat", 3, WRITE | DENYOOM | FAST, strings::incrbyfloat).keys(1, 1, 1)
         .about(String, "2.6.0", "Adds to a decimal number."),
+    plan("setbit", 4, WRITE | DENYOOM, bits::setbit).keys(1, 1, 1)
+        .about(Bitmap, "2.2.0", "Sets or clears a bit of a value; what it was."),
+    plan("getbit", 3, READONLY | FAST, bits::getbit).keys(1, 1, 1)
+        .about(Bitmap, "2.2.0", "A bit of a value."),
+    plan("bitcount", -2, READONLY, bits::bitcount).keys(1, 1, 1)
+        .about(Bitmap, "2.6.0", "How many bits of a value are set."),
+    plan("bitpos", -3, READONLY, bits::bitpos).keys(1, 1, 1)
+        .about(Bitmap, "2.8.7", "The first bit of a value that is set, or clear."),
     plan("hset", -4, WRITE | DENYOOM | FAST, hashes::hset).keys(1, 1, 1)
         .about(Hash, "2.0.0", "Sets fields of a hash."),
     plan("hsetnx", 4, WRITE | DENYOOM | FAST, hashes::hsetnx).keys(1, 1, 1)
@@ -386,11 +403,11 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Generic, "6.2.0", "Copies an entry to another key."),
     plan("move", 3, WRITE | FAST | EXCLUSIVE, keys::move_key).keys(1, 1, 1)
         .about(Generic, "1.0.0", "Moves an entry to another space."),
-    plan("keys", 2, READONLY | DANGEROUS | BARRIER, keys::keys)
+    plan("keys", 2, READONLY | DANGEROUS | BARRIER, scans::keys)
         .about(Generic, "1.0.0", "All keys that match a pattern."),
-    plan("scan", -2, READONLY | BARRIER, keys::scan)
+    plan("scan", -2, READONLY | BARRIER, scans::scan)
         .about(Generic, "2.8.0", "Walks the keys of a space."),
-    plan("randomkey", 1, READONLY | BARRIER, keys::randomkey)
+    plan("randomkey", 1, READONLY | BARRIER, scans::randomkey)
         .about(Generic, "1.0.0", "A key, drawn at random."),
     spec("object", -2, READONLY | CONTAINER, Execution::Local(introspection::container))
         .about(Generic, "2.2.3", "How a value is kept."),
@@ -420,9 +437,9 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Connection, "1.0.0", "Closes the connection."),
     local("reset", 1, FAST | NO_AUTH | NO_QUEUE | BARRIER, connection::reset)
         .about(Connection, "6.2.0", "Makes the connection as it was when it was new."),
-    plan("auth", -2, FAST | NO_AUTH | BARRIER, connection::auth)
+    plan("auth", -2, FAST | NO_AUTH | BARRIER | NO_ENTRIES, connection::auth)
         .about(Connection, "1.0.0", "Says who the client is."),
-    plan("hello", -1, FAST | NO_AUTH | BARRIER, connection::hello)
+    plan("hello", -1, FAST | NO_AUTH | BARRIER | NO_ENTRIES, connection::hello)
         .about(Connection, "6.0.0", "Chooses the version of the protocol."),
     spec("client", -2, CONTAINER, Execution::Local(introspection::container))
         .about(Connection, "2.4.0", "Clients of the server."),
@@ -506,7 +523,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.6.0", "The time of the server."),
     local("lastsave", 1, FAST | ADMIN | DANGEROUS, server::lastsave)
         .about(Server, "1.0.0", "When a sync was last asked for."),
-    plan("save", 1, ADMIN | DANGEROUS | BARRIER, server::save)
+    plan("save", 1, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI, server::save)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
     local("monitor", 1, ADMIN | DANGEROUS | BARRIER, server::monitor)
         .about(Server, "1.0.0", "Shows every command that clients give, until RESET."),
@@ -546,9 +563,9 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "2.8.13", "Answers 0: there are no latency events."),
     local("latency|help", 2, 0, introspection::help)
         .about(Server, "2.8.13", "The subcommands of LATENCY."),
-    plan("debug", -2, ADMIN | DANGEROUS | BARRIER, server::debug)
+    plan("debug", -2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES, server::debug)
         .about(Server, "1.0.0", "DEBUG SLEEP, where the configuration allows it."),
-    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER, server::shutdown)
+    local("shutdown", -1, ADMIN | DANGEROUS | BARRIER | NO_MULTI, server::shutdown)
         .about(Server, "1.0.0", "Stops the server cleanly."),
 ];
 

@@ -37,7 +37,7 @@ pub(crate) fn discard(local: &mut Local<'_, '_>) -> Result<(), Failure> {
 }
 
 pub(crate) fn unwatch(local: &mut Local<'_, '_>) -> Result<(), Failure> {
-    local.client.watched.borrow_mut().clear();
+    local.client.forget_watched();
     local.reply.simple("OK");
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(crate) fn queue(
     arguments: Arguments<'_>,
     bytes_max: usize,
 ) -> Result<(), Failure> {
-    transaction.bytes += arguments.total_bytes() + 64;
+    transaction.bytes += arguments.kept_bytes() + 64;
     if transaction.bytes > bytes_max || transaction.commands.len() >= COMMANDS_MAX {
         transaction.aborted = true;
         return Err(Failure::new(format!(
@@ -74,10 +74,10 @@ async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     for bytes in request.arguments.from(1) {
         let known = |watched: &Watched| watched.space == request.space && watched.key == bytes;
-        if steps.client.watched.borrow().iter().any(known) {
+        if steps.client.watched.borrow().entries().iter().any(known) {
             continue;
         }
-        if steps.client.watched.borrow().len() >= WATCHED_MAX {
+        if steps.client.watched.borrow().entries().len() >= WATCHED_MAX {
             return Err(Failure::fixed("ERR too many watched keys"));
         }
         let absence = steps.core.shared.absences.watch(request.space, bytes);
@@ -99,13 +99,13 @@ pub(crate) fn exec<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
 async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
     let transaction = steps.client.transaction.borrow_mut().take();
     let transaction = transaction.ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
-    let watched = std::mem::take(&mut *steps.client.watched.borrow_mut());
+    let watched = steps.client.forget_watched();
     steps.client.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
     if transaction.aborted {
         return Err(Failure::EXECUTION_ABORTED);
     }
     let mut out = Vec::new();
-    for Watched { space, key, state } in &watched {
+    for Watched { space, key, state } in watched.entries() {
         let entry = steps.core.get(key_in(*space, key)?).await?;
         if !state.holds(entry.map(|entry| (entry.version, entry.expiry))) {
             Reply::new(&mut out, steps.protocol).null_array();

@@ -237,7 +237,7 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "request-limit",
         Kind::Size(MIB, 2_048 * MIB),
         "128MiB",
-        "Longest command with all its arguments.",
+        "Longest command with all its arguments, and eight bytes more for each of them.",
     ),
     key(
         "output-limit",

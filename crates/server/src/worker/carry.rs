@@ -6,11 +6,11 @@ use entresol_tier::{Error, Key, Operation, Outcome, Version};
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::turnstile::Granted;
-use super::{Task, Worker};
+use super::{Task, Touches, Worker};
 use crate::command::plan::{
     Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
 };
-use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, Spec};
+use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
@@ -266,11 +266,16 @@ impl Worker {
         slot.protocol = command.request.protocol;
         slot.space = command.request.space;
         slot.is_silent = command.is_silent;
-        if command.request.arguments.len() > 2 && !matches!(action, Action::Write(_)) {
-            slot.arguments.replace(command.request.arguments);
+        let arguments = command.request.arguments;
+        if arguments.len() > 2 && !matches!(action, Action::Write(_)) {
+            slot.arguments.replace(arguments);
+            // A task has a copy of its own.
+            let copies = 1 + usize::from(matches!(action, Action::Task));
+            slot.argument_bytes = copies * arguments.kept_bytes();
         }
         let connection = self.connections[command.place].as_mut();
         let connection = connection.expect("a command is begun while its connection is there");
+        connection.argument_bytes += slot.argument_bytes;
         let token = connection.next_token(command.place);
         connection.pending += 1;
         connection.push(slot);
@@ -360,7 +365,10 @@ impl Worker {
     fn spawn(&mut self, command: &Command<'_>, future: StepsFuture) {
         let slot = self.spare.pop().unwrap_or_default();
         let token = self.wait_for(command, slot, Action::Task);
-        let task = Task { future, token };
+        let touches =
+            if command.spec.has(NO_ENTRIES) { Touches::Nothing } else { Touches::Entries };
+        self.aside += usize::from(touches == Touches::Nothing);
+        let task = Task { future, token, touches };
         let id = match self.free_tasks.pop() {
             Some(id) => {
                 self.tasks[id] = Some(task);

@@ -2,20 +2,23 @@
 
 use std::io::ErrorKind;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::ahead::Ahead;
-use super::{Pause, READ_BYTES, Worker};
+use super::{READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::shown;
 use crate::command::introspection::unknown_subcommand;
-use crate::command::table::{self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_QUEUE, READONLY, Spec, WRITE};
+use crate::command::table::{
+    self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
+};
 use crate::command::transactions::queue;
 use crate::connection::{Reach, SlotToken};
 use crate::failure::Failure;
+use crate::pause::Pause;
+use crate::shared::Shared;
 
 /// Arguments of an unknown command are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -87,7 +90,8 @@ impl Worker {
                 connection.readable = false;
             }
             Ok(length) => {
-                let more = length == READ_BYTES || connection.stream.holds_back();
+                let more =
+                    length == READ_BYTES || connection.stream.holds_back() || connection.last_read;
                 self.batch.input_bytes += length as u64;
                 let active = &connection.client.facts.active_ms;
                 active.store(self.core.now().0, Ordering::Relaxed);
@@ -141,9 +145,14 @@ impl Worker {
             }
             let full = connection.slots.len() >= limits.pipeline_max
                 || connection.waiting_bytes() > limits.output_bytes_max / 4;
-            if full {
+            // What follows a command that changes who the client is, is read as that client's.
+            if full || (connection.is_blocked() && at < input.len()) {
                 connection.stalled = true;
                 break;
+            }
+            let is_known = connection.client.user.borrow().is_some();
+            if std::mem::replace(&mut connection.was_known, is_known) != is_known {
+                decoder.set_limits(limits_of(&self.core.shared, &connection.client));
             }
             let space = connection.client.space.get();
             ahead.step(at, |from| self.ahead.load(&self.core, &input[from..], space));
@@ -170,16 +179,19 @@ impl Worker {
                 }
             }
         }
-        let took_ns = self.elapsed_ns() - started_ns;
-        self.batch.calls[recorded..].iter_mut().for_each(|call| {
-            if call.2 == 0 {
-                call.2 = took_ns;
-            }
-        });
+        self.note_times(recorded, self.elapsed_ns() - started_ns);
         if let Some(connection) = self.connections[place].as_mut() {
             connection.decoder = decoder;
         }
         at
+    }
+
+    /// Notes how long those calls took that were recorded from number `first` on and have no time
+    /// of their own.
+    fn note_times(&mut self, first: usize, took_ns: u64) {
+        self.batch.calls[first..].iter_mut().filter(|call| call.2 == 0).for_each(|call| {
+            call.2 = took_ns;
+        });
     }
 
     /// Answers with an error, in its turn.
@@ -200,9 +212,7 @@ impl Worker {
         let spec = match checked(&client, arguments) {
             Ok(spec) => spec,
             Err((spec, failure)) => {
-                if let Some(transaction) = client.transaction.borrow_mut().as_mut() {
-                    transaction.aborted = true;
-                }
+                let failure = abort(&client, spec, failure);
                 self.batch.rejected.extend(spec.map(Spec::id));
                 self.refuse(place, &failure);
                 client.take_silence();
@@ -227,6 +237,7 @@ impl Worker {
 
     /// Whether gate and pause let the connection at `place` begin a command.
     fn may_begin(&mut self, place: usize, spec: &Spec) -> bool {
+        self.look_for_pause(self.core.now());
         let Some(connection) = self.connections[place].as_mut() else {
             return false;
         };
@@ -235,7 +246,8 @@ impl Worker {
             Pause::Writes => spec.has(WRITE) || spec.name == "exec",
             Pause::All => spec.container() != Some("client"),
         };
-        if paused {
+        // One that has asked to be alone would keep everybody waiting, the end of the pause too.
+        if paused && !connection.asked {
             return false;
         }
         if spec.has(EXCLUSIVE) {
@@ -303,6 +315,9 @@ fn checked(
     let Some(user) = user.as_ref() else {
         return refused(Failure::NO_AUTH);
     };
+    if spec.has(NO_MULTI) && client.transaction.borrow().is_some() {
+        return refused(Failure::NOT_IN_TRANSACTION);
+    }
     if !user.may(spec) {
         return refused(Failure::new(format!(
             "NOPERM this user has no permissions to run the '{}' command",
@@ -318,6 +333,18 @@ fn checked(
         ));
     }
     Ok(spec)
+}
+
+/// Lets the transaction of `client` fail, for `spec` is refused; what is answered.
+fn abort(client: &Client, spec: Option<&Spec>, failure: Failure) -> Failure {
+    if spec.is_some_and(|spec| spec.name == "exec") {
+        client.discard();
+        return Failure::execution_refused(&failure);
+    }
+    if let Some(transaction) = client.transaction.borrow_mut().as_mut() {
+        transaction.aborted = true;
+    }
+    failure
 }
 
 fn unknown_command(arguments: Arguments<'_>) -> Failure {
@@ -351,7 +378,10 @@ fn reach(spec: &Spec, arguments: Arguments<'_>, space: u16) -> Reach {
     if spec.has(WRITE) { Reach::Writes(hash) } else { Reach::Reads(hash) }
 }
 
-/// The limits that a client is held to once it has authenticated.
-pub(super) fn limits_of(shared: &Arc<crate::shared::Shared>) -> Limits {
+/// The limits that `client` is held to.
+pub(super) fn limits_of(shared: &Shared, client: &Client) -> Limits {
+    if client.user.borrow().is_none() {
+        return Limits::UNAUTHENTICATED;
+    }
     Limits { request_bytes_max: shared.limits().request_bytes_max, ..Limits::default() }
 }

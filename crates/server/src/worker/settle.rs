@@ -9,8 +9,7 @@ use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
-use super::input::limits_of;
-use super::{Completes, Worker, report};
+use super::{Completes, Touches, Worker, report};
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
@@ -163,6 +162,7 @@ impl Worker {
             Poll::Pending => self.tasks[id] = Some(task),
             Poll::Ready(result) => {
                 self.free_tasks.push(id);
+                self.aside -= usize::from(task.touches == Touches::Nothing);
                 self.finish_task(task.token, result);
             }
         }
@@ -179,11 +179,6 @@ impl Worker {
                 Answered::WithError
             }
         });
-        if let Some(Some(connection)) = self.connections.get_mut(token.place())
-            && connection.client.user.borrow().is_some()
-        {
-            connection.decoder.set_limits(limits_of(&self.core.shared));
-        }
     }
 
     /// Writes what is ready, one call for each client, and closes connections that are done.
@@ -218,8 +213,7 @@ impl Worker {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;
         };
-        let bytes =
-            connection.input.capacity() + connection.output.capacity() + connection.held_bytes;
+        let bytes = connection.memory_bytes();
         let bytes = if bytes <= KEPT_BYTES_MAX { 0 } else { bytes };
         if bytes == connection.accounted_bytes {
             return;
@@ -242,7 +236,7 @@ impl Worker {
 
 /// Writes as much of the output as the peer takes; how many bytes.
 fn write(connection: &mut Connection, now: Timestamp) -> usize {
-    let before = connection.written;
+    let before = (connection.written, connection.stream.sent_bytes());
     while connection.written < connection.output.len() && !connection.broken {
         match connection.stream.write(&connection.output[connection.written..]) {
             Ok(0) => connection.broken = true,
@@ -256,13 +250,18 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
         Err(error) if error.kind() != ErrorKind::WouldBlock => connection.broken = true,
         _ => {}
     }
-    let written = connection.written - before;
+    let written = connection.written - before.0;
     if connection.written == connection.output.len() {
         connection.output.clear();
         connection.output.shrink_to(KEPT_BYTES_MAX);
         connection.written = 0;
     }
-    if written > 0 || connection.output.is_empty() {
+    // What TLS took and holds back is with no peer yet.
+    let sent = match connection.stream.holds_output() {
+        true => connection.stream.sent_bytes() > before.1,
+        false => written > 0 || connection.output.is_empty(),
+    };
+    if sent {
         connection.progress_ms = now.0;
     }
     written

@@ -49,7 +49,7 @@ impl Worker {
         let core = &self.core;
         let gate = &core.shared.gate;
         if gate.is_closed() {
-            if self.in_flight > 0 && !self.gate.parked {
+            if self.in_flight > self.aside && !self.gate.parked {
                 return;
             }
             if !self.gate.parked {

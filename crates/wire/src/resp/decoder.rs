@@ -19,7 +19,8 @@ pub struct Limits {
     pub arguments_max: usize,
     /// Longest inline command and longest line that announces a length, bytes.
     pub line_bytes_max: usize,
-    /// Longest command with everything around it, bytes; below 4 GiB.
+    /// Longest command with everything around it, bytes, and with eight more for each argument,
+    /// which the list of them takes; below 4 GiB.
     pub request_bytes_max: usize,
 }
 
@@ -37,7 +38,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             bulk_bytes_max: (64 << 20) + 1024,
-            arguments_max: 1 << 20,
+            arguments_max: i32::MAX as usize,
             line_bytes_max: 64 << 10,
             request_bytes_max: 256 << 20,
         }
@@ -160,9 +161,10 @@ impl<'a> Arguments<'a> {
         Arguments { bytes: self.bytes, spans: self.spans.get(first..).unwrap_or_default() }
     }
 
-    /// Bytes of all arguments together.
-    pub fn total_bytes(&self) -> usize {
-        self.spans.iter().map(|span| span.length as usize).sum()
+    /// Bytes that a copy of them takes.
+    pub fn kept_bytes(&self) -> usize {
+        let bytes: usize = self.spans.iter().map(|span| span.length as usize).sum();
+        bytes + size_of_val(self.spans)
     }
 }
 
@@ -294,7 +296,8 @@ impl Decoder {
                 }
                 State::Bytes { left, length } => {
                     let end = self.at + length + 2;
-                    if end > self.limits.request_bytes_max {
+                    let listed = (self.spans.len() + 1) * size_of::<Span>();
+                    if end + listed > self.limits.request_bytes_max {
                         return Err(ProtocolError::RequestTooLong);
                     }
                     if input.len() < end {
@@ -316,6 +319,11 @@ impl Decoder {
     pub fn arguments<'a>(&'a self, input: &'a [u8]) -> Arguments<'a> {
         let bytes = if self.is_inline { &self.inline } else { input };
         Arguments { bytes, spans: &self.spans }
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn held_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.inline.capacity()
     }
 
     fn reset(&mut self) {

@@ -1,0 +1,64 @@
+//! How connections end, and what they wait for.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use support::{TestServer, encode};
+
+/// Where a command and the end of the client's stream came in one event, the end was never read:
+/// the connection stayed, and the client waited for its end.
+#[test]
+fn a_client_that_ends_its_stream_behind_a_command_gets_its_reply_and_the_end() {
+    let server = TestServer::start(&[("threads", "1")]);
+    for round in 0..200 {
+        let mut stream = UnixStream::connect(&server.socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // The server has read all there is, and waits for an event.
+        stream.write_all(b"PING\r\n").unwrap();
+        let mut reply = [0; 7];
+        stream.read_exact(&mut reply).unwrap();
+        stream.write_all(b"PING\r\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap_or_else(|e| panic!("round {round}: no end: {e}"));
+        assert_eq!(rest, b"+PONG\r\n");
+    }
+}
+
+/// A command that must be alone waited for everything in flight, passwords being compared too.
+#[test]
+fn a_command_that_must_be_alone_does_not_wait_for_what_touches_no_entry() {
+    let server = TestServer::start(&[("enable-debug-command", "yes")]);
+    let (mut sleeping, mut other) = (server.client(), server.client());
+    let sleep = encode(&["DEBUG", "SLEEP", "60"]);
+    sleeping.send_raw(&[encode(&["PING"]), sleep].concat());
+    assert_eq!(sleeping.reply(), b"+PONG\r\n", "it sleeps now");
+    assert_eq!(other.call("MSET a 1 b 2"), "+OK\r\n");
+    assert_eq!(other.call("MULTI"), "+OK\r\n");
+    assert_eq!(other.call("GET a"), "+QUEUED\r\n");
+    assert_eq!(other.call("EXEC"), "*1\r\n$1\r\n1\r\n");
+}
+
+/// A paused command that had asked to be alone kept everybody out, whoever wanted to end the pause
+/// too.
+#[test]
+fn a_pause_of_writes_holds_writes_and_nobody_else() {
+    let server = TestServer::start(&[("threads", "2")]);
+    for write in [["MSET", "k", "new"], ["SET", "k", "new"]] {
+        let (mut paused, mut other) = (server.client(), server.client());
+        other.call("SET k old");
+        let pause = encode(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+        paused.send_raw(&[pause, encode(&write)].concat());
+        assert_eq!(paused.reply(), b"+OK\r\n");
+        assert_eq!(other.call("GET k"), "$3\r\nold\r\n");
+        assert_eq!(other.call("CLIENT UNPAUSE"), "+OK\r\n");
+        assert_eq!(paused.reply(), b"+OK\r\n");
+        assert_eq!(other.call("GET k"), "$3\r\nnew\r\n");
+    }
+}

@@ -1,0 +1,101 @@
+//! What commands and clients may take of the server's memory.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use support::{Client, TestServer, encode, store};
+
+/// `HRANDFIELD` with repetitions built its reply whole, whatever its size: a terabyte if asked for.
+#[test]
+fn replies_longer_than_the_limit_are_refused_before_they_are_made() {
+    let server = TestServer::start(&[("output-limit", "1MiB")]);
+    let mut client = server.client();
+    client.send(&["HSET", "h", "f", &"v".repeat(10_000)]);
+    assert_eq!(client.reply(), b":1\r\n");
+    client.send(&["SET", "k", &"v".repeat(10_000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    let refused = "-ERR the reply takes more than 1048576 bytes (`output-limit`); ask for less\r\n";
+    assert_eq!(client.call("HRANDFIELD h -1048576 WITHVALUES"), refused);
+    assert_eq!(client.call("HRANDFIELD h -9223372036854775807"), refused);
+    assert_eq!(client.call("HRANDFIELD none -9223372036854775807"), "*0\r\n");
+    assert_eq!(client.call("HRANDFIELD h -2"), "*2\r\n$1\r\nf\r\n$1\r\nf\r\n");
+    client.send(&[["MGET"].as_slice(), &["k"; 200]].concat());
+    assert_eq!(client.reply(), refused.as_bytes());
+    client.send(&[["MGET"].as_slice(), &["k"; 50]].concat());
+    assert_eq!(client.reply().len(), 5 + 50 * (10_000 + 10));
+}
+
+#[test]
+fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
+    for cache in [None, Some(0)] {
+        let server = TestServer::start_on(store(cache), &[]);
+        let mut client = server.client();
+        let value = |key: usize| format!("{key}").repeat(1 + key * 37 % 900);
+        for key in (0..3000).step_by(3) {
+            client.send(&["SET", &format!("k{key}"), &value(key)]);
+            assert_eq!(client.reply(), b"+OK\r\n");
+        }
+        let keys: Vec<String> = (0..3000).map(|key| format!("k{key}")).collect();
+        client.send(&[&["MGET".to_owned()], keys.as_slice()].concat());
+        let mut expected = b"*3000\r\n".to_vec();
+        for key in 0..3000 {
+            let bulk = match key % 3 {
+                0 => format!("${}\r\n{}\r\n", value(key).len(), value(key)),
+                _ => "$-1\r\n".to_owned(),
+            };
+            expected.extend_from_slice(bulk.as_bytes());
+        }
+        assert!(client.reply() == expected, "cache {cache:?}");
+        for command in ["EXISTS", "TOUCH"] {
+            client.send(&[&[command.to_owned()], keys.as_slice()].concat());
+            assert_eq!(client.reply(), b":1000\r\n");
+        }
+    }
+}
+
+/// Transactions, watches and arguments in flight were memory that nobody counted.
+#[test]
+fn what_a_client_makes_the_server_keep_is_counted() {
+    let server = TestServer::start(&[("threads", "1"), ("enable-debug-command", "yes")]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let counted = |other: &mut Client<UnixStream>| -> usize {
+        let info = other.call("INFO clients");
+        let line = info.lines().find_map(|line| line.strip_prefix("client_buffer_bytes:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let large = "x".repeat(500_000);
+    client.call("MULTI");
+    client.send(&["SET", "k", &large]);
+    assert_eq!(client.reply(), b"+QUEUED\r\n");
+    assert!(counted(&mut other) >= 500_000, "queued");
+    client.call("DISCARD");
+    assert_eq!(counted(&mut other), 0, "forgotten");
+    for key in 0..5 {
+        client.send(&["WATCH", &format!("{key}{}", "x".repeat(50_000))]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+    assert!(counted(&mut other) >= 250_000, "watched");
+    client.call("UNWATCH");
+    assert_eq!(counted(&mut other), 0, "no longer watched");
+    let sleep = encode(&["DEBUG", "SLEEP", &format!("60.{}", "0".repeat(500_000))]);
+    client.send_raw(&[encode(&["PING"]), sleep].concat());
+    assert_eq!(client.reply(), b"+PONG\r\n");
+    assert!(counted(&mut other) >= 500_000, "in flight");
+}
+
+#[test]
+fn clients_that_make_the_server_keep_more_than_it_has_room_for_are_closed() {
+    let server = TestServer::start(&[("memory", "32MiB")]);
+    let mut stream = UnixStream::connect(&server.socket).unwrap();
+    stream.write_all(&encode(&["MULTI"])).unwrap();
+    let set = encode(&["SET", "k", &"x".repeat(500_000)]);
+    let mut reply = [0; 16];
+    let taken = (0..100)
+        .take_while(|_| stream.write_all(&set).is_ok() && stream.read(&mut reply).unwrap_or(0) > 0);
+    assert!(taken.count() < 20, "the buffers of clients may take an eighth of the memory");
+    assert_eq!(server.client().call("PING"), "+PONG\r\n");
+}
