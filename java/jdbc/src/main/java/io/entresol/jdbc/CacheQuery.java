@@ -243,14 +243,15 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         Map<String, Object> parameters = new HashMap<>();
         List<String> conditions = new ArrayList<>();
         for (Condition condition : where) {
-            List<Object> names = new ArrayList<>();
-            for (Condition.Operand operand : condition.operands()) {
-                String name = "v" + parameters.size();
-                Object value = operand.value(run);
-                parameters.put(name, value);
-                names.add(":" + name);
+            Condition valued = condition.in(run).orElse(null);
+            if (valued == null) {
+                return CacheRows.Asked.NOTHING;
             }
-            conditions.add(String.format(condition.text(), names.toArray()));
+            conditions.add(valued.text(operand -> {
+                String name = "v" + parameters.size();
+                parameters.put(name, operand.value(run));
+                return ":" + name;
+            }));
         }
         return new CacheRows.Asked(ickle(rows.columns(), conditions), parameters,
                 offset == null ? 0 : whole(offset, run),

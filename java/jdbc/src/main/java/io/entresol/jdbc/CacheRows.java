@@ -9,7 +9,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
-import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -145,9 +144,10 @@ final class CacheRows {
      * @param limit most rows
      */
     record Asked(String ickle, Map<String, Object> parameters, long offset, long limit) {
-        /** Nothing compares with null. */
+        static final Asked NOTHING = new Asked("", Map.of(), 0, 0);
+
         boolean isNever() {
-            return limit == 0 || parameters.values().stream().anyMatch(Objects::isNull);
+            return limit == 0;
         }
 
         int first() {

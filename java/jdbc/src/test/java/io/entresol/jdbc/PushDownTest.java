@@ -1,0 +1,86 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is moved into the reading of a cache answers as SQL has it. */
+class PushDownTest {
+    private static final int ROWS = 10;
+
+    @TempDir
+    static Path folder;
+
+    private static Grid grid;
+    private Connection connection;
+
+    /** Names go down as ages go up; the last of each is missing. */
+    @BeforeAll
+    static void load() {
+        grid = new Grid(folder);
+        for (int number = 0; number <= ROWS; number++) {
+            Person person = new Person();
+            person.name = number == ROWS ? null : "name " + (ROWS - 1 - number);
+            person.age = number == ROWS ? null : number;
+            person.remark = "remark " + number % 3;
+            grid.cache("people").put("k" + number, person);
+        }
+    }
+
+    @AfterAll
+    static void stop() {
+        grid.close();
+    }
+
+    @BeforeEach
+    void connect() throws SQLException {
+        connection = grid.connect();
+    }
+
+    @AfterEach
+    void disconnect() throws SQLException {
+        connection.close();
+    }
+
+    private List<String> query(String sql, Object... parameters) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int number = 0; number < parameters.length; number++) {
+                statement.setObject(number + 1, parameters[number]);
+            }
+            try (ResultSet rows = statement.executeQuery()) {
+                return Answers.of(rows);
+            }
+        }
+    }
+
+    /** One of them emptied the answer, wherever it was compared. */
+    @Test
+    void aParameterThatIsNullLeavesOutTheAlternativeThatComparesWithItAndNoOther()
+            throws SQLException {
+        String either = "select _key from people where name = ? or age = ?";
+        assertTrue(Answers.plan(connection, either).contains("p.name = ?0 or p.age = ?1"));
+        assertEquals(List.of("k5"), query(either, null, 5));
+        assertEquals(List.of("k4"), query(either, "name 5", null));
+        assertEquals(List.of(), query(either, null, null));
+        assertEquals(List.of("k7"), query("select _key from people where age in (?, ?, ?)",
+                null, 7, null));
+        assertEquals(List.of("3"), query("select count(*) from people "
+                + "where (name > ? and age = 1) or age < ? or age > ?", null, 3, null));
+        assertEquals(List.of("1"), query("select count(*) from people where age is null "
+                + "or age <> ?", (Object) null));
+        assertEquals(List.of(), query("select _key from people where age <> ? and name is not null",
+                (Object) null));
+    }
+}
