@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
@@ -82,5 +83,29 @@ class PushDownTest {
                 + "or age <> ?", (Object) null));
         assertEquals(List.of(), query("select _key from people where age <> ? and name is not null",
                 (Object) null));
+    }
+
+    /** The order of the scan was believed to be that of whatever columns were left of it. */
+    @Test
+    void aLimitInOneOrderUnderAnotherOrderComesInTheOther() throws SQLException {
+        List<String> names = List.of("name 5", "name 6", "name 7", "name 8", "name 9");
+        String youngest = "(select age, name from people order by age limit 5)";
+        assertEquals(names, query("select name from " + youngest + " order by name"));
+        assertEquals(List.of("name 5, 4", "name 6, 3", "name 7, 2", "name 8, 1", "name 9, 0"),
+                query("select name, age from " + youngest + " order by name"));
+        assertEquals(List.of("name 5, 1", "name 6, 1", "name 7, 1", "name 8, 1", "name 9, 1"),
+                query("select name, count(*) from " + youngest + " group by name order by name"));
+        assertEquals(List.of("5"), query("select count(name) from " + youngest));
+    }
+
+    @Test
+    void anOrderWhoseColumnsAreStillThereIsNotSortedAgain() throws SQLException {
+        String swapped = "select name, age from "
+                + "(select age, name, remark from people order by age, name limit 5) ";
+        assertFalse(Answers.plan(connection, swapped + "order by age").contains("Sort"));
+        assertFalse(Answers.plan(connection, swapped + "order by age, name").contains("Sort"));
+        assertTrue(Answers.plan(connection, swapped + "order by name").contains("Sort"));
+        assertEquals(List.of("name 9, 0", "name 8, 1", "name 7, 2", "name 6, 3", "name 5, 4"),
+                query(swapped + "order by age, name"));
     }
 }
