@@ -108,4 +108,21 @@ class PushDownTest {
         assertEquals(List.of("name 9, 0", "name 8, 1", "name 7, 2", "name 6, 3", "name 5, 4"),
                 query(swapped + "order by age, name"));
     }
+
+    /** The window was computed over what the join looked up. */
+    @Test
+    void aWindowUnderAJoinIsComputedOverAllRows() throws SQLException {
+        for (int number = 0; number < ROWS; number++) {
+            Purchase purchase = new Purchase();
+            purchase.buyer = "k" + number;
+            purchase.price = number;
+            grid.cache("purchases").put("p" + number, purchase);
+        }
+        assertEquals(List.of("p3, 4"), query("select b._key, r.rn from purchases b join "
+                + "(select _key, row_number() over (order by age) rn from people) r "
+                + "on b.buyer = r._key where b.price = 3"));
+        assertEquals(List.of("p3, 3, 10"), query("select b._key, r.age, r.most from purchases b "
+                + "join (select name, age, count(age) over () most from people) r "
+                + "on b.price = r.age where b.price = 3"));
+    }
 }
