@@ -122,7 +122,7 @@ sealed interface Condition {
             return false;
         }
 
-        /** For people, in plans. */
+        /** For people, in plans; what differs reads differently. */
         String shown();
     }
 
@@ -153,7 +153,8 @@ sealed interface Condition {
 
             @Override
             public String shown() {
-                return field instanceof String ? "'" + field + "'" : String.valueOf(field);
+                return field instanceof String text ? "'" + text.replace("'", "''") + "'"
+                        : String.valueOf(field);
             }
         };
     }

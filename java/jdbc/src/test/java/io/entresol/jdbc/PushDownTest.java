@@ -125,4 +125,17 @@ class PushDownTest {
                 + "join (select name, age, count(age) over () most from people) r "
                 + "on b.price = r.age where b.price = 3"));
     }
+
+    /** Both conditions had one text, by which the planner took them for the same. */
+    @Test
+    void conditionsThatReadAlikeButForTheirQuotationMarksAreDifferentOnes() throws SQLException {
+        Person person = new Person();
+        person.name = "a";
+        person.address = new Person.Address();
+        person.address.city = "b";
+        grid.cache("both").put("one", person);
+        String count = "select count(*) from both_Person where name = ";
+        assertEquals(List.of("0", "1"), query(count + "'a' and \"address.city\" = 'b' union all "
+                + count + "'a'' and p.address.city = ''b'").stream().sorted().toList());
+    }
 }
