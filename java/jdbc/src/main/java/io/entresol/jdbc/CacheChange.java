@@ -137,3 +137,6 @@ record CacheChange(CacheTable table, Operation operation, List<String> updated,
         return column;
     }
 }
+        } else if (column.type() == ColumnType.DOCUMENT) {
+            throw new IllegalArgumentException("column " + name + " shows a part of the value as "
+                    + "JSON, which can be read only");

@@ -358,6 +358,7 @@ class SqlTest {
                 said.toString(StandardCharsets.UTF_8).strip());
     }
 
+        refused("update people set tags = null", "tags", "read only");
     private void refused(String sql, String... words) {
         SQLException refused = assertThrows(SQLException.class, () -> {
             try (var statement = connection.createStatement()) {
