@@ -93,8 +93,7 @@ final class LookupRule extends RelRule<ScanRules.Settings> {
             Column column = columns.get(pair);
             if (column == null) {
                 continue;
-            } else if (column.isKey() && column.type() != ColumnType.DOCUMENT
-                    && scan.query().where().isEmpty()) {
+            } else if (column.findsEntries() && scan.query().where().isEmpty()) {
                 return pair;
             } else if (chosen < 0 && column.can(Column.Index.SEARCH)
                     && column.type() != ColumnType.BOOLEAN && column.type() != ColumnType.ENUM) {

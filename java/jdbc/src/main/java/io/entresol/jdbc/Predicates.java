@@ -66,7 +66,7 @@ final class Predicates {
             RexCall call = (RexCall) each;
             int side = reference(call.getOperands().get(0)) != null ? 0 : 1;
             Column column = reference(call.getOperands().get(side));
-            Condition.Operand key = column == null || !column.isKey() ? null
+            Condition.Operand key = column == null || !column.findsEntries() ? null
                     : operand(column, call.getOperands().get(1 - side));
             if (key == null) {
                 return null;

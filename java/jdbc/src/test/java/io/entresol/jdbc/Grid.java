@@ -85,6 +85,7 @@ final class Grid implements AutoCloseable {
         define("people", capacity, mode, "sample.Person");
         define("purchases", "64MiB", mode, "sample.Purchase");
         define("numbered", "64MiB", mode, "sample.Person");
+        define("documents", "64MiB", mode, "sample.Person");
         define("both", "64MiB", mode, "sample.Person", "sample.Purchase");
     }
 

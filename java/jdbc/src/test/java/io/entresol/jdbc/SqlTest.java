@@ -303,6 +303,29 @@ class SqlTest {
         try (ResultSet found = connection.getMetaData()
                 .getTables(null, "caches", "p%", new String[] {"TABLE"})) {
             while (found.next()) {
+    /** Such a key was looked up by its JSON, which no key can be made of. */
+    @Test
+    void keysThatAreMessagesAreComparedByTheirJson() throws SQLException {
+        Purchase key = new Purchase();
+        key.buyer = "Ann";
+        key.price = 3;
+        grid.<Purchase, Person>cache("documents").put(key, person("Three", 3));
+        grid.<Purchase, Person>cache("documents").put(new Purchase(), person("None", 0));
+        String json = query("select _key from documents where age = 3").get(0);
+        assertTrue(json.contains("Ann"), json);
+        assertEquals(List.of("Three"),
+                query("select name from documents where _key = '" + json + "'"));
+        assertEquals(List.of("Three"),
+                query("select name from documents where _key in ('{}', '" + json + "')"));
+        try (PreparedStatement statement = connection.prepareStatement(
+                "select name from documents where _key = ?")) {
+            statement.setString(1, json);
+            try (ResultSet rows = statement.executeQuery()) {
+                assertEquals(List.of("Three"), Answers.of(rows));
+            }
+        }
+    }
+
                 tables.add(found.getString("TABLE_NAME"));
             }
         }
