@@ -26,6 +26,12 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TimeZone;
 import org.infinispan.Cache;
+import org.infinispan.commands.write.PutKeyValueCommand;
+import org.infinispan.commons.CacheException;
+import org.infinispan.context.InvocationContext;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.DDAsyncInterceptor;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -297,12 +303,6 @@ class SqlTest {
         assertEquals("Eight", grid.<Long, Person>cache("numbered").get(8L).name);
     }
 
-    @Test
-    void metadataListTablesAndColumns() throws SQLException {
-        Set<String> tables = new HashSet<>();
-        try (ResultSet found = connection.getMetaData()
-                .getTables(null, "caches", "p%", new String[] {"TABLE"})) {
-            while (found.next()) {
     /** Such a key was looked up by its JSON, which no key can be made of. */
     @Test
     void keysThatAreMessagesAreComparedByTheirJson() throws SQLException {
@@ -326,6 +326,12 @@ class SqlTest {
         }
     }
 
+    @Test
+    void metadataListTablesAndColumns() throws SQLException {
+        Set<String> tables = new HashSet<>();
+        try (ResultSet found = connection.getMetaData()
+                .getTables(null, "caches", "p%", new String[] {"TABLE"})) {
+            while (found.next()) {
                 tables.add(found.getString("TABLE_NAME"));
             }
         }
@@ -352,6 +358,7 @@ class SqlTest {
         refused("insert into people (_key, age) values ('a', 2)", "key a is there already");
         refused("insert into people (_key, mood) values ('b', 'SAD')", "mood", "GLAD", "SAD");
         refused("insert into people (_key, tags) values ('b', '[]')", "tags", "read only");
+        refused("update people set tags = null", "tags", "read only");
         refused("insert into people (age) values (3)", "_key");
         refused("select * frm people", "frm");
         assertEquals(List.of("a, 1"), query("select _key, age from people"));
@@ -381,7 +388,41 @@ class SqlTest {
                 said.toString(StandardCharsets.UTF_8).strip());
     }
 
-        refused("update people set tags = null", "tags", "read only");
+    @Test
+    void aChangeThatFailsWhileItsRowsAreMadeCountsThoseThatAreChanged() throws SQLException {
+        refused("insert into people (_key, mood) values ('a', 'GLAD'), ('b', 'SAD')", "SAD",
+                "1 other row");
+        assertEquals(List.of("a, GLAD"), query("select _key, mood from people"));
+    }
+
+    @Test
+    void aChangeThatTheCacheFailsCountsThoseThatItMade() throws SQLException {
+        AsyncInterceptorChain chain = ComponentRegistry.componentOf(grid.cache("purchases"),
+                AsyncInterceptorChain.class);
+        chain.addInterceptor(new SecondPutFails(), 0);
+        try {
+            refused("insert into purchases (_key, price) values ('a', 1), ('b', 2), ('c', 3)",
+                    "no room for the second", "2 other rows");
+        } finally {
+            chain.removeInterceptor(SecondPutFails.class);
+        }
+        assertEquals(List.of("1", "3"), query("select price from purchases order by price"));
+    }
+
+    /** A cache that fails one of the changes. */
+    static final class SecondPutFails extends DDAsyncInterceptor {
+        private int puts;
+
+        @Override
+        public Object visitPutKeyValueCommand(InvocationContext context,
+                PutKeyValueCommand command) {
+            if (++puts == 2) {
+                throw new CacheException("no room for the second");
+            }
+            return invokeNext(context, command);
+        }
+    }
+
     private void refused(String sql, String... words) {
         SQLException refused = assertThrows(SQLException.class, () -> {
             try (var statement = connection.createStatement()) {
