@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.WeakHashMap;
 import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.AvaticaFactory;
 import org.apache.calcite.avatica.ConnectStringParser;
 import org.apache.calcite.avatica.DriverVersion;
 import org.apache.calcite.avatica.Handler;
@@ -117,7 +118,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             properties.setProperty("avatica_password", properties.getProperty("password", ""));
         }
         try {
-            return new org.apache.calcite.avatica.remote.Driver().connect(
+            return new Remote().connect(
                     "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
         } catch (RuntimeException failure) {
             throw new SQLException(reason(server, failure), failure);
@@ -180,6 +181,11 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
     }
 
     @Override
+    protected AvaticaFactory createFactory() {
+        return new ResultFactory(super.createFactory());
+    }
+
+    @Override
     protected Handler createHandler() {
         return new HandlerImpl() {
             @Override
@@ -190,5 +196,13 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
                 }
             }
         };
+    }
+
+    /** What connects to a {@link SqlServer}. */
+    private static final class Remote extends org.apache.calcite.avatica.remote.Driver {
+        @Override
+        protected AvaticaFactory createFactory() {
+            return new ResultFactory(super.createFactory());
+        }
     }
 }

@@ -1,0 +1,84 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** How statements and connections fail, stop and end. */
+class ConnectionTest {
+    private static final int ROWS = 300;
+
+    @TempDir
+    static Path folder;
+
+    private static Grid grid;
+
+    @BeforeAll
+    static void load() {
+        grid = new Grid(folder);
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.age = number;
+            person.remark = "remark";
+            grid.cache("people").put("k" + number, person);
+        }
+        Driver.register("connections", grid.manager);
+    }
+
+    @AfterAll
+    static void stop() {
+        Driver.unregister("connections");
+        grid.close();
+    }
+
+    /** Who catches SQLExceptions missed it. */
+    @Test
+    void aMistakeThatIsMetBetweenTwoRowsIsAnSqlException() throws SQLException {
+        try (SqlServer server = SqlServer.start(grid.manager, 0)) {
+            for (String url : List.of("jdbc:entresol:container=connections",
+                    "jdbc:entresol:remote:http://127.0.0.1:" + server.port())) {
+                try (Connection connection = DriverManager.getConnection(url);
+                        Statement statement = connection.createStatement();
+                        ResultSet rows = statement.executeQuery(
+                                "select 10 / (250 - age), remark from people order by age")) {
+                    for (int row = 0; row < 100; row++) {
+                        assertTrue(rows.next());
+                    }
+                    SQLException failed = assertThrows(SQLException.class, () -> {
+                        while (rows.next()) {
+                            assertEquals("remark", rows.getString(2));
+                        }
+                    });
+                    assertTrue(failed.getMessage().contains("/ by zero"), failed.getMessage());
+                }
+            }
+        }
+    }
+
+    @Test
+    void cellsThatAreArraysAreReadAsResultsOfTheirOwn() throws SQLException {
+        try (Connection connection = grid.connect();
+                Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery("select array[4, 5]")) {
+            assertTrue(row.next());
+            try (ResultSet cells = row.getArray(1).getResultSet()) {
+                assertTrue(cells.next() && cells.next());
+                assertEquals(5, cells.getInt(1));
+                assertFalse(cells.next());
+            }
+        }
+    }
+}
