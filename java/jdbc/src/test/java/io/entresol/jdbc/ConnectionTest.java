@@ -81,4 +81,17 @@ class ConnectionTest {
             }
         }
     }
+
+    @Test
+    void aConnectionThatIsClosedClosesItsStatementsAndWhatTheyRead() throws SQLException {
+        Connection connection = grid.connect();
+        Statement statement = connection.createStatement();
+        ResultSet rows = statement.executeQuery("select remark from people");
+        Statement idle = connection.createStatement();
+        assertTrue(rows.next());
+        connection.close();
+        assertTrue(rows.isClosed());
+        assertTrue(statement.isClosed());
+        assertTrue(idle.isClosed());
+    }
 }
