@@ -12,6 +12,11 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
+import org.infinispan.commands.read.GetAllCommand;
+import org.infinispan.context.InvocationContext;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.DDAsyncInterceptor;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -93,5 +98,36 @@ class ConnectionTest {
         assertTrue(rows.isClosed());
         assertTrue(statement.isClosed());
         assertTrue(idle.isClosed());
+    }
+
+    @Test
+    void aStatementThatIsCancelledStopsReading() throws SQLException {
+        AsyncInterceptorChain chain = ComponentRegistry.componentOf(grid.cache("people"),
+                AsyncInterceptorChain.class);
+        try (Connection connection = grid.connect();
+                Statement statement = connection.createStatement()) {
+            chain.addInterceptor(new Cancels(statement), 0);
+            SQLException cancelled = assertThrows(SQLException.class, () -> statement
+                    .executeQuery("select count(remark) from people where age >= 0").next());
+            assertTrue(cancelled.getMessage().contains("cancelled"), cancelled.getMessage());
+        } finally {
+            chain.removeInterceptor(Cancels.class);
+        }
+    }
+
+    /** Cancels a statement while it reads entries. */
+    static final class Cancels extends DDAsyncInterceptor {
+        private final Statement statement;
+
+        Cancels(Statement statement) {
+            this.statement = statement;
+        }
+
+        @Override
+        public Object visitGetAllCommand(InvocationContext context, GetAllCommand command)
+                throws SQLException {
+            statement.cancel();
+            return invokeNext(context, command);
+        }
     }
 }
