@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -12,11 +14,15 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 import org.infinispan.commands.read.GetAllCommand;
 import org.infinispan.context.InvocationContext;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.interceptors.DDAsyncInterceptor;
+import org.infinispan.notifications.Listener;
+import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted;
+import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -128,6 +134,47 @@ class ConnectionTest {
                 throws SQLException {
             statement.cancel();
             return invokeNext(context, command);
+        }
+    }
+
+    @Test
+    void aCacheThatStartsKeepsNoStatementOnAnotherWaiting() throws Exception {
+        Meanwhile meanwhile = new Meanwhile(Thread.currentThread());
+        grid.manager.addListener(meanwhile);
+        try (Connection connection = grid.connect()) {
+            assertEquals(List.of("0"), Answers.of(connection, "select count(*) from numbered"));
+            assertEquals(List.of(String.valueOf(ROWS)), meanwhile.asked.get());
+            assertFalse(meanwhile.waited, "a statement waited for the start of another's cache");
+        } finally {
+            grid.manager.removeListener(meanwhile);
+        }
+    }
+
+    /** Asks one cache while another starts. */
+    @Listener
+    public static final class Meanwhile {
+        private final Thread starting;
+        private final FutureTask<List<String>> asked = new FutureTask<>(() -> {
+            try (Connection connection = grid.connect()) {
+                return Answers.of(connection, "select count(*) from people");
+            }
+        });
+        private boolean waited;
+
+        Meanwhile(Thread starting) {
+            this.starting = starting;
+        }
+
+        /** Returns when it is answered, or waits for what the starting thread holds. */
+        @CacheStarted
+        public void started(CacheStartedEvent event) {
+            Thread asking = new Thread(asked);
+            asking.start();
+            while (asking.isAlive() && !waited) {
+                ThreadInfo now =
+                        ManagementFactory.getThreadMXBean().getThreadInfo(asking.getId());
+                waited = now != null && now.getLockOwnerId() == starting.getId();
+            }
         }
     }
 }
