@@ -3,6 +3,7 @@ package io.entresol.jdbc;
 import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -150,6 +151,10 @@ final class CacheRows {
             return limit == 0;
         }
 
+        Asked withLimit(long rows) {
+            return new Asked(ickle, parameters, offset, rows);
+        }
+
         int first() {
             return (int) Math.min(offset, Integer.MAX_VALUE);
         }
@@ -237,6 +242,53 @@ final class CacheRows {
 
     /** The rows that the index finds, and no others, read a batch at a time. */
     Iterable<Object[]> hits(Asked asked) {
+        return asked.limit() == Long.MAX_VALUE ? found(asked) : () -> new Limited(asked);
+    }
+
+    /**
+     * As many rows as are wanted, if there are: entries that ended are gone before the index knows.
+     * It is asked for more then, from the first on, because it may learn of them in between.
+     */
+    private final class Limited extends Steps<Object[]> {
+        private final Asked asked;
+        private final Set<Object> given = new HashSet<>();
+        private Asked wider;
+        private Iterator<Object[]> rows;
+
+        Limited(Asked asked) {
+            this.asked = asked;
+            this.wider = asked;
+            this.rows = found(asked).iterator();
+        }
+
+        @Override
+        Object[] step() {
+            while (given.size() < asked.limit()) {
+                while (rows.hasNext()) {
+                    Object[] row = rows.next();
+                    if (given.add(row[0])) {
+                        return row;
+                    }
+                }
+                if (wider.first() + (long) wider.most() >= count(asked)) {
+                    return null;
+                }
+                wider = wider.withLimit(2 * wider.limit());
+                end();
+                rows = found(wider).iterator();
+            }
+            return null;
+        }
+
+        @Override
+        void end() {
+            if (rows instanceof Steps<?> steps) {
+                steps.close();
+            }
+        }
+    }
+
+    private Iterable<Object[]> found(Asked asked) {
         return !owners.areMany() || asked.isNever() ? of(keysOf(asked)) : () -> {
             var entries = entries(asked);
             return rows(() -> {
