@@ -107,14 +107,7 @@ final class Predicates {
             return null;
         }
         Condition.Operand operand = operand(column, value);
-        if (operand == null) {
-            return null;
-        }
-        String name = column.ickle();
-        String text = kind == SqlKind.NOT_EQUALS
-                ? "(" + name + " != %s and " + name + " is not null)"
-                : name + " " + kind.sql + " %s";
-        return new Condition.Plain(text, List.of(operand), Set.of(column));
+        return operand == null ? null : Comparison.of(column, kind, operand);
     }
 
     private Condition missing(RexCall call) {

@@ -9,6 +9,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -53,6 +54,7 @@ class PushDownTest {
     @AfterEach
     void disconnect() throws SQLException {
         connection.close();
+        grid.cache("both").clear();
     }
 
     private List<String> query(String sql, Object... parameters) throws SQLException {
@@ -137,5 +139,60 @@ class PushDownTest {
         String count = "select count(*) from both_Person where name = ";
         assertEquals(List.of("0", "1"), query(count + "'a' and \"address.city\" = 'b' union all "
                 + count + "'a'' and p.address.city = ''b'").stream().sorted().toList());
+    }
+
+    /** An index has bits, and orders them. */
+    @Test
+    void floatingPointNumbersCompareAsTheyDoWhereNoIndexDecides() throws SQLException {
+        List<Double> scores = Arrays.asList(0.0, -0.0, 5.0, -5.0, Double.NaN, Double.MIN_VALUE,
+                Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY, null);
+        for (int number = 0; number < scores.size(); number++) {
+            Person person = new Person();
+            person.score = scores.get(number);
+            grid.cache("both").put("score " + number, person);
+        }
+        String count = "select count(*) from both_Person where ";
+        String computed = "case when remark is null then score else 7e0 end";
+        for (String operator : List.of("=", "<>", "<", "<=", ">", ">=")) {
+            for (double value : new double[] {0, -0.0, 5, -5, Double.NaN, Double.MIN_VALUE,
+                Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY}) {
+                String compared = " " + operator + " cast(? as double)";
+                assertEquals(query(count + computed + compared, value),
+                        query(count + "score" + compared, value), operator + value);
+            }
+            for (String value : List.of("0", "0e0", "-5", "5e0")) {
+                assertEquals(query(count + computed + " " + operator + value),
+                        query(count + "score " + operator + value), operator + value);
+            }
+        }
+        assertEquals(List.of("2"), query(count + "score = 0"));
+        assertEquals(List.of("1"), query(count + "score > 5"));
+        assertEquals(List.of("3"), query(count + "score in (?, 5)", -0.0));
+        assertEquals("index, counted",
+                Answers.reads(connection, count + "score >= cast(? as double)"));
+    }
+
+    @Test
+    void wholeNumbersAreComparedUpToTheEndsOfTheirTypes() throws SQLException {
+        List<Long> wealths = List.of(Long.MIN_VALUE, -1L, 0L, Long.MAX_VALUE);
+        List<Integer> ages = List.of(Integer.MIN_VALUE, -1, 0, Integer.MAX_VALUE);
+        for (int number = 0; number < wealths.size(); number++) {
+            Person person = new Person();
+            person.wealth = wealths.get(number);
+            person.age = ages.get(number);
+            grid.cache("both").put("whole " + number, person);
+        }
+        String count = "select count(*) from both_Person where ";
+        String computed = " case when remark is null then ";
+        for (String operator : List.of("=", "<>", "<", "<=", ">", ">=")) {
+            for (int number = 0; number < wealths.size(); number++) {
+                String bigint = operator + " cast(? as bigint)";
+                assertEquals(query(count + computed + "wealth end " + bigint, wealths.get(number)),
+                        query(count + "wealth " + bigint, wealths.get(number)), bigint + number);
+                String integer = operator + " cast(? as integer)";
+                assertEquals(query(count + computed + "age end " + integer, ages.get(number)),
+                        query(count + "age " + integer, ages.get(number)), integer + number);
+            }
+        }
     }
 }
