@@ -195,4 +195,16 @@ class PushDownTest {
             }
         }
     }
+
+    @Test
+    void theLeastIsAValueAlsoWhereItIsTheGreatestOfItsType() throws SQLException {
+        for (int number = 0; number < 20; number++) {
+            Person person = new Person();
+            person.wealth = number == 10 ? Long.MAX_VALUE : null;
+            person.age = number == 10 ? Integer.MAX_VALUE : null;
+            grid.cache("both").put("rich " + number, person);
+        }
+        assertEquals(List.of(Long.MAX_VALUE + ", " + Integer.MAX_VALUE),
+                query("select min(wealth), min(age) from both_Person"));
+    }
 }
