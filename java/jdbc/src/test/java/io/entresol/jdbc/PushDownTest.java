@@ -6,8 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.List;
@@ -58,14 +56,7 @@ class PushDownTest {
     }
 
     private List<String> query(String sql, Object... parameters) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            for (int number = 0; number < parameters.length; number++) {
-                statement.setObject(number + 1, parameters[number]);
-            }
-            try (ResultSet rows = statement.executeQuery()) {
-                return Answers.of(rows);
-            }
-        }
+        return Answers.of(connection, sql, parameters);
     }
 
     /** One of them emptied the answer, wherever it was compared. */
