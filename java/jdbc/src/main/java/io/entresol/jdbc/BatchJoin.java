@@ -44,6 +44,7 @@ record BatchJoin(CacheTable cache, CacheQuery query) implements Joining {
     private final class Batches implements Enumerator<Object> {
         private final CacheRows rows = cache.rows();
         private final DataContext run;
+        private final Cancellation cancellation;
         private final Enumerator<Object> left;
         private final Function1<Object, Object> leftCell;
         private final Function1<Object, Object> rightCell;
@@ -62,6 +63,7 @@ record BatchJoin(CacheTable cache, CacheQuery query) implements Joining {
                 Function1<Object, Object> rightCell, Function1<Wanted, Enumerable<Object>> right,
                 Function2<Enumerable<Object>, Enumerable<Object>, Enumerable<Object>> join) {
             this.run = run;
+            this.cancellation = Cancellation.of(run);
             this.left = left;
             this.leftCell = leftCell;
             this.rightCell = rightCell;
@@ -96,6 +98,7 @@ record BatchJoin(CacheTable cache, CacheQuery query) implements Joining {
                     : Predicates.ALTERNATIVES_MAX;
             Set<Object> cells = new LinkedHashSet<>();
             while (!ended && batch.size() < ROWS_MAX && unknown.size() < most) {
+                cancellation.check();
                 if (!left.moveNext()) {
                     ended = true;
                     break;

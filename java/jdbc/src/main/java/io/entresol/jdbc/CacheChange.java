@@ -4,7 +4,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.apache.calcite.DataContext;
 import org.apache.calcite.linq4j.Enumerable;
 import org.apache.calcite.linq4j.Enumerator;
@@ -24,54 +26,91 @@ import org.infinispan.AdvancedCache;
  */
 record CacheChange(CacheTable table, Operation operation, List<String> updated,
         boolean readsItself) implements Change {
-    /** Changes that are under way at once. */
-    private static final int WINDOW = 256;
-
     @Override
     public Enumerable<Object> carryOut(Enumerable<?> rows, DataContext run) {
         CacheRows cache = table.rows();
         List<Column> changed = updated.stream().map(this::updatable).toList();
-        long done = 0;
         // All rows are read before the first is changed: a change must not meet its own result.
         List<Object[]> read = readsItself ? all(rows) : null;
+        Window window = new Window();
         try (Enumerator<?> source = read == null ? rows.enumerator()
                 : Linq4j.enumerator(read)) {
-            List<CompletableFuture<String>> window = new ArrayList<>();
-            while (source.moveNext()) {
-                Object[] row = cells(source.current());
-                window.add(switch (operation) {
-                    case INSERT -> insert(cache, row);
-                    case UPDATE -> update(cache, row, changed);
-                    case DELETE -> delete(cache, row);
-                    default -> throw new UnsupportedOperationException(operation
-                            + " is not there; there are INSERT, UPDATE and DELETE");
-                });
-                if (window.size() == WINDOW) {
-                    done = finished(window, done);
-                }
+            while (!window.hasFailed() && source.moveNext()) {
+                window.add(change(cache, cells(source.current()), changed));
             }
-            done = finished(window, done);
+        } catch (RuntimeException | Error failure) {
+            window.fail(failure);
         }
-        return Linq4j.singletonEnumerable(done);
+        return Linq4j.singletonEnumerable(window.finished());
     }
 
-    /** Waits for changes; how many there are now. */
-    private long finished(List<CompletableFuture<String>> window, long before) {
-        long done = before;
-        String mistake = null;
-        for (CompletableFuture<String> each : window) {
-            String refused = each.join();
-            if (refused == null) {
-                done++;
-            } else if (mistake == null) {
-                mistake = refused;
+    /** What keeps the row from being changed is what it ends with, or null. */
+    private CompletableFuture<String> change(CacheRows cache, Object[] row,
+            List<Column> changed) {
+        return switch (operation) {
+            case INSERT -> insert(cache, row);
+            case UPDATE -> update(cache, row, changed);
+            case DELETE -> delete(cache, row);
+            default -> throw new UnsupportedOperationException(operation
+                    + " is not there; there are INSERT, UPDATE and DELETE");
+        };
+    }
+
+    /** Changes that are under way; none is any more when the statement ends, however it does. */
+    private static final class Window {
+        private static final int SIZE = 256;
+
+        private final List<CompletableFuture<String>> underWay = new ArrayList<>();
+        private long done;
+        /** Why the first change that was not made was not; null: all were. */
+        private String mistake;
+        private Throwable cause;
+
+        void add(CompletableFuture<String> change) {
+            underWay.add(change);
+            if (underWay.size() == SIZE) {
+                settle();
             }
         }
-        window.clear();
-        if (mistake != null) {
-            throw new IllegalStateException(mistake + "; " + done + " other rows are changed");
+
+        boolean hasFailed() {
+            return mistake != null;
         }
-        return done;
+
+        void fail(Throwable failure) {
+            if (mistake == null) {
+                mistake = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+                cause = failure;
+            }
+        }
+
+        /** How many rows are changed, if all are that should be. */
+        long finished() {
+            settle();
+            if (mistake != null) {
+                throw new IllegalStateException(mistake + "; " + done + " other rows are changed",
+                        cause);
+            }
+            return done;
+        }
+
+        private void settle() {
+            for (CompletableFuture<String> each : underWay) {
+                try {
+                    String refused = each.join();
+                    if (refused == null) {
+                        done++;
+                    } else if (mistake == null) {
+                        mistake = refused;
+                    }
+                } catch (CompletionException failure) {
+                    fail(failure.getCause());
+                } catch (CancellationException failure) {
+                    fail(failure);
+                }
+            }
+            underWay.clear();
+        }
     }
 
     private static CompletableFuture<String> insert(CacheRows cache, Object[] row) {
@@ -133,6 +172,9 @@ record CacheChange(CacheTable table, Operation operation, List<String> updated,
         if (column.isKey()) {
             throw new IllegalArgumentException("column " + name + " is the key of the entries, "
                     + "which cannot be updated; insert another entry and delete this one");
+        } else if (column.type() == ColumnType.DOCUMENT) {
+            throw new IllegalArgumentException("column " + name + " shows a part of the value as "
+                    + "JSON, which can be read only");
         }
         return column;
     }

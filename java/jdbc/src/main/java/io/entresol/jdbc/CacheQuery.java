@@ -175,15 +175,11 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     Enumerable<Object> read(CacheRows rows, DataContext run) {
         return switch (source(rows)) {
             case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));
-            case INDEX -> enumerable(single(rows.projected(asked(rows, run), wanted(rows))));
-            case HITS -> enumerable(chosen(rows.hits(asked(rows, run))));
-            case KEYS -> enumerable(chosen(rows.of(keys(rows, run))));
-            case ALL -> enumerable(chosen(rows.all()));
+            case INDEX -> single(rows.projected(asked(rows, run), wanted(rows)), run);
+            case HITS -> chosen(rows.hits(asked(rows, run)), run);
+            case KEYS -> chosen(rows.of(keys(rows, run)), run);
+            case ALL -> chosen(rows.all(), run);
         };
-    }
-
-    private static Enumerable<Object> enumerable(Iterable<Object> rows) {
-        return Linq4j.asEnumerable(rows);
     }
 
     private List<Object> keys(CacheRows rows, DataContext run) {
@@ -199,12 +195,12 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     }
 
     /** A row of one column is its cell. */
-    private static Iterable<Object> single(Iterable<Object[]> rows) {
-        return () -> mapped(rows.iterator(), cells -> cells.length == 1 ? cells[0] : cells);
+    private static Enumerable<Object> single(Iterable<Object[]> rows, DataContext run) {
+        return mapped(rows, run, cells -> cells.length == 1 ? cells[0] : cells);
     }
 
-    private Iterable<Object> chosen(Iterable<Object[]> rows) {
-        return () -> mapped(rows.iterator(), row -> {
+    private Enumerable<Object> chosen(Iterable<Object[]> rows, DataContext run) {
+        return mapped(rows, run, row -> {
             Object[] cells = new Object[columns.size()];
             for (int place = 0; place < cells.length; place++) {
                 cells[place] = row[columns.get(place)];
@@ -213,16 +209,24 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         });
     }
 
-    static <T> Iterator<Object> mapped(Iterator<T> from,
-            Function<T, Object> change) {
-        return new Mapped<>(from, change);
+    private static Enumerable<Object> mapped(Iterable<Object[]> rows, DataContext run,
+            Function<Object[], Object> change) {
+        Cancellation cancellation = Cancellation.of(run);
+        Iterable<Object> all = () -> mapped(rows.iterator(), change, cancellation);
+        return Linq4j.asEnumerable(all);
+    }
+
+    static <T> Iterator<Object> mapped(Iterator<T> from, Function<T, Object> change,
+            Cancellation cancellation) {
+        return new Mapped<>(from, change, cancellation);
     }
 
     /** Closed by Calcite when a statement ends, also where nobody wanted the rest. */
-    private record Mapped<T>(Iterator<T> from, Function<T, Object> change)
-            implements Iterator<Object>, AutoCloseable {
+    private record Mapped<T>(Iterator<T> from, Function<T, Object> change,
+            Cancellation cancellation) implements Iterator<Object>, AutoCloseable {
         @Override
         public boolean hasNext() {
+            cancellation.check();
             return from.hasNext();
         }
 
@@ -243,14 +247,15 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         Map<String, Object> parameters = new HashMap<>();
         List<String> conditions = new ArrayList<>();
         for (Condition condition : where) {
-            List<Object> names = new ArrayList<>();
-            for (Condition.Operand operand : condition.operands()) {
-                String name = "v" + parameters.size();
-                Object value = operand.value(run);
-                parameters.put(name, value);
-                names.add(":" + name);
+            Condition valued = condition.in(run).orElse(null);
+            if (valued == null) {
+                return CacheRows.Asked.NOTHING;
             }
-            conditions.add(String.format(condition.text(), names.toArray()));
+            conditions.add(valued.text(operand -> {
+                String name = "v" + parameters.size();
+                parameters.put(name, operand.value(run));
+                return ":" + name;
+            }));
         }
         return new CacheRows.Asked(ickle(rows.columns(), conditions), parameters,
                 offset == null ? 0 : whole(offset, run),

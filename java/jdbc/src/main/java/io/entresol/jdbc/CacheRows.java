@@ -3,13 +3,13 @@ package io.entresol.jdbc;
 import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
-import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -145,9 +145,14 @@ final class CacheRows {
      * @param limit most rows
      */
     record Asked(String ickle, Map<String, Object> parameters, long offset, long limit) {
-        /** Nothing compares with null. */
+        static final Asked NOTHING = new Asked("", Map.of(), 0, 0);
+
         boolean isNever() {
-            return limit == 0 || parameters.values().stream().anyMatch(Objects::isNull);
+            return limit == 0;
+        }
+
+        Asked withLimit(long rows) {
+            return new Asked(ickle, parameters, offset, rows);
         }
 
         int first() {
@@ -237,6 +242,53 @@ final class CacheRows {
 
     /** The rows that the index finds, and no others, read a batch at a time. */
     Iterable<Object[]> hits(Asked asked) {
+        return asked.limit() == Long.MAX_VALUE ? found(asked) : () -> new Limited(asked);
+    }
+
+    /**
+     * As many rows as are wanted, if there are: entries that ended are gone before the index knows.
+     * It is asked for more then, from the first on, because it may learn of them in between.
+     */
+    private final class Limited extends Steps<Object[]> {
+        private final Asked asked;
+        private final Set<Object> given = new HashSet<>();
+        private Asked wider;
+        private Iterator<Object[]> rows;
+
+        Limited(Asked asked) {
+            this.asked = asked;
+            this.wider = asked;
+            this.rows = found(asked).iterator();
+        }
+
+        @Override
+        Object[] step() {
+            while (given.size() < asked.limit()) {
+                while (rows.hasNext()) {
+                    Object[] row = rows.next();
+                    if (given.add(row[0])) {
+                        return row;
+                    }
+                }
+                if (wider.first() + (long) wider.most() >= count(asked)) {
+                    return null;
+                }
+                wider = wider.withLimit(2 * wider.limit());
+                end();
+                rows = found(wider).iterator();
+            }
+            return null;
+        }
+
+        @Override
+        void end() {
+            if (rows instanceof Steps<?> steps) {
+                steps.close();
+            }
+        }
+    }
+
+    private Iterable<Object[]> found(Asked asked) {
         return !owners.areMany() || asked.isNever() ? of(keysOf(asked)) : () -> {
             var entries = entries(asked);
             return rows(() -> {

@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.apache.calcite.plan.Convention;
@@ -8,6 +9,8 @@ import org.apache.calcite.plan.RelOptPlanner;
 import org.apache.calcite.plan.RelOptTable;
 import org.apache.calcite.plan.RelTraitSet;
 import org.apache.calcite.rel.RelCollation;
+import org.apache.calcite.rel.RelCollations;
+import org.apache.calcite.rel.RelFieldCollation;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.RelWriter;
 import org.apache.calcite.rel.core.TableScan;
@@ -34,8 +37,27 @@ class CacheScan extends TableScan {
                 CacheQuery.all(cache.columns().size()));
     }
 
+    /** A scan of other rows or columns, which come in the order in which these come. */
     CacheScan with(CacheQuery changed) {
-        return new CacheScan(getCluster(), getTraitSet(), getTable(), cache, changed);
+        return sorted(ordered(changed), changed);
+    }
+
+    /** The order of the rows as columns that are left can tell it. */
+    private RelCollation ordered(CacheQuery changed) {
+        RelCollation order = getTraitSet().getCollation();
+        List<RelFieldCollation> told = new ArrayList<>();
+        if (order == null || changed.counted()) {
+            return RelCollations.EMPTY;
+        }
+        for (RelFieldCollation each : order.getFieldCollations()) {
+            int place = changed.columns().indexOf(query.columns().get(each.getFieldIndex()));
+            // What comes after it sorts only rows that have the same of it.
+            if (place < 0) {
+                break;
+            }
+            told.add(each.withFieldIndex(place));
+        }
+        return RelCollations.of(told);
     }
 
     /** A scan whose rows come in an order. */

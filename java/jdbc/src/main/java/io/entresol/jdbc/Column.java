@@ -27,6 +27,11 @@ record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Inde
         return path.isEmpty();
     }
 
+    /** Whether an entry is found by it: keys that are messages are shown as JSON. */
+    boolean findsEntries() {
+        return isKey() && type != ColumnType.DOCUMENT;
+    }
+
     /** The last field of the path; null for the key. */
     FieldDescriptor field() {
         return path.isEmpty() ? null : path.get(path.size() - 1);

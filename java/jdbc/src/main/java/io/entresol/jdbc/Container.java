@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import org.infinispan.AdvancedCache;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.factories.GlobalComponentRegistry;
@@ -21,7 +22,7 @@ final class Container {
 
     private final EmbeddedCacheManager manager;
     private final Map<String, ColumnType> keys;
-    private final Map<List<String>, CacheRows> rows = new HashMap<>();
+    private final Map<List<String>, CacheRows> rows = new ConcurrentHashMap<>();
 
     private Container(EmbeddedCacheManager manager, Map<String, ColumnType> keys) {
         this.manager = manager;
@@ -39,14 +40,13 @@ final class Container {
 
     /** The rows of a cache's values of one type; the cache starts when they are first needed. */
     CacheRows rows(String cache, String type) {
-        synchronized (rows) {
-            CacheRows known = rows.get(List.of(cache, type));
-            if (known == null || !known.isCurrent()) {
-                known = CacheRows.of(this, cache, type);
-                rows.put(List.of(cache, type), known);
-            }
-            return known;
+        CacheRows known = rows.get(List.of(cache, type));
+        if (known == null || !known.isCurrent()) {
+            // Under no lock: a start rebuilds the index, and is nothing to statements on others.
+            known = CacheRows.of(this, cache, type);
+            rows.put(List.of(cache, type), known);
         }
+        return known;
     }
 
     /** Caches that people made. */

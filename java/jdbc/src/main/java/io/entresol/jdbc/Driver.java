@@ -6,10 +6,13 @@ import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.WeakHashMap;
 import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.AvaticaFactory;
+import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.ConnectStringParser;
 import org.apache.calcite.avatica.DriverVersion;
 import org.apache.calcite.avatica.Handler;
@@ -117,7 +120,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             properties.setProperty("avatica_password", properties.getProperty("password", ""));
         }
         try {
-            return new org.apache.calcite.avatica.remote.Driver().connect(
+            return new Remote().connect(
                     "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
         } catch (RuntimeException failure) {
             throw new SQLException(reason(server, failure), failure);
@@ -179,16 +182,49 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
                 0, 1);
     }
 
+    /** They hold scans open, which the stores of a container would wait for. */
+    private static void closeStatements(AvaticaConnection connection) {
+        SQLException failure = null;
+        for (AvaticaStatement each : List.copyOf(connection.statementMap.values())) {
+            try {
+                each.close();
+            } catch (SQLException another) {
+                failure = another;
+            }
+        }
+        if (failure != null) {
+            throw new IllegalStateException("a statement of the connection does not close: "
+                    + failure.getMessage(), failure);
+        }
+    }
+
+    @Override
+    protected AvaticaFactory createFactory() {
+        return new ResultFactory(super.createFactory());
+    }
+
     @Override
     protected Handler createHandler() {
         return new HandlerImpl() {
             @Override
             public void onConnectionClose(AvaticaConnection connection) {
-                EmbeddedCacheManager manager = started.remove(connection);
-                if (manager != null) {
-                    Containers.stop(manager);
+                try {
+                    closeStatements(connection);
+                } finally {
+                    EmbeddedCacheManager manager = started.remove(connection);
+                    if (manager != null) {
+                        Containers.stop(manager);
+                    }
                 }
             }
         };
+    }
+
+    /** What connects to a {@link SqlServer}. */
+    private static final class Remote extends org.apache.calcite.avatica.remote.Driver {
+        @Override
+        protected AvaticaFactory createFactory() {
+            return new ResultFactory(super.createFactory());
+        }
     }
 }

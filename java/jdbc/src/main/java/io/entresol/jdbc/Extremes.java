@@ -62,7 +62,12 @@ final class Extremes {
         CacheQuery query = scan.query();
         int place = call.getArgList().get(0);
         int column = query.columns().get(place);
-        CacheQuery first = query.withColumns(List.of(column)).withOrder(
+        Column shown = scan.column(place);
+        // Where it can, the index leaves out what lacks the field, which it sorts like the last
+        // value that there can be.
+        CacheQuery those = shown.can(Column.Index.SEARCH)
+                ? query.withWhere(List.of(Condition.present(shown))) : query;
+        CacheQuery first = those.withColumns(List.of(column)).withOrder(
                 List.of(new CacheQuery.Order(column, direction(call) > 0)), null,
                 Condition.constant(1));
         TargetMapping moved = Mappings.target(Map.of(place, 0),

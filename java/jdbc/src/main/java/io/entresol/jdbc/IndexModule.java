@@ -7,6 +7,7 @@ import org.infinispan.Cache;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.IndexStartupMode;
 import org.infinispan.configuration.cache.IndexStorage;
+import org.infinispan.expiration.impl.InternalExpirationManager;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.BasicComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
@@ -62,8 +63,9 @@ public final class IndexModule implements ModuleMetadataBuilder, ModuleLifecycle
         AdvancedCache<?, ?> cache = registry.getComponent(Cache.class).getAdvancedCache();
         SearchMapping mapping = registry.getComponent(SearchMapping.class);
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
-        if (configuration.clustering().cacheMode().isClustered()
-                && chain.findInterceptorWithClass(ClusterIndexing.class) == null) {
+        if (!configuration.clustering().cacheMode().isClustered()) {
+            followExpiration(registry, new EndedEntries(cache, mapping));
+        } else if (chain.findInterceptorWithClass(ClusterIndexing.class) == null) {
             chain.addInterceptorBefore(new ClusterIndexing(cache), QueryInterceptor.class);
         }
         if (!isLost(configuration)) {
@@ -82,6 +84,11 @@ public final class IndexModule implements ModuleMetadataBuilder, ModuleLifecycle
                 cache.addListener(new ForeignSegments(cache, mapping));
             }
         }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static void followExpiration(ComponentRegistry registry, EndedEntries ended) {
+        registry.getComponent(InternalExpirationManager.class).addInternalListener(ended);
     }
 
     /** Whether entries outlive their index. */

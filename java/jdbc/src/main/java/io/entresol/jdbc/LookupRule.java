@@ -11,12 +11,15 @@ import org.apache.calcite.plan.RelRule;
 import org.apache.calcite.plan.RelTraitSet;
 import org.apache.calcite.plan.volcano.RelSubset;
 import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.core.Filter;
 import org.apache.calcite.rel.core.Join;
 import org.apache.calcite.rel.core.JoinInfo;
 import org.apache.calcite.rel.core.JoinRelType;
+import org.apache.calcite.rel.core.Project;
 import org.apache.calcite.rel.logical.LogicalFilter;
 import org.apache.calcite.rel.logical.LogicalJoin;
 import org.apache.calcite.rel.logical.LogicalProject;
+import org.apache.calcite.rex.RexOver;
 
 /**
  * Finds joins whose right is a cache, with a filter and a projection above it perhaps, and asks for
@@ -55,7 +58,8 @@ final class LookupRule extends RelRule<ScanRules.Settings> {
                 || type == JoinRelType.SEMI || type == JoinRelType.ANTI;
         List<RelNode> above = call.getRelList().subList(2, call.getRelList().size() - 1);
         CacheScan scan = call.rel(call.getRelList().size() - 1);
-        if (!carriedOut || !scan.query().isPlain()) {
+        if (!carriedOut || !scan.query().isPlain()
+                || above.stream().anyMatch(LookupRule::needsAllRows)) {
             return;
         }
         JoinInfo equal = join.analyzeCondition();
@@ -67,6 +71,12 @@ final class LookupRule extends RelRule<ScanRules.Settings> {
                     scan.cache().columns().indexOf(columns.get(pair))));
             call.transformTo(carried(join, above, lookup, pair));
         }
+    }
+
+    /** Whether a row of a node depends on others than the one that it is made of. */
+    private static boolean needsAllRows(RelNode above) {
+        return above instanceof Project project ? project.containsOver()
+                : RexOver.containsOver(((Filter) above).getCondition());
     }
 
     /** The column that a place of the join's right shows, if it does so without loss. */
@@ -83,8 +93,7 @@ final class LookupRule extends RelRule<ScanRules.Settings> {
             Column column = columns.get(pair);
             if (column == null) {
                 continue;
-            } else if (column.isKey() && column.type() != ColumnType.DOCUMENT
-                    && scan.query().where().isEmpty()) {
+            } else if (column.findsEntries() && scan.query().where().isEmpty()) {
                 return pair;
             } else if (chosen < 0 && column.can(Column.Index.SEARCH)
                     && column.type() != ColumnType.BOOLEAN && column.type() != ColumnType.ENUM) {

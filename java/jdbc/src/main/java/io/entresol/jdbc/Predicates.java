@@ -2,10 +2,9 @@ package io.entresol.jdbc;
 
 import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.function.BiConsumer;
+import java.util.function.Function;
 import java.util.function.IntFunction;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexCall;
@@ -37,8 +36,8 @@ final class Predicates {
     /** The condition; null if an index cannot decide it. */
     Condition condition(RexNode node) {
         return switch (node.getKind()) {
-            case AND -> joined((RexCall) node, " and ", Set::addAll);
-            case OR -> joined((RexCall) node, " or ", Set::retainAll);
+            case AND -> joined((RexCall) node, Condition.All::new);
+            case OR -> joined((RexCall) node, Condition.Any::new);
             case SEARCH -> condition(RexUtil.expandSearch(builder, null, node));
             case EQUALS, NOT_EQUALS, LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN,
                     GREATER_THAN_OR_EQUAL -> compared((RexCall) node);
@@ -67,7 +66,7 @@ final class Predicates {
             RexCall call = (RexCall) each;
             int side = reference(call.getOperands().get(0)) != null ? 0 : 1;
             Column column = reference(call.getOperands().get(side));
-            Condition.Operand key = column == null || !column.isKey() ? null
+            Condition.Operand key = column == null || !column.findsEntries() ? null
                     : operand(column, call.getOperands().get(1 - side));
             if (key == null) {
                 return null;
@@ -77,26 +76,17 @@ final class Predicates {
         return keys;
     }
 
-    private Condition joined(RexCall call, String word,
-            BiConsumer<Set<Column>, Set<Column>> combine) {
-        List<String> texts = new ArrayList<>();
-        List<Condition.Operand> operands = new ArrayList<>();
-        Set<Column> present = null;
+    private Condition joined(RexCall call, Function<List<Condition>, Condition> join) {
+        List<Condition> parts = new ArrayList<>();
         for (RexNode each : call.getOperands()) {
             Condition part = condition(each);
             if (part == null) {
                 return null;
             }
-            texts.add(part.text());
-            operands.addAll(part.operands());
-            if (present == null) {
-                present = new HashSet<>(part.present());
-            } else {
-                combine.accept(present, part.present());
-            }
+            parts.add(part);
         }
-        return operands.size() > ALTERNATIVES_MAX ? null
-                : new Condition("(" + String.join(word, texts) + ")", operands, present);
+        Condition whole = join.apply(parts);
+        return whole.operands().count() > ALTERNATIVES_MAX ? null : whole;
     }
 
     private Condition compared(RexCall call) {
@@ -117,20 +107,13 @@ final class Predicates {
             return null;
         }
         Condition.Operand operand = operand(column, value);
-        if (operand == null) {
-            return null;
-        }
-        String name = column.ickle();
-        String text = kind == SqlKind.NOT_EQUALS
-                ? "(" + name + " != %s and " + name + " is not null)"
-                : name + " " + kind.sql + " %s";
-        return new Condition(text, List.of(operand), Set.of(column));
+        return operand == null ? null : Comparison.of(column, kind, operand);
     }
 
     private Condition missing(RexCall call) {
         Column column = searchable(call.getOperands().get(0));
         return column == null ? null
-                : new Condition(column.ickle() + " is null", List.of(), Set.of());
+                : new Condition.Plain(column.ickle() + " is null", List.of(), Set.of());
     }
 
     private Condition present(RexCall call) {
@@ -141,7 +124,7 @@ final class Predicates {
     private Condition truth(RexNode node, boolean wanted) {
         Column column = node instanceof RexInputRef ? searchable(node) : null;
         return column == null || column.type() != ColumnType.BOOLEAN ? null
-                : new Condition(column.ickle() + " = %s", List.of(Condition.constant(wanted)),
+                : new Condition.Plain(column.ickle() + " = %s", List.of(Condition.constant(wanted)),
                         Set.of(column));
     }
 
@@ -157,8 +140,8 @@ final class Predicates {
         String text = RexLiteral.stringValue(pattern);
         boolean plain = text.chars().noneMatch(letter -> "*?\\".indexOf(letter) >= 0);
         return plain && text.chars().anyMatch(letter -> letter == '%' || letter == '_')
-                ? new Condition(column.ickle() + " like %s", List.of(Condition.constant(text)),
-                        Set.of(column))
+                ? new Condition.Plain(column.ickle() + " like %s",
+                        List.of(Condition.constant(text)), Set.of(column))
                 : null;
     }
 

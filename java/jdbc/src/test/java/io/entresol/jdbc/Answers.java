@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -17,6 +18,19 @@ final class Answers {
         try (Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery(sql)) {
             return of(rows);
+        }
+    }
+
+    /** The same, with parameters, which may be null. */
+    static List<String> of(Connection connection, String sql, Object... parameters)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int number = 0; number < parameters.length; number++) {
+                statement.setObject(number + 1, parameters[number]);
+            }
+            try (ResultSet rows = statement.executeQuery()) {
+                return of(rows);
+            }
         }
     }
 

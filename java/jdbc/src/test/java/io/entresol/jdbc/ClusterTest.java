@@ -18,6 +18,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.infinispan.Cache;
 import org.infinispan.context.Flag;
 import org.infinispan.query.Search;
@@ -245,10 +246,44 @@ class ClusterTest {
         nodes.get(2).close();
         nodes.set(2, Grid.member(folder, 2, ports));
         Cache<?, ?> cache = nodes.get(2).cache("purchases");
-        long indexed = Search.getSearchStatistics(cache).getIndexStatistics().computeIndexInfos()
-                .toCompletableFuture().get().values().stream().mapToLong(IndexInfo::count).sum();
+        long indexed = indexed(cache);
         assertEquals(cache.getAdvancedCache().withFlags(Flag.CACHE_MODE_LOCAL).size(), indexed);
         assertTrue(indexed > 0 && indexed < ROWS, indexed + " of " + ROWS);
+    }
+
+    /** Entries that one node's own index has. */
+    private static long indexed(Cache<?, ?> cache) throws Exception {
+        return Search.getSearchStatistics(cache).getIndexStatistics().computeIndexInfos()
+                .toCompletableFuture().get().values().stream().mapToLong(IndexInfo::count).sum();
+    }
+
+    @Test
+    void entriesThatEndLeaveTheIndexesOfAllThatOwnThem() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.age = number;
+            nodes.get(0).cache("people").put("k" + number, person, number % 3 == 0 ? 10 : -1,
+                    TimeUnit.SECONDS);
+        }
+        for (Grid node : nodes) {
+            // Half of them are on flash only.
+            node.cache("people").getAdvancedCache().getDataContainer().clear();
+            for (int number = 0; number < ROWS; number += 2) {
+                node.cache("people").getAdvancedCache().withFlags(Flag.CACHE_MODE_LOCAL)
+                        .get("k" + number);
+            }
+            node.clock.advance(20_000);
+        }
+        nodes.forEach(node -> node.reap("people"));
+        long indexed = 0;
+        for (Grid node : nodes) {
+            try (Connection connection = node.connect()) {
+                assertEquals(List.of("200, 1"), Answers.of(connection,
+                        "select count(*), min(age) from people"));
+            }
+            indexed += indexed(node.cache("people"));
+        }
+        assertEquals(2 * 200, indexed);
     }
 
     @Test

@@ -10,6 +10,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Types;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -67,6 +68,23 @@ class DifferentialTest {
         }
     }
 
+    @Test
+    void randomParametersLimitsAndWindowsAnswerAsAnotherDatabaseDoes() throws Exception {
+        Random random = new Random(SEED);
+        try (Grid grid = new Grid(folder);
+                Connection other = DriverManager.getConnection("jdbc:h2:mem:")) {
+            fill(random, grid.cache("people"), other);
+            Joins.fill(random, grid.cache("purchases"), other);
+            try (Connection ours = grid.connect()) {
+                for (int number = 0; number < 2 * QUERIES; number++) {
+                    Nested.Query query = Nested.query(random);
+                    compare(query.sql(), query.sorted(), ours, other, number,
+                            query.parameters().toArray());
+                }
+            }
+        }
+    }
+
     /** Asks both the next query. */
     static void compare(Random random, Connection ours, Connection other, int number)
             throws SQLException {
@@ -106,17 +124,18 @@ class DifferentialTest {
 
     /** Asks both the same; the plan. */
     static String compare(String sql, boolean sorted, Connection ours, Connection other,
-            int number) throws SQLException {
+            int number, Object... parameters) throws SQLException {
         String plan = Answers.plan(ours, sql);
-        String replay = "ENTRESOL_SEED=" + SEED + ", query " + number + ": " + sql + "\n" + plan;
-        List<String> expected = answered(other, sql, sorted);
-        assertEquals(expected, answered(ours, sql, sorted), replay);
+        String replay = "ENTRESOL_SEED=" + SEED + ", query " + number + ": " + sql + " with "
+                + Arrays.toString(parameters) + "\n" + plan;
+        List<String> expected = answered(other, sql, sorted, parameters);
+        assertEquals(expected, answered(ours, sql, sorted, parameters), replay);
         return plan;
     }
 
-    private static List<String> answered(Connection connection, String sql, boolean sorted)
-            throws SQLException {
-        List<String> rows = new ArrayList<>(Answers.of(connection, sql));
+    private static List<String> answered(Connection connection, String sql, boolean sorted,
+            Object... parameters) throws SQLException {
+        List<String> rows = new ArrayList<>(Answers.of(connection, sql, parameters));
         if (!sorted) {
             Collections.sort(rows);
         }

@@ -9,15 +9,21 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Instant;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.infinispan.Cache;
 import org.infinispan.commons.dataconversion.MediaType;
+import org.infinispan.commons.time.DefaultTimeService;
+import org.infinispan.commons.time.TimeService;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.cache.IndexStartupMode;
 import org.infinispan.configuration.cache.IndexStorage;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.factories.impl.BasicComponentRegistry;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.manager.PersistenceManager;
 
@@ -43,7 +49,27 @@ final class Grid implements AutoCloseable {
             </infinispan>
             """;
 
+    /** A clock that goes on when it is told to, too. */
+    static final class Clock extends DefaultTimeService {
+        private final AtomicLong ahead = new AtomicLong();
+
+        void advance(long milliseconds) {
+            ahead.addAndGet(milliseconds);
+        }
+
+        @Override
+        public long wallClockTime() {
+            return super.wallClockTime() + ahead.get();
+        }
+
+        @Override
+        public Instant instant() {
+            return super.instant().plusMillis(ahead.get());
+        }
+    }
+
     final DefaultCacheManager manager;
+    final Clock clock = new Clock();
     private final CacheMode spread;
 
     Grid(Path folder) {
@@ -82,9 +108,14 @@ final class Grid implements AutoCloseable {
             CacheMode spread) {
         this.manager = manager;
         this.spread = spread;
+        BasicComponentRegistry components =
+                GlobalComponentRegistry.componentOf(manager, BasicComponentRegistry.class);
+        components.replaceComponent(TimeService.class.getName(), clock, false);
+        components.rewire();
         define("people", capacity, mode, "sample.Person");
         define("purchases", "64MiB", mode, "sample.Purchase");
         define("numbered", "64MiB", mode, "sample.Person");
+        define("documents", "64MiB", mode, "sample.Person");
         define("both", "64MiB", mode, "sample.Person", "sample.Purchase");
     }
 
@@ -105,6 +136,11 @@ final class Grid implements AutoCloseable {
 
     <K, V> Cache<K, V> cache(String name) {
         return manager.getCache(name);
+    }
+
+    /** Does what Infinispan does from time to time: ends what has ended. */
+    void reap(String name) {
+        cache(name).getAdvancedCache().getExpirationManager().processExpiration();
     }
 
     /** What the flash store of a cache counted. */

@@ -26,6 +26,12 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TimeZone;
 import org.infinispan.Cache;
+import org.infinispan.commands.write.PutKeyValueCommand;
+import org.infinispan.commons.CacheException;
+import org.infinispan.context.InvocationContext;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.DDAsyncInterceptor;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -297,6 +303,29 @@ class SqlTest {
         assertEquals("Eight", grid.<Long, Person>cache("numbered").get(8L).name);
     }
 
+    /** Such a key was looked up by its JSON, which no key can be made of. */
+    @Test
+    void keysThatAreMessagesAreComparedByTheirJson() throws SQLException {
+        Purchase key = new Purchase();
+        key.buyer = "Ann";
+        key.price = 3;
+        grid.<Purchase, Person>cache("documents").put(key, person("Three", 3));
+        grid.<Purchase, Person>cache("documents").put(new Purchase(), person("None", 0));
+        String json = query("select _key from documents where age = 3").get(0);
+        assertTrue(json.contains("Ann"), json);
+        assertEquals(List.of("Three"),
+                query("select name from documents where _key = '" + json + "'"));
+        assertEquals(List.of("Three"),
+                query("select name from documents where _key in ('{}', '" + json + "')"));
+        try (PreparedStatement statement = connection.prepareStatement(
+                "select name from documents where _key = ?")) {
+            statement.setString(1, json);
+            try (ResultSet rows = statement.executeQuery()) {
+                assertEquals(List.of("Three"), Answers.of(rows));
+            }
+        }
+    }
+
     @Test
     void metadataListTablesAndColumns() throws SQLException {
         Set<String> tables = new HashSet<>();
@@ -329,6 +358,7 @@ class SqlTest {
         refused("insert into people (_key, age) values ('a', 2)", "key a is there already");
         refused("insert into people (_key, mood) values ('b', 'SAD')", "mood", "GLAD", "SAD");
         refused("insert into people (_key, tags) values ('b', '[]')", "tags", "read only");
+        refused("update people set tags = null", "tags", "read only");
         refused("insert into people (age) values (3)", "_key");
         refused("select * frm people", "frm");
         assertEquals(List.of("a, 1"), query("select _key, age from people"));
@@ -356,6 +386,41 @@ class SqlTest {
         }
         assertEquals("{\"wealth\":\"NaN\",\"score\":1.5}",
                 said.toString(StandardCharsets.UTF_8).strip());
+    }
+
+    @Test
+    void aChangeThatFailsWhileItsRowsAreMadeCountsThoseThatAreChanged() throws SQLException {
+        refused("insert into people (_key, mood) values ('a', 'GLAD'), ('b', 'SAD')", "SAD",
+                "1 other row");
+        assertEquals(List.of("a, GLAD"), query("select _key, mood from people"));
+    }
+
+    @Test
+    void aChangeThatTheCacheFailsCountsThoseThatItMade() throws SQLException {
+        AsyncInterceptorChain chain = ComponentRegistry.componentOf(grid.cache("purchases"),
+                AsyncInterceptorChain.class);
+        chain.addInterceptor(new SecondPutFails(), 0);
+        try {
+            refused("insert into purchases (_key, price) values ('a', 1), ('b', 2), ('c', 3)",
+                    "no room for the second", "2 other rows");
+        } finally {
+            chain.removeInterceptor(SecondPutFails.class);
+        }
+        assertEquals(List.of("1", "3"), query("select price from purchases order by price"));
+    }
+
+    /** A cache that fails one of the changes. */
+    static final class SecondPutFails extends DDAsyncInterceptor {
+        private int puts;
+
+        @Override
+        public Object visitPutKeyValueCommand(InvocationContext context,
+                PutKeyValueCommand command) {
+            if (++puts == 2) {
+                throw new CacheException("no room for the second");
+            }
+            return invokeNext(context, command);
+        }
     }
 
     private void refused(String sql, String... words) {

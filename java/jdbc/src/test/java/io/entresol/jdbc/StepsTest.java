@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.apache.calcite.linq4j.Enumerator;
 import org.apache.calcite.linq4j.Linq4j;
@@ -28,7 +29,8 @@ class StepsTest {
     }
 
     private static Enumerator<Object> rows(Counted steps) {
-        Iterable<Object> rows = () -> CacheQuery.mapped(steps, Function.identity());
+        Iterable<Object> rows = () -> CacheQuery.mapped(steps, Function.identity(),
+                new Cancellation(new AtomicBoolean()));
         return Linq4j.asEnumerable(rows).enumerator();
     }
 

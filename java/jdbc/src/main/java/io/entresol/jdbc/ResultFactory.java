@@ -1,0 +1,106 @@
+package io.entresol.jdbc;
+
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.util.Properties;
+import java.util.TimeZone;
+import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.AvaticaFactory;
+import org.apache.calcite.avatica.AvaticaPreparedStatement;
+import org.apache.calcite.avatica.AvaticaResultSet;
+import org.apache.calcite.avatica.AvaticaSpecificDatabaseMetaData;
+import org.apache.calcite.avatica.AvaticaStatement;
+import org.apache.calcite.avatica.ColumnMetaData;
+import org.apache.calcite.avatica.Meta;
+import org.apache.calcite.avatica.QueryState;
+import org.apache.calcite.avatica.UnregisteredDriver;
+
+/**
+ * Makes what another factory makes, and results that fail as JDBC has it: what goes wrong between
+ * two rows is an {@link SQLException}, which Avatica passes on as whatever it was.
+ */
+final class ResultFactory implements AvaticaFactory {
+    private final AvaticaFactory plain;
+
+    ResultFactory(AvaticaFactory plain) {
+        this.plain = plain;
+    }
+
+    @Override
+    public int getJdbcMajorVersion() {
+        return plain.getJdbcMajorVersion();
+    }
+
+    @Override
+    public int getJdbcMinorVersion() {
+        return plain.getJdbcMinorVersion();
+    }
+
+    @Override
+    public AvaticaConnection newConnection(UnregisteredDriver driver, AvaticaFactory factory,
+            String url, Properties properties) throws SQLException {
+        return plain.newConnection(driver, factory, url, properties);
+    }
+
+    @Override
+    public AvaticaStatement newStatement(AvaticaConnection connection,
+            Meta.StatementHandle handle, int type, int concurrency, int holdability)
+            throws SQLException {
+        return plain.newStatement(connection, handle, type, concurrency, holdability);
+    }
+
+    @Override
+    public AvaticaPreparedStatement newPreparedStatement(AvaticaConnection connection,
+            Meta.StatementHandle handle, Meta.Signature signature, int type, int concurrency,
+            int holdability) throws SQLException {
+        return plain.newPreparedStatement(connection, handle, signature, type, concurrency,
+                holdability);
+    }
+
+    @Override
+    public AvaticaResultSet newResultSet(AvaticaStatement statement, QueryState state,
+            Meta.Signature signature, TimeZone zone, Meta.Frame first) throws SQLException {
+        return new Result(plain.newResultSet(statement, state, signature, zone, first), statement,
+                state, signature, newResultSetMetaData(statement, signature), zone, first);
+    }
+
+    @Override
+    public AvaticaSpecificDatabaseMetaData newDatabaseMetaData(AvaticaConnection connection) {
+        return plain.newDatabaseMetaData(connection);
+    }
+
+    @Override
+    public ResultSetMetaData newResultSetMetaData(AvaticaStatement statement,
+            Meta.Signature signature) throws SQLException {
+        return plain.newResultSetMetaData(statement, signature);
+    }
+
+    private static final class Result extends AvaticaResultSet {
+        /** Is not read; it knows how a cell that is an array looks as a result. */
+        private final AvaticaResultSet like;
+
+        Result(AvaticaResultSet like, AvaticaStatement statement, QueryState state,
+                Meta.Signature signature, ResultSetMetaData meta, TimeZone zone, Meta.Frame first)
+                throws SQLException {
+            super(statement, state, signature, meta, zone, first);
+            this.like = like;
+        }
+
+        @Override
+        public boolean next() throws SQLException {
+            try {
+                return super.next();
+            } catch (RuntimeException failure) {
+                throw new SQLException(failure.getMessage() == null ? failure.toString()
+                        : failure.getMessage(), failure);
+            }
+        }
+
+        @Override
+        public ResultSet create(ColumnMetaData.AvaticaType type, Iterable<Object> cells)
+                throws SQLException {
+            return like.create(type, cells);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.infinispan.Cache;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Entries that end, and the index that knows them. */
+class ExpirationTest {
+    /** More than memory holds. */
+    private static final int ROWS = 300;
+    /** The youngest and the richest end. */
+    private static final int ENDING = 40;
+    private static final long LIFESPAN = 10_000;
+    private static final int ATTEMPTS = 10_000;
+
+    @TempDir
+    Path folder;
+
+    private Grid grid;
+    private Connection connection;
+
+    @BeforeEach
+    void load() throws SQLException {
+        grid = new Grid(folder);
+        connection = grid.connect();
+        Cache<String, Person> people = grid.cache("people");
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number;
+            person.wealth = (long) ROWS - number;
+            people.put("k" + number, person, number < ENDING ? LIFESPAN : -1,
+                    TimeUnit.MILLISECONDS);
+        }
+    }
+
+    @AfterEach
+    void stop() throws SQLException {
+        connection.close();
+        grid.close();
+    }
+
+    private List<String> query(String sql) throws SQLException {
+        return Answers.of(connection, sql);
+    }
+
+    /** The index is told of them, and has it done while nobody waits. */
+    private void becomes(int count) throws SQLException {
+        List<String> expected = List.of(String.valueOf(count));
+        List<String> found = List.of();
+        for (int attempt = 0; attempt < ATTEMPTS && !found.equals(expected); attempt++) {
+            found = query("select count(*) from people");
+        }
+        assertEquals(expected, found);
+    }
+
+    /** They stayed in it until the cache was started again. */
+    @Test
+    void anIndexForgetsEntriesThatEndedInMemoryAndOnFlash() throws SQLException {
+        becomes(ROWS);
+        grid.clock.advance(2 * LIFESPAN);
+        grid.reap("people");
+        becomes(ROWS - ENDING);
+        assertEquals(List.of("name 40, 40"),
+                query("select name, age from people order by age limit 1"));
+        assertEquals(List.of(ROWS - ENDING + ", 40"),
+                query("select max(wealth), min(age) from people"));
+        assertEquals(List.of(), query("select _key from people where age < 40"));
+    }
+
+    @Test
+    void anEntryThatIsWrittenAgainIsFoundAgain() throws SQLException {
+        grid.clock.advance(2 * LIFESPAN);
+        Person person = new Person();
+        person.name = "again";
+        grid.cache("people").put("k7", person);
+        grid.reap("people");
+        becomes(ROWS - ENDING + 1);
+        assertEquals(List.of("k7"), query("select _key from people where name = 'again'"));
+    }
+
+    /** As many were missing as had ended among the first. */
+    @Test
+    void aLimitIsMetByEntriesThatAreThereBeforeTheIndexForgetsThoseThatEnded()
+            throws SQLException {
+        grid.clock.advance(2 * LIFESPAN);
+        assertEquals(List.of("40, null", "41, null", "42, null"),
+                query("select age, remark from people order by age limit 3"));
+        assertEquals(List.of("50", "51"), query("select age from (select age, remark from people "
+                + "order by age limit 2 offset 50) where remark is null"));
+        assertEquals(ROWS - ENDING,
+                query("select remark from people order by age limit 1000").size());
+        assertEquals(List.of(String.valueOf(ROWS - ENDING)),
+                query("select max(wealth) from people"));
+    }
+}
