@@ -1,7 +1,7 @@
 //! Device errors: what failed is never acknowledged, reads go on, and reopening works.
 
 use entresol_device::Device;
-use entresol_flash::Durability;
+use entresol_flash::{Budget, Durability, Reclaim};
 use entresol_sim::{Call, CrashChoice, Persistence};
 
 use crate::explore::{recover, seeds};
@@ -152,4 +152,98 @@ fn an_unreadable_sector_fails_the_reads_that_need_it_and_no_others() {
         assert!(found.is_some_and(|found| found.is_of((0, key as u8), *put)), "{key}");
     }
     assert!(world.device.counters().reads.load(std::sync::atomic::Ordering::Relaxed) > 0);
+}
+
+/// A world with `shards` in which every second entry that was put first is dead, and what is left
+/// of them is on the device alone.
+fn half_dead(reclaim: Reclaim, shards: u16) -> World {
+    let memory = Setup::of("memory", Durability::Memory);
+    let mut world = World::new(&Setup { reclaim, shards, segments: 64, ..memory }, 11);
+    world.open().unwrap();
+    let put = |id| Put { id, length: 5_000, ends_ms: None };
+    (0..HALF_DEAD).for_each(|key| world.put_one((0, key), put(1 + u32::from(key))).unwrap());
+    // The write buffers hold what was put last.
+    (0..60).for_each(|key| world.put_one((1, key), put(1000 + u32::from(key))).unwrap());
+    for key in (0..HALF_DEAD).step_by(2) {
+        world.put_one((0, key), put(500 + u32::from(key))).unwrap();
+    }
+    world.sync().unwrap();
+    world
+}
+
+const HALF_DEAD: u8 = 120;
+
+/// Where the sealed segments on the device that have dead records start.
+fn victims(world: &World) -> Vec<u64> {
+    let (store, _) = world.open.as_ref().unwrap();
+    let segments = store.segments();
+    let victims = segments.iter().filter(|s| s.state == "sealed" && s.live_bytes < s.used_bytes);
+    victims.map(|segment| segment.offset).collect()
+}
+
+// The segment went back to where it was taken from, and was the best victim again: no other one was
+// reclaimed any more, and every put of a store at its reserve failed.
+#[test]
+fn an_unreadable_sector_stops_reclaim_of_no_other_segment() {
+    // In the segment's header, among its records, and in its footer.
+    for (at, reclaim) in [0, 20_000, 65_000]
+        .into_iter()
+        .flat_map(|at| [Reclaim::Compact, Reclaim::Evict].map(|reclaim| (at, reclaim)))
+    {
+        let mut world = half_dead(reclaim, 1);
+        let bad: Vec<u64> =
+            victims(&world).into_iter().step_by(4).map(|start| start + at).collect();
+        assert!(bad.len() > 1, "{} victims", bad.len());
+        bad.iter().for_each(|bad| world.device.fail_reads(*bad..*bad + 1));
+        for round in 0..40 {
+            for key in 0..60 {
+                let put =
+                    Put { id: 10_000 + round * 60 + u32::from(key), length: 5_000, ends_ms: None };
+                world.put_one((1, key), put).unwrap();
+            }
+            world.maintain().unwrap();
+        }
+        let mut failed = 0;
+        for key in 0..HALF_DEAD {
+            match world.get((0, key)) {
+                Ok(Some(_)) => {}
+                Ok(None) => assert_eq!(reclaim, Reclaim::Evict, "{key} is missing"),
+                Err(why) => {
+                    assert!(why.contains("Io") && reclaim == Reclaim::Compact, "{why}");
+                    failed += 1;
+                }
+            }
+        }
+        assert!(
+            failed <= 2 * bad.len(),
+            "{failed} entries are unreadable for {} sectors",
+            bad.len()
+        );
+        let (store, _) = world.parts();
+        let damaged = store.segments().iter().filter(|s| s.state == "damaged").count();
+        assert!(damaged <= bad.len() && (reclaim == Reclaim::Compact || damaged == 0), "{damaged}");
+        assert!(store.verify().unwrap().damaged.len() <= bad.len());
+        // What the medium gives again is there again.
+        world.device.heal();
+        for key in (0..HALF_DEAD).filter(|_| reclaim == Reclaim::Compact) {
+            assert!(world.get((0, key)).unwrap().is_some(), "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_gives_nothing_takes_no_segment_out_of_use() {
+    let mut world = half_dead(Reclaim::Compact, 1);
+    let end = world.device.geometry().capacity_bytes;
+    world.device.fail_reads(0..end);
+    let now = world.now();
+    let (store, _) = world.parts();
+    for _ in 0..20 {
+        let _ended = store.maintain(now, Budget { segments: 2 });
+    }
+    assert!(store.segments().iter().all(|s| s.state != "damaged"));
+    world.device.heal();
+    for key in 0..HALF_DEAD {
+        assert!(world.get((0, key)).unwrap().is_some(), "{key}");
+    }
 }
