@@ -293,12 +293,19 @@ impl Inner {
 
     /// Settles the notes on a segment and drops what ended in it, by its footer alone.
     fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<()> {
-        let (shape, state) = {
+        let (shape, state, held) = {
             let shard = self.shards[number].lock();
-            (shard.log.shape, shard.log.segments[segment as usize])
+            let (shape, state) = (shard.log.shape, shard.log.segments[segment as usize]);
+            // Its last write may be under way: the device may have the footer of a former use yet.
+            let memory = shard.log.in_memory(shape.address(segment, 0));
+            let sealed = memory.filter(|_| state.state == SegmentState::Sealed);
+            (shape, state, sealed.map(|memory| footer_of(memory, state.sequence)))
         };
         let offset = shape.offset_of(segment);
-        let footer = read_footer(self, offset, shape.segment_bytes, state.sequence)?;
+        let footer = match held {
+            Some(footer) => footer,
+            None => read_footer(self, offset, shape.segment_bytes, state.sequence)?,
+        };
         let mut shard = self.shards[number].lock();
         let current = shard.log.segments[segment as usize];
         if current.sequence != state.sequence || current.state != SegmentState::Sealed {
@@ -356,11 +363,20 @@ impl Inner {
     /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
     /// it would look like one that never was whole.
     fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Result<()> {
-        let plan = self.shards[number].lock().plan(place, false);
+        let (plan, held) = {
+            let shard = self.shards[number].lock();
+            let held = shard.log.in_memory(place.address);
+            let held =
+                held.map(|bytes| bytes[..bytes.len().min(place.size.bytes() as usize)].to_vec());
+            (shard.plan(place, false), held)
+        };
         let (offset, length) = self.read_range(&plan);
         let mut bytes = IoBuffer::aligned(length);
-        self.device.read_at(offset, &mut bytes)?;
-        let record = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        if held.is_none() {
+            read_around(&*self.device, offset, &mut bytes)?;
+        }
+        let read = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let record = held.as_deref().unwrap_or(read);
         let wanted = (plan.segment_sequence as u32, None);
         let mut scratch = Vec::new();
         let mut shard = self.shards[number].lock();

@@ -1,8 +1,8 @@
 //! Device errors: what failed is never acknowledged, reads go on, and reopening works.
 
 use entresol_device::Device;
-use entresol_flash::{Budget, Durability, Reclaim};
-use entresol_sim::{Call, CrashChoice, Persistence};
+use entresol_flash::{Budget, Durability, Reclaim, SpaceId};
+use entresol_sim::{Call, CrashChoice, Persistence, Stall};
 
 use crate::explore::{recover, seeds};
 use crate::model::{Name, Put};
@@ -245,5 +245,44 @@ fn a_device_that_gives_nothing_takes_no_segment_out_of_use() {
     world.device.heal();
     for key in 0..HALF_DEAD {
         assert!(world.get((0, key)).unwrap().is_some(), "{key}");
+    }
+}
+
+// The sweep read the footer from the device while the write that seals the segment was under way,
+// found that of a former use, and took the segment out of use for damaged.
+#[test]
+fn entries_that_end_before_their_segment_is_written_cost_no_segment() {
+    let first = seeds().start;
+    for seed in first..first + 6 {
+        let setup = Setup { segments: 32, ..Setup::of("memory", Durability::Memory) };
+        let mut world = World::new(&setup, seed);
+        world.open().unwrap();
+        // Segments that are used again have the footers of their former use.
+        for id in 0..400 {
+            let put = Put { id: 1 + id, length: 5_000, ends_ms: None };
+            world.put_one((0, (id % 7) as u8), put).unwrap();
+        }
+        // No reclaim is left to do that would wait for a write buffer.
+        (0..40).for_each(|_| world.maintain().unwrap());
+        world.sync().unwrap();
+        world.device.stall(Stall::Endless);
+        let ends_ms = Some(world.now_ms + 1_000);
+        for key in 0..16 {
+            // The last ones are of several pieces.
+            let length = if key < 14 { 5_000 } else { 20_000 };
+            let put = Put { id: 1_000 + u32::from(key), length, ends_ms };
+            world.put_one((7, key), put).unwrap();
+        }
+        world.now_ms += 5_000;
+        let now = world.now();
+        let (store, _) = world.parts();
+        store.maintain(now, Budget { segments: 16 }).unwrap();
+        let states: Vec<String> = store.segments().into_iter().map(|s| s.state).collect();
+        assert!(states.iter().all(|state| state != "damaged"), "seed {seed}: {states:?}");
+        assert!(store.count(SpaceId(7)) < 8, "seed {seed}: what ended and is sealed is dropped");
+        world.device.stall(Stall::None);
+        for key in 0..7 {
+            assert!(world.get((0, key)).unwrap().is_some(), "seed {seed}, {key}");
+        }
     }
 }
