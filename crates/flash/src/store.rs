@@ -224,8 +224,27 @@ impl Store {
     }
 }
 
-/// Segments that one write reclaims at most before it gives up.
-const RECLAIMS_MAX: usize = 64;
+/// Segments that one write reclaims at most without a gain before it gives up: where each gives
+/// back a fiftieth of itself, one is free by then.
+const FRUITLESS_MAX: u32 = 64;
+
+/// Whether what one write reclaims still leads somewhere.
+#[derive(Default)]
+struct Reclaims {
+    /// The most segments that were free, or about to be.
+    best: u32,
+    fruitless: u32,
+}
+
+impl Reclaims {
+    /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
+    /// for so long that it never will.
+    fn gain(&mut self, free: u32) -> bool {
+        self.fruitless = if free > self.best { 0 } else { self.fruitless + 1 };
+        self.best = self.best.max(free);
+        self.fruitless <= FRUITLESS_MAX
+    }
+}
 
 impl Inner {
     #[inline]
@@ -252,16 +271,25 @@ impl Inner {
         self.check_open()?;
         let number = self.shard_of(request.hash);
         let mut pace = Pace::Marked;
-        for _ in 0..RECLAIMS_MAX {
-            match self.shards[number].lock().put(request, known, pace) {
+        let mut reclaims = Reclaims::default();
+        loop {
+            let mut shard = self.shards[number].lock();
+            match shard.put(request, known, pace) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 decided => return decided,
             }
-            if self.make_room(number, request.now)? == Progress::None {
-                pace = Pace::Unmarked;
+            let gains = reclaims.gain(shard.log.free_count() + shard.log.releasing_count());
+            drop(shard);
+            match pace {
+                _ if gains => {
+                    if self.make_room(number, request.now)? == Progress::None {
+                        pace = Pace::Unmarked;
+                    }
+                }
+                Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::default()),
+                Pace::Unmarked => return Err(self.full(number)),
             }
         }
-        Err(self.full(number))
     }
 
     /// Removes; tombstones may use the reserve, so reclaim is asked for only when that is gone.
@@ -273,14 +301,20 @@ impl Inner {
     ) -> Result<Option<u64>> {
         self.check_open()?;
         let number = self.shard_of(hash);
-        for _ in 0..RECLAIMS_MAX {
-            match self.shards[number].lock().remove(key, hash, place) {
+        let mut reclaims = Reclaims::default();
+        loop {
+            let mut shard = self.shards[number].lock();
+            match shard.remove(key, hash, place) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 decided => return decided,
             }
+            if !reclaims.gain(shard.log.free_count() + shard.log.releasing_count()) {
+                drop(shard);
+                return Err(self.full(number));
+            }
+            drop(shard);
             self.make_room(number, Timestamp(0))?;
         }
-        Err(self.full(number))
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -450,5 +484,20 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.notes += shard.notes.len() as u64;
     if let Err(poisoned) = log.check_poisoned() {
         total.poisoned = Some(poisoned.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_reclaims_for_as_long_as_that_gains_a_segment_now_and_then() {
+        let mut reclaims = Reclaims::default();
+        // Each of these victims gives back a fiftieth of itself: more than 64 of them are needed.
+        assert!((0..5_000).all(|round| reclaims.gain(5 + round / 50)));
+        // What comes and goes is no gain.
+        let more = (0..1_000).take_while(|round| reclaims.gain(100 + round % 5)).count();
+        assert!(more <= FRUITLESS_MAX as usize + 5, "{more} rounds for nothing");
     }
 }

@@ -165,3 +165,27 @@ fn a_store_grows_to_the_capacity_that_it_is_opened_with() {
         drop((store, session));
     }
 }
+
+// A put gave up after 64 segments, whatever they gave: one that needs more of them free was
+// refused, however much was dead.
+#[test]
+fn a_put_makes_all_the_room_it_needs_where_so_much_is_dead() {
+    let device = device(64 << 20);
+    let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    let few = 40_000;
+    for round in 0..3 {
+        for n in 0..few {
+            put_packed(&mut session, n, (n + round, 1000)).unwrap();
+        }
+    }
+    for n in (0..few).filter(|n| n % 8 != 0) {
+        assert!(remove(&mut session, &n.to_be_bytes()));
+    }
+    let before = store.statistics().segments_free;
+    assert!(before < 96, "{before} segments are free: there is nothing to make room for");
+    put_packed(&mut session, few, (7, 6 << 20)).unwrap();
+    assert_eq!(get(&mut session, &few.to_be_bytes()), Some(packed(7, 6 << 20)));
+    for n in (0..few).filter(|n| n % 8 == 0) {
+        assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n + 2, 1000)), "{n}");
+    }
+}
