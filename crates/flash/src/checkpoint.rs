@@ -352,6 +352,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         u64s(&mut out, &[entry.prefix.hash, u64::from(entry.prefix.known)]);
         u64s(&mut out, &[entry.place.address, entry.place.size.bytes()]);
     }
+    u64s(&mut out, &[shard.log.lost_bytes]);
     out
 }
 
@@ -443,6 +444,8 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             Place { address: input.address(&shape)?, size: SizeCode::covering(input.u64()?) };
         spilled.push(Spilled::new(prefix, place));
     }
+    // The first checkpoints ended here.
+    shard.log.lost_bytes = input.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
     Some((layout, spilled))
 }
 

@@ -132,7 +132,7 @@ pub(crate) struct Log {
     reserve: u32,
     /// Mean of what lately filled segments have no record in: padding, and what the next record
     /// did not fit.
-    lost_bytes: u64,
+    pub(crate) lost_bytes: u64,
     /// Live bytes of all segments.
     pub(crate) live_bytes: u64,
     /// Those of the live bytes that are tombstones.

@@ -175,6 +175,7 @@ impl Shard {
         self.log.segments.fill(crate::segment::Segment::UNUSED);
         self.log.live_bytes = 0;
         self.log.tombstone_bytes = 0;
+        self.log.lost_bytes = 0;
         self.notes = Notes::default();
         self.large = LargeValues::default();
         self.counts.clear();
