@@ -14,6 +14,7 @@
 
 mod ahead;
 mod pinned;
+mod room;
 mod write;
 
 use std::collections::HashMap;
@@ -35,7 +36,8 @@ use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
-pub(crate) use write::{Known, Pace, PutRequest, PutStep, Written};
+pub(crate) use room::Pace;
+pub(crate) use write::{Known, PutRequest, PutStep, Written};
 
 /// One shard.
 #[derive(Debug)]
