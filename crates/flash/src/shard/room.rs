@@ -84,24 +84,43 @@ impl Shard {
         new: bool,
         pace: Pace,
     ) -> Result<()> {
-        let wanted = (request.value.len() + request.key.bytes.len()) as u64;
-        if new {
-            // Before reclaim works for what is refused in the end.
-            self.check_full(wanted, 0)?;
-        }
-        let shape = &self.log.shape;
         let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
             || self.index.len() >= self.index.entries_max();
         if new && index_full {
             let detail = format!(
                 "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
                  remove entries or raise the cap",
-                shape.shard,
+                self.log.shape.shard,
                 self.index.len(),
                 self.index.bytes()
             );
             return Err(Error::new(ErrorKind::Full, detail));
         }
+        let key_bytes = request.key.bytes.len();
+        let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
+        let Err(error) = decided else { return Ok(()) };
+        let segments = request.value.len() / self.log.shape.segment_bytes as usize;
+        if error.kind() == ErrorKind::Busy && segments == 0 {
+            return Err(error);
+        }
+        // What counts is what will be stored; compressing costs time, so it is tried last.
+        let mut packed = std::mem::take(&mut self.pieces_scratch);
+        let (_, stored) = self.payloads.compress(request.value, &mut packed);
+        let stored_bytes = stored.len();
+        self.pieces_scratch = packed;
+        if stored_bytes == request.value.len() {
+            return Err(error);
+        }
+        self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
+    }
+
+    /// The same for the `wanted` bytes of a key and its stored value.
+    fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
+        if new {
+            // Before reclaim works for what is refused in the end.
+            self.check_full(wanted, 0)?;
+        }
+        let shape = &self.log.shape;
         let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
         let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
         let store = self.limits.reclaim == Reclaim::Compact;

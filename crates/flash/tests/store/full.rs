@@ -218,3 +218,30 @@ fn a_put_makes_all_the_room_it_needs_where_so_much_is_dead() {
         assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n + 2, 1000)), "{n}");
     }
 }
+
+// Its bytes before compression were compared with what the store has.
+#[test]
+fn a_value_that_compression_makes_fit_is_stored() {
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let device = device(4 << 20);
+        let options = StoreOptions { shards: 1, compression, ..small() };
+        let (store, mut session) = open(&device, options.clone());
+        for n in 0..400 {
+            put_packed(&mut session, n, (n, 1000)).unwrap();
+        }
+        let value = vec![5; 8 << 20];
+        put(&mut session, b"one byte", &value, PutOptions::default());
+        // As a new one and in place of another.
+        put(&mut session, b"one byte", &value, PutOptions::default());
+        assert_eq!(get(&mut session, b"one byte").as_ref(), Some(&value));
+        store.close(NOW).unwrap();
+        drop((session, store));
+        let (_store, mut session) = open(&device, options);
+        assert_eq!(get(&mut session, b"one byte"), Some(value));
+        let noise = value_of(1, 8 << 20);
+        let operation =
+            Operation::Put { key: key(b"noise"), value: &noise, options: PutOptions::default() };
+        let refused = session.run(NOW, operation, &mut |_| {}).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    }
+}
