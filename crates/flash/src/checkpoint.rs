@@ -414,6 +414,9 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             _ => SegmentState::Free,
         };
         let notes = input.u32()?;
+        if state == SegmentState::Free && live_bytes != 0 {
+            return None;
+        }
         let in_use = Segment {
             sequence,
             age,

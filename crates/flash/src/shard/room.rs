@@ -53,7 +53,7 @@ impl Shard {
     pub(super) fn check_full(&self, wanted: u64, replaced: u64) -> Result<()> {
         let store = self.limits.reclaim == Reclaim::Compact;
         // Tombstones go by reclaim; what is full of entries stays so.
-        let entries = self.occupied() - self.log.tombstone_bytes;
+        let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
         let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
         let after = (entries + wanted + line).saturating_sub(replaced);
         let mark = self.log.room() / 100 * u64::from(self.limits.full_mark_percent);
