@@ -363,7 +363,7 @@ impl Log {
         let frame = (SEGMENT_HEADER_BYTES + TRAILER_BYTES) as u64;
         // Releases pad segments that writers did not have to.
         let lost = self.lost_bytes.max(u64::from(self.shape.sync_unit));
-        u64::from(segments) * (u64::from(self.shape.segment_bytes) - frame - lost)
+        u64::from(segments) * u64::from(self.shape.segment_bytes).saturating_sub(frame + lost)
     }
 
     pub(crate) fn pending_writes(&self) -> usize {

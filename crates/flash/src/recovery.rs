@@ -39,6 +39,8 @@ use survey::Images;
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
+/// Sync units that a segment holds at least.
+const UNITS_MIN: u32 = 4;
 /// Bytes of a shard that the addresses of the index reach.
 const SHARD_BYTES_MAX: u64 = RECORD_ALIGNMENT as u64 * (1 << ADDRESS_BITS_MAX);
 const ADDRESS_BITS_MAX: u32 = 36;
@@ -126,6 +128,8 @@ fn find_or_make_root(
         None => new_superblock(device, options, payloads, now)?,
     };
     check_superblock(&superblock, device, payloads)?;
+    let kind = if made { ErrorKind::InvalidInput } else { ErrorKind::Incompatible };
+    check_unit(superblock.segment_bytes, device).map_err(|detail| Error::new(kind, detail))?;
     options.segment_bytes = superblock.segment_bytes;
     options.shards = superblock.shards;
     if made {
@@ -390,6 +394,22 @@ fn check_superblock(
         return Err(Error::new(ErrorKind::Incompatible, detail));
     }
     Ok(())
+}
+
+/// What to say of segments that are too small for the units that `device` writes safely: the
+/// erasure of one would reach into the next, and a sync would leave little but padding in one.
+fn check_unit(segment_bytes: u32, device: &dyn Device) -> std::result::Result<(), String> {
+    let unit = device.geometry().sync_unit_bytes;
+    let least = unit.saturating_mul(UNITS_MIN);
+    if segment_bytes >= least && segment_bytes.is_multiple_of(unit) {
+        return Ok(());
+    }
+    Err(format!(
+        "{} writes {unit} bytes at a time so that no power failure harms others; segments of \
+         {segment_bytes} bytes are too small for it: {least} or a multiple expected; give the \
+         store larger segments, which are fixed when it is made, or a device with smaller units",
+        device.name()
+    ))
 }
 
 /// Bytes of the device that a store uses, from its beginning.
