@@ -52,6 +52,10 @@ pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
     superblock.next_segment_sequence =
         shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
     superblock.record_sequence = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
+    if superblock.encode().is_none() {
+        // There is no room for it beside what was dropped.
+        superblock.checkpoint = Vec::new();
+    }
     inner.write_superblock(&mut superblock)?;
     if let Some(path) = &inner.buffer_path {
         entresol_device::SharedMemory::remove(path)?;

@@ -402,13 +402,21 @@ impl Shard {
         counts.sum::<i64>().max(0) as u64
     }
 
+    /// The floors with another one; those under everything that still stands are no longer needed.
+    /// `oldest` is the oldest use of any segment of the store with dead records.
+    pub(crate) fn floors_with(&self, floor: Floor, oldest: Option<u64>) -> Vec<Floor> {
+        let live = self.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
+        let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
+        let other = |f: &Floor| {
+            f.space != floor.space || floor.partition.is_some() && f.partition != floor.partition
+        };
+        let others = self.floors.iter().copied().filter(other);
+        others.chain([floor]).filter(|f| f.below > oldest).collect()
+    }
+
     /// Everything of a space or partition is gone at once; slots go when their segments are swept.
-    pub(crate) fn drop_below(&mut self, floor: Floor) {
-        self.floors.retain(|f| f.space != floor.space || f.partition != floor.partition);
-        if floor.partition.is_none() {
-            self.floors.retain(|f| f.space != floor.space);
-        }
-        self.floors.push(floor);
+    pub(crate) fn drop_below(&mut self, floor: Floor, floors: Vec<Floor>) {
+        self.floors = floors;
         self.counts.retain(|(space, partition), _| {
             *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
         });

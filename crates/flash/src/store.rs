@@ -8,6 +8,7 @@ mod inspect;
 
 pub use inspect::{LogScan, SegmentInfo, Verification};
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -362,20 +363,20 @@ impl Inner {
         let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
         let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();
         let floor = Floor { space, partition, below };
-        for shard in &mut shards {
-            shard.drop_below(floor);
-            // Floors under everything that still stands are no longer needed.
-            let live = shard.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
-            let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
-            shard.floors.retain(|f| f.below > oldest);
-        }
+        let floors: Vec<_> = shards.iter().map(|shard| shard.floors_with(floor, oldest)).collect();
         let mut superblock = self.superblock.lock();
-        superblock
-            .floors
-            .retain(|f| f.space != space || (partition.is_some() && f.partition != partition));
-        superblock.floors.retain(|f| shards.iter().any(|shard| shard.floors.contains(f)));
-        superblock.floors.push(floor);
-        superblock.next_segment_sequence = superblock.next_segment_sequence.max(below);
+        let mut next = superblock.clone();
+        let identity = |f: &Floor| (f.space, f.partition, f.below);
+        let needed: HashSet<_> = floors.iter().flatten().map(identity).collect();
+        next.floors.retain(|f| *f != floor && needed.contains(&identity(f)));
+        next.floors.push(floor);
+        next.next_segment_sequence = next.next_segment_sequence.max(below);
+        // Before anything is changed: what does not fit leaves all as it was.
+        next.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
+        for (shard, floors) in shards.iter_mut().zip(floors) {
+            shard.drop_below(floor, floors);
+        }
+        *superblock = next;
         let written = self.write_superblock(&mut superblock);
         if let Err(error) = &written {
             // What the failed sync should have covered may be lost although a later one succeeds.
@@ -434,10 +435,7 @@ pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock)
 /// Writes the next generation of `superblock` over the older copy, and syncs.
 fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     superblock.generation += 1;
-    let bytes = superblock.encode().ok_or_else(|| {
-        let detail = "too many dropped partitions are still on the medium; let maintain() run";
-        Error::new(ErrorKind::Busy, detail)
-    })?;
+    let bytes = superblock.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
     let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
     buffer.copy_from_slice(&bytes);
     let copy = superblock.generation % 2;
@@ -447,6 +445,15 @@ fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;
     device.sync()?;
     Ok(())
+}
+
+fn too_many_floors(dropped: usize) -> Error {
+    let detail = format!(
+        "{dropped} partitions and spaces that were dropped are still on the medium beside older \
+         entries, and the superblock names no more of them; let maintain() run and try again, or \
+         drop a whole space"
+    );
+    Error::new(ErrorKind::Busy, detail)
 }
 
 fn add_shard(total: &mut StoreStatistics, shard: &Shard) {

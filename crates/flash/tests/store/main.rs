@@ -486,3 +486,57 @@ fn a_device_whose_units_are_too_large_for_the_segments_is_refused() {
     let error = Store::open(larger, StoreOptions::default(), NOW).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incompatible, "{error}");
 }
+
+// The shards had dropped it by the time the root was found to have no room for it: then the store
+// was poisoned, with an error that says to try again.
+#[test]
+fn dropping_more_partitions_than_the_root_has_room_for_changes_nothing() {
+    let device = device(32 << 20);
+    let other = SpaceId(3);
+    let (store, mut session) = open(&device, small());
+    let put_into = |session: &mut Session, partition: u16| {
+        let key = Key { space: other, partition, bytes: &partition.to_be_bytes() };
+        let operation = Operation::Put { key, value: b"value", options: PutOptions::default() };
+        session.run(NOW, operation, &mut |_| {})
+    };
+    // Older than all that is dropped, and never in the way of reclaim.
+    put(&mut session, b"cold", b"stays", PutOptions::default());
+    store.sync().unwrap();
+    let mut refused = None;
+    for partition in 0..5_000 {
+        put_into(&mut session, partition).unwrap();
+        if let Err(error) = store.drop_partition(other, partition) {
+            refused = Some((partition, error));
+            break;
+        }
+        assert_eq!(store.count(other), 0);
+    }
+    let (partition, error) = refused.expect("there is no room for 5,000");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    for repeated in 0..2 {
+        assert_eq!(store.count_partition(other, partition), 1, "{repeated}");
+        let again = store.drop_partition(other, partition).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Busy, "{again}");
+    }
+    let found = |session: &mut Session, partition: u16| {
+        let key = Key { space: other, partition, bytes: &partition.to_be_bytes() };
+        let mut found = false;
+        let operation = Operation::Get { key };
+        session.run(NOW, operation, &mut |o| found = matches!(o, Outcome::Found(_))).unwrap();
+        found
+    };
+    assert!(found(&mut session, partition) && !found(&mut session, partition - 1));
+    put_into(&mut session, 6_000).unwrap();
+    store.sync().unwrap();
+    store.close(NOW).unwrap();
+    drop((session, store));
+    let (store, mut session) = open(&device, small());
+    assert_eq!(get(&mut session, b"cold").as_deref(), Some(&b"stays"[..]));
+    assert!(found(&mut session, partition) && !found(&mut session, partition - 1));
+    assert_eq!(store.count(other), 2);
+    // A whole space takes the place of its partitions.
+    store.drop_space(other).unwrap();
+    assert_eq!((store.count(other), store.count(SPACE)), (0, 1));
+    put_into(&mut session, 1).unwrap();
+    store.drop_partition(other, 1).unwrap();
+}
