@@ -226,8 +226,10 @@ impl Log {
     }
 
     /// Fills the list of free segments from the table; called once the table is known. Oldest
-    /// first.
+    /// first. A checkpoint that could not be loaded is needed no more.
     pub(crate) fn collect_free(&mut self) {
+        let checkpoint = self.segments.iter_mut().filter(|s| s.state == SegmentState::Checkpoint);
+        checkpoint.for_each(|segment| segment.state = SegmentState::Free);
         let mut free: Vec<u32> = (0..self.shape.segments)
             .filter(|&s| self.segments[s as usize].state == SegmentState::Free)
             .collect();

@@ -31,6 +31,7 @@ use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
+use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
@@ -142,7 +143,7 @@ fn find_or_make_root(
 }
 
 /// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
-/// segments, too, so a damaged one costs time only.
+/// segments, too, so one that is damaged or cannot be read costs time only.
 fn load_checkpoint(
     shards: &mut [Shard],
     superblock: &Superblock,
@@ -157,8 +158,16 @@ fn load_checkpoint(
     };
     for loaded in each_shard(shards, parallel, &load) {
         match loaded {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                shards.iter_mut().for_each(Shard::forget_all);
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                for (shard, list) in shards.iter_mut().zip(&superblock.checkpoint) {
+                    shard.forget_all();
+                    // Whatever is found there: no record stands in them.
+                    let parts = list.iter().map(|segment| *segment as usize);
+                    let rows = &mut shard.log.segments;
+                    parts.for_each(|part| {
+                        rows.get_mut(part).into_iter().for_each(|row| row.state = Checkpoint);
+                    });
+                }
                 return Ok(Opened::DamagedCheckpoint);
             }
             loaded => loaded?,
@@ -235,9 +244,14 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
     let mut newest: Option<Superblock> = None;
     let mut claimed = None;
     let mut blank = false;
+    let mut unread = None;
     for copy in 0..2 {
         let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
-        device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer)?;
+        if let Err(error) = device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer) {
+            // As a damaged one: each change is written to both.
+            unread = Some(error);
+            continue;
+        }
         claimed = claimed.or(Superblock::claimed_version(&buffer));
         blank |= buffer.iter().all(|byte| *byte == 0);
         if let Some(found) = Superblock::decode(&buffer)
@@ -245,6 +259,9 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
         {
             newest = Some(found);
         }
+    }
+    if let (None, Some(error)) = (&newest, unread) {
+        return Err(error.into());
     }
     match (newest, claimed) {
         (Some(superblock), _) => Ok(Some(superblock)),

@@ -1,7 +1,7 @@
 //! Device errors: what failed is never acknowledged, reads go on, and reopening works.
 
 use entresol_device::Device;
-use entresol_flash::{Budget, Durability, Reclaim, SpaceId};
+use entresol_flash::{Budget, Durability, Opened, Reclaim, SpaceId};
 use entresol_sim::{Call, CrashChoice, Persistence, Stall};
 
 use crate::explore::{recover, seeds};
@@ -285,4 +285,104 @@ fn entries_that_end_before_their_segment_is_written_cost_no_segment() {
             assert!(world.get((0, key)).unwrap().is_some(), "seed {seed}, {key}");
         }
     }
+}
+
+/// A world that ended so, with all it was given durable, after every key was put twice.
+fn ended(ending: Ending) -> (World, Vec<Put>) {
+    let setup = Setup { segments: 48, ..Setup::of("memory", Durability::Memory) };
+    let mut world = World::new(&setup, 7);
+    world.open().unwrap();
+    let last = cycle(&mut world, 2, GROUPS * GROUP);
+    world.open = None;
+    let device = match ending {
+        Ending::Kill => world.device.clone(),
+        Ending::PowerLoss => {
+            world.device.crash_now();
+            world.device.reopened(CrashChoice::DropAll)
+        }
+    };
+    (world.after(device, ending), last)
+}
+
+/// Every entry is the one put last, or cannot be read; how many cannot.
+fn unread(world: &mut World, last: &[Put], context: &str) -> usize {
+    let mut failed = 0;
+    for (key, put) in last.iter().enumerate() {
+        match world.get((0, key as u8)) {
+            Ok(found) => {
+                let right = found.as_ref().is_some_and(|found| found.is_of((0, key as u8), *put));
+                assert!(right, "{context}: {key} is {found:?}");
+            }
+            Err(why) => {
+                assert!(why.contains("Io"), "{context}: {why}");
+                failed += 1;
+            }
+        }
+    }
+    failed
+}
+
+// One bad sector in the head or the footer of any segment kept the whole store from being opened
+// after a crash; one in a record that had to be checked, too.
+#[test]
+fn an_unreadable_sector_hides_no_acknowledged_entry_from_a_recovery_unnoticed() {
+    for ending in [Ending::Kill, Ending::PowerLoss] {
+        let (mut sound, last) = ended(ending);
+        sound.open().unwrap();
+        assert_eq!(unread(&mut sound, &last, "sound"), 0);
+        let segments = sound.open.as_ref().unwrap().0.segments();
+        let used: Vec<u64> =
+            segments.iter().filter(|s| s.sequence != 0).map(|s| s.offset).collect();
+        let (mut refused, mut opened) = (0, 0);
+        for (start, at) in used
+            .iter()
+            .step_by(5)
+            .flat_map(|start| [0, 3_000, 30_000, 65_100, 65_535].map(|at| (*start, at)))
+        {
+            let context = format!("{ending:?}, byte {at} of the segment at {start}");
+            let (mut world, last) = ended(ending);
+            world.device.fail_reads(start + at..start + at + 1);
+            match world.open() {
+                Ok(()) => {
+                    // Two records may share a sector.
+                    assert!(unread(&mut world, &last, &context) <= 2, "{context}");
+                    opened += 1;
+                }
+                Err(why) => {
+                    let named = why.contains("cannot be read")
+                        && why.contains(&format!("bytes {start} to"));
+                    assert!(named && at == 0, "{context}: {why}");
+                    refused += 1;
+                }
+            }
+            world.open = None;
+            world.device.heal();
+            world.open().unwrap();
+            assert_eq!(unread(&mut world, &last, &context), 0, "{context}, healed");
+        }
+        assert!(refused > 0 && opened > 3 * refused, "{refused} refused, {opened} opened");
+    }
+}
+
+#[test]
+fn an_unreadable_root_or_checkpoint_costs_time_alone() {
+    let setup = Setup { segments: 32, ..Setup::of("memory", Durability::Memory) };
+    let mut recovered = 0;
+    for segment in 0..34 {
+        let mut world = World::new(&setup, 7);
+        world.open().unwrap();
+        let last = cycle(&mut world, 1, GROUPS * GROUP);
+        let now = world.now();
+        world.parts().0.close(now).unwrap();
+        world.open = None;
+        // Both copies of the root stand before the segments.
+        let start = segment * (64 << 10);
+        world.device.fail_reads(start + 8..start + 9);
+        world.open().unwrap();
+        let reads = unread(&mut world, &last, &format!("segment {segment}"));
+        assert!(reads <= 2, "{segment}: {reads}");
+        let opened = world.parts().0.statistics().opened;
+        recovered += u32::from(opened == Opened::DamagedCheckpoint);
+    }
+    assert!(recovered > 0, "no checkpoint was hit");
 }
