@@ -77,6 +77,10 @@ fn save_all(inner: &Inner, shards: &mut [MutexGuard<'_, Shard>]) -> Result<()> {
     superblock.next_segment_sequence =
         shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
     superblock.record_sequence = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
+    if superblock.encode().is_none() {
+        // There is no room for it beside what was dropped.
+        superblock.checkpoint = Vec::new();
+    }
     inner.write_superblock(&mut superblock)?;
     if let Some(path) = &inner.buffer_path {
         entresol_device::SharedMemory::remove(path)?;
@@ -377,6 +381,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         u64s(&mut out, &[entry.prefix.hash, u64::from(entry.prefix.known)]);
         u64s(&mut out, &[entry.place.address, entry.place.size.bytes()]);
     }
+    u64s(&mut out, &[shard.log.lost_bytes]);
     out
 }
 
@@ -438,6 +443,9 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             _ => SegmentState::Free,
         };
         let notes = input.u32()?;
+        if state == SegmentState::Free && live_bytes != 0 {
+            return None;
+        }
         let in_use = Segment {
             sequence,
             age,
@@ -468,6 +476,8 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
             Place { address: input.address(&shape)?, size: SizeCode::covering(input.u64()?) };
         spilled.push(Spilled::new(prefix, place));
     }
+    // The first checkpoints ended here.
+    shard.log.lost_bytes = input.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
     Some((layout, spilled))
 }
 

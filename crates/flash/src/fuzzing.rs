@@ -8,6 +8,7 @@ use crate::options::{Compression, SEGMENT_BYTES_MIN};
 use crate::record::{HashSeed, Payloads};
 use crate::recovery::{Scanner, parse, seal_image};
 use crate::session::decode_manifest;
+use crate::unreadable::Gaps;
 
 /// `bytes` as a record, and as the rest of a segment behind it.
 pub fn record(bytes: &[u8]) {
@@ -37,17 +38,18 @@ pub fn segment(bytes: &[u8]) {
     let Ok(payloads) = Payloads::new(Compression::None, None) else { return };
     let scanner =
         Scanner { payloads: &payloads, hash_seed: HashSeed::new(0, 64), shard: header.shard };
+    let whole = Gaps::default();
     if let Some((_, Some((_, footer)))) = parse(&image, header.store, header.shard) {
         let claimed = footer.len();
-        assert!(scanner.checked(&image, &header, footer).len() <= claimed);
+        assert!(scanner.checked((&image, &whole), &header, footer).len() <= claimed);
     }
-    let entries = scanner.scan(&image, &header);
+    let (entries, _) = scanner.scan(&image, &header);
     assert!(entries.is_sorted_by(|a, b| a.offset < b.offset), "records stand front to back");
     seal_image(&mut image, 4096, &header, &entries);
     let sealed = parse(&image, header.store, header.shard).and_then(|(_, footer)| footer);
     let sealed = sealed.map(|(_, footer)| footer);
     assert_eq!(sealed.as_ref(), Some(&entries), "what recovery seals verifies");
-    assert_eq!(scanner.checked(&image, &header, sealed.unwrap_or_default()), entries);
+    assert_eq!(scanner.checked((&image, &whole), &header, sealed.unwrap_or_default()), entries);
 }
 
 /// `bytes` as a copy of the superblock.

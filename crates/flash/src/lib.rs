@@ -28,6 +28,7 @@ mod shard;
 mod statistics;
 mod store;
 mod types;
+mod unreadable;
 
 pub use error::{Error, ErrorKind, Result};
 pub use format::MAGIC;

@@ -134,7 +134,7 @@ pub(crate) struct Log {
     reserve: u32,
     /// Mean of what lately filled segments have no record in: padding, and what the next record
     /// did not fit.
-    lost_bytes: u64,
+    pub(crate) lost_bytes: u64,
     /// Live bytes of all segments.
     pub(crate) live_bytes: u64,
     /// Those of the live bytes that are tombstones.
@@ -229,8 +229,10 @@ impl Log {
     }
 
     /// Fills the list of free segments from the table; called once the table is known. Oldest
-    /// first.
+    /// first. A checkpoint that could not be loaded is needed no more.
     pub(crate) fn collect_free(&mut self) {
+        let checkpoint = self.segments.iter_mut().filter(|s| s.state == SegmentState::Checkpoint);
+        checkpoint.for_each(|segment| segment.state = SegmentState::Free);
         let mut free: Vec<u32> = (0..self.shape.segments)
             .filter(|&s| self.segments[s as usize].state == SegmentState::Free)
             .collect();
@@ -366,7 +368,7 @@ impl Log {
         let frame = (SEGMENT_HEADER_BYTES + TRAILER_BYTES) as u64;
         // Releases pad segments that writers did not have to.
         let lost = self.lost_bytes.max(u64::from(self.shape.sync_unit));
-        u64::from(segments) * (u64::from(self.shape.segment_bytes) - frame - lost)
+        u64::from(segments) * u64::from(self.shape.segment_bytes).saturating_sub(frame + lost)
     }
 
     pub(crate) fn pending_writes(&self) -> usize {

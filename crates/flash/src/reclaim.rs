@@ -9,7 +9,8 @@
 //! 2. A victim is released after its last record was decided, and free only once all copies are
 //!    durable (`Log::release`).
 //! 3. A tombstone is dropped only if no older segment holds records that are no longer live.
-//! 4. A live record that does not verify is not copied: its segment stays as it is.
+//! 4. A live record that does not verify, or cannot be read, is not copied: its segment stays as it
+//!    is.
 
 mod fate;
 
@@ -25,6 +26,7 @@ use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
 use crate::types::{Key, Timestamp};
+use crate::unreadable::read_around;
 
 /// Segments looked at for one victim.
 const VICTIM_WINDOW: usize = 1 << 15;
@@ -50,15 +52,27 @@ impl Inner {
             return Ok(done);
         }
         self.sync_periodically(now)?;
+        let mut ended = Ok(());
         for number in 0..self.shards.len() {
-            for _ in 0..budget.segments {
-                if !self.maintain_shard(number, now, &mut done)? {
-                    self.settle_idle(number, now)?;
-                    break;
-                }
+            // One shard's failure is no reason to let the others run out of room.
+            ended = ended.and(self.maintain_within(number, now, budget, &mut done));
+        }
+        ended.map(|()| done)
+    }
+
+    fn maintain_within(
+        &self,
+        number: usize,
+        now: Timestamp,
+        budget: Budget,
+        done: &mut Maintenance,
+    ) -> Result<()> {
+        for _ in 0..budget.segments {
+            if !self.maintain_shard(number, now, done)? {
+                return self.settle_idle(number, now);
             }
         }
-        Ok(done)
+        Ok(())
     }
 
     /// Settles the notes on one segment if nothing was appended since the last call, so that
@@ -261,7 +275,7 @@ impl Inner {
         Ok(kept)
     }
 
-    /// Reads a sealed segment, from memory if it is there.
+    /// Reads a sealed segment, from memory if it is there. What cannot be read is zeros.
     pub(crate) fn read_segment(
         &self,
         number: usize,
@@ -276,24 +290,37 @@ impl Inner {
         }
         let offset = shard.log.shape.offset_of(segment);
         drop(shard);
-        Ok(self.device.read_at(offset, out)?)
+        read_around(&*self.device, offset, out).map(drop)
     }
 
     /// Settles the notes on a segment and drops what ended in it, by its footer alone.
     fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<()> {
-        let (shape, state) = {
+        let (shape, state, held) = {
             let shard = self.shards[number].lock();
-            (shard.log.shape, shard.log.segments[segment as usize])
+            let (shape, state) = (shard.log.shape, shard.log.segments[segment as usize]);
+            // Its last write may be under way: the device may have the footer of a former use yet.
+            let memory = shard.log.in_memory(shape.address(segment, 0));
+            let sealed = memory.filter(|_| state.state == SegmentState::Sealed);
+            (shape, state, sealed.map(|memory| footer_of(memory, state.sequence)))
         };
         let offset = shape.offset_of(segment);
-        let footer = read_footer(self, offset, shape.segment_bytes, state.sequence)?;
+        let footer = match held {
+            Some(footer) => footer,
+            None => read_footer(self, offset, shape.segment_bytes, state.sequence)?,
+        };
         let mut shard = self.shards[number].lock();
         let current = shard.log.segments[segment as usize];
         if current.sequence != state.sequence || current.state != SegmentState::Sealed {
             return Ok(());
         }
         let Some(footer) = footer else {
-            shard.log.segments[segment as usize].state = SegmentState::Damaged;
+            let row = &mut shard.log.segments[segment as usize];
+            if self.evicts() {
+                // It goes in its turn: older records of its keys must go before it.
+                (row.next_end, row.notes) = (ENDED, 0);
+            } else {
+                row.state = SegmentState::Damaged;
+            }
             return Ok(());
         };
         let mut next_end = u32::MAX;
@@ -338,11 +365,20 @@ impl Inner {
     /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
     /// it would look like one that never was whole.
     fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Result<()> {
-        let plan = self.shards[number].lock().plan(place, false);
+        let (plan, held) = {
+            let shard = self.shards[number].lock();
+            let held = shard.log.in_memory(place.address);
+            let held =
+                held.map(|bytes| bytes[..bytes.len().min(place.size.bytes() as usize)].to_vec());
+            (shard.plan(place, false), held)
+        };
         let (offset, length) = self.read_range(&plan);
         let mut bytes = IoBuffer::aligned(length);
-        self.device.read_at(offset, &mut bytes)?;
-        let record = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        if held.is_none() {
+            read_around(&*self.device, offset, &mut bytes)?;
+        }
+        let read = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let record = held.as_deref().unwrap_or(read);
         let wanted = (plan.segment_sequence as u32, None);
         let mut scratch = Vec::new();
         let mut shard = self.shards[number].lock();
@@ -358,7 +394,7 @@ impl Inner {
     }
 }
 
-/// The footer of a sealed segment on the device; `None` if it does not verify.
+/// The footer of a sealed segment on the device; `None` if it does not verify or cannot be read.
 pub(crate) fn read_footer(
     inner: &Inner,
     offset: u64,
@@ -377,7 +413,7 @@ pub(crate) fn read_footer_of(
     let mut length = FOOTER_READ_BYTES.min(segment_bytes as usize);
     loop {
         let mut bytes = IoBuffer::aligned(length);
-        device.read_at(offset + u64::from(segment_bytes) - length as u64, &mut bytes)?;
+        read_around(device, offset + u64::from(segment_bytes) - length as u64, &mut bytes)?;
         let Some(trailer) = Trailer::decode_end(&bytes).filter(|t| t.sequence == sequence) else {
             return Ok(None);
         };

@@ -31,6 +31,7 @@ use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
+use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
@@ -39,6 +40,8 @@ use survey::Images;
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
+/// Sync units that a segment holds at least.
+const UNITS_MIN: u32 = 4;
 /// Bytes of a shard that the addresses of the index reach.
 const SHARD_BYTES_MAX: u64 = RECORD_ALIGNMENT as u64 * (1 << ADDRESS_BITS_MAX);
 const ADDRESS_BITS_MAX: u32 = 36;
@@ -126,6 +129,8 @@ fn find_or_make_root(
         None => new_superblock(device, options, payloads, now)?,
     };
     check_superblock(&superblock, device, payloads)?;
+    let kind = if made { ErrorKind::InvalidInput } else { ErrorKind::Incompatible };
+    check_unit(superblock.segment_bytes, device).map_err(|detail| Error::new(kind, detail))?;
     options.segment_bytes = superblock.segment_bytes;
     options.shards = superblock.shards;
     if made {
@@ -138,7 +143,7 @@ fn find_or_make_root(
 }
 
 /// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
-/// segments, too, so a damaged one costs time only.
+/// segments, too, so one that is damaged or cannot be read costs time only.
 fn load_checkpoint(
     shards: &mut [Shard],
     superblock: &Superblock,
@@ -153,8 +158,16 @@ fn load_checkpoint(
     };
     for loaded in each_shard(shards, parallel, &load) {
         match loaded {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                shards.iter_mut().for_each(Shard::forget_all);
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                for (shard, list) in shards.iter_mut().zip(&superblock.checkpoint) {
+                    shard.forget_all();
+                    // Whatever is found there: no record stands in them.
+                    let parts = list.iter().map(|segment| *segment as usize);
+                    let rows = &mut shard.log.segments;
+                    parts.for_each(|part| {
+                        rows.get_mut(part).into_iter().for_each(|row| row.state = Checkpoint);
+                    });
+                }
                 return Ok(Opened::DamagedCheckpoint);
             }
             loaded => loaded?,
@@ -231,9 +244,14 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
     let mut newest: Option<Superblock> = None;
     let mut claimed = None;
     let mut blank = false;
+    let mut unread = None;
     for copy in 0..2 {
         let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
-        device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer)?;
+        if let Err(error) = device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer) {
+            // As a damaged one: each change is written to both.
+            unread = Some(error);
+            continue;
+        }
         claimed = claimed.or(Superblock::claimed_version(&buffer));
         blank |= buffer.iter().all(|byte| *byte == 0);
         if let Some(found) = Superblock::decode(&buffer)
@@ -241,6 +259,9 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
         {
             newest = Some(found);
         }
+    }
+    if let (None, Some(error)) = (&newest, unread) {
+        return Err(error.into());
     }
     match (newest, claimed) {
         (Some(superblock), _) => Ok(Some(superblock)),
@@ -390,6 +411,22 @@ fn check_superblock(
         return Err(Error::new(ErrorKind::Incompatible, detail));
     }
     Ok(())
+}
+
+/// What to say of segments that are too small for the units that `device` writes safely: the
+/// erasure of one would reach into the next, and a sync would leave little but padding in one.
+fn check_unit(segment_bytes: u32, device: &dyn Device) -> std::result::Result<(), String> {
+    let unit = device.geometry().sync_unit_bytes;
+    let least = unit.saturating_mul(UNITS_MIN);
+    if segment_bytes >= least && segment_bytes.is_multiple_of(unit) {
+        return Ok(());
+    }
+    Err(format!(
+        "{} writes {unit} bytes at a time so that no power failure harms others; segments of \
+         {segment_bytes} bytes are too small for it: {least} or a multiple expected; give the \
+         store larger segments, which are fixed when it is made, or a device with smaller units",
+        device.name()
+    ))
 }
 
 /// Bytes of the device that a store uses, from its beginning.

@@ -14,6 +14,7 @@
 
 mod ahead;
 mod pinned;
+mod room;
 mod write;
 
 use std::collections::HashMap;
@@ -35,7 +36,8 @@ use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
-pub(crate) use write::{Known, Pace, PutRequest, PutStep, Written};
+pub(crate) use room::Pace;
+pub(crate) use write::{Known, PutRequest, PutStep, Written};
 
 /// One shard.
 #[derive(Debug)]
@@ -175,6 +177,7 @@ impl Shard {
         self.log.segments.fill(crate::segment::Segment::UNUSED);
         self.log.live_bytes = 0;
         self.log.tombstone_bytes = 0;
+        self.log.lost_bytes = 0;
         self.notes = Notes::default();
         self.large = LargeValues::default();
         self.counts.clear();
@@ -399,13 +402,21 @@ impl Shard {
         counts.sum::<i64>().max(0) as u64
     }
 
+    /// The floors with another one; those under everything that still stands are no longer needed.
+    /// `oldest` is the oldest use of any segment of the store with dead records.
+    pub(crate) fn floors_with(&self, floor: Floor, oldest: Option<u64>) -> Vec<Floor> {
+        let live = self.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
+        let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
+        let other = |f: &Floor| {
+            f.space != floor.space || floor.partition.is_some() && f.partition != floor.partition
+        };
+        let others = self.floors.iter().copied().filter(other);
+        others.chain([floor]).filter(|f| f.below > oldest).collect()
+    }
+
     /// Everything of a space or partition is gone at once; slots go when their segments are swept.
-    pub(crate) fn drop_below(&mut self, floor: Floor) {
-        self.floors.retain(|f| f.space != floor.space || f.partition != floor.partition);
-        if floor.partition.is_none() {
-            self.floors.retain(|f| f.space != floor.space);
-        }
-        self.floors.push(floor);
+    pub(crate) fn drop_below(&mut self, floor: Floor, floors: Vec<Floor>) {
+        self.floors = floors;
         self.counts.retain(|(space, partition), _| {
             *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
         });

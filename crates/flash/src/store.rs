@@ -8,6 +8,7 @@ mod inspect;
 
 pub use inspect::{LogScan, SegmentInfo, Verification};
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -224,8 +225,27 @@ impl Store {
     }
 }
 
-/// Segments that one write reclaims at most before it gives up.
-const RECLAIMS_MAX: usize = 64;
+/// Segments that one write reclaims at most without a gain before it gives up: where each gives
+/// back a fiftieth of itself, one is free by then.
+const FRUITLESS_MAX: u32 = 64;
+
+/// Whether what one write reclaims still leads somewhere.
+#[derive(Default)]
+struct Reclaims {
+    /// The most segments that were free, or about to be.
+    best: u32,
+    fruitless: u32,
+}
+
+impl Reclaims {
+    /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
+    /// for so long that it never will.
+    fn gain(&mut self, free: u32) -> bool {
+        self.fruitless = if free > self.best { 0 } else { self.fruitless + 1 };
+        self.best = self.best.max(free);
+        self.fruitless <= FRUITLESS_MAX
+    }
+}
 
 impl Inner {
     #[inline]
@@ -252,16 +272,25 @@ impl Inner {
         self.check_open()?;
         let number = self.shard_of(request.hash);
         let mut pace = Pace::Marked;
-        for _ in 0..RECLAIMS_MAX {
-            match self.shards[number].lock().put(request, known, pace) {
+        let mut reclaims = Reclaims::default();
+        loop {
+            let mut shard = self.shards[number].lock();
+            match shard.put(request, known, pace) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 decided => return decided,
             }
-            if self.make_room(number, request.now)? == Progress::None {
-                pace = Pace::Unmarked;
+            let gains = reclaims.gain(shard.log.free_count() + shard.log.releasing_count());
+            drop(shard);
+            match pace {
+                _ if gains => {
+                    if self.make_room(number, request.now)? == Progress::None {
+                        pace = Pace::Unmarked;
+                    }
+                }
+                Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::default()),
+                Pace::Unmarked => return Err(self.full(number)),
             }
         }
-        Err(self.full(number))
     }
 
     /// Removes; tombstones may use the reserve, so reclaim is asked for only when that is gone.
@@ -273,14 +302,20 @@ impl Inner {
     ) -> Result<Option<u64>> {
         self.check_open()?;
         let number = self.shard_of(hash);
-        for _ in 0..RECLAIMS_MAX {
-            match self.shards[number].lock().remove(key, hash, place) {
+        let mut reclaims = Reclaims::default();
+        loop {
+            let mut shard = self.shards[number].lock();
+            match shard.remove(key, hash, place) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 decided => return decided,
             }
+            if !reclaims.gain(shard.log.free_count() + shard.log.releasing_count()) {
+                drop(shard);
+                return Err(self.full(number));
+            }
+            drop(shard);
             self.make_room(number, Timestamp(0))?;
         }
-        Err(self.full(number))
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -328,20 +363,20 @@ impl Inner {
         let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
         let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();
         let floor = Floor { space, partition, below };
-        for shard in &mut shards {
-            shard.drop_below(floor);
-            // Floors under everything that still stands are no longer needed.
-            let live = shard.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
-            let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
-            shard.floors.retain(|f| f.below > oldest);
-        }
+        let floors: Vec<_> = shards.iter().map(|shard| shard.floors_with(floor, oldest)).collect();
         let mut superblock = self.superblock.lock();
-        superblock
-            .floors
-            .retain(|f| f.space != space || (partition.is_some() && f.partition != partition));
-        superblock.floors.retain(|f| shards.iter().any(|shard| shard.floors.contains(f)));
-        superblock.floors.push(floor);
-        superblock.next_segment_sequence = superblock.next_segment_sequence.max(below);
+        let mut next = superblock.clone();
+        let identity = |f: &Floor| (f.space, f.partition, f.below);
+        let needed: HashSet<_> = floors.iter().flatten().map(identity).collect();
+        next.floors.retain(|f| *f != floor && needed.contains(&identity(f)));
+        next.floors.push(floor);
+        next.next_segment_sequence = next.next_segment_sequence.max(below);
+        // Before anything is changed: what does not fit leaves all as it was.
+        next.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
+        for (shard, floors) in shards.iter_mut().zip(floors) {
+            shard.drop_below(floor, floors);
+        }
+        *superblock = next;
         let written = self.write_superblock(&mut superblock);
         if let Err(error) = &written {
             // What the failed sync should have covered may be lost although a later one succeeds.
@@ -400,10 +435,7 @@ pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock)
 /// Writes the next generation of `superblock` over the older copy, and syncs.
 fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     superblock.generation += 1;
-    let bytes = superblock.encode().ok_or_else(|| {
-        let detail = "too many dropped partitions are still on the medium; let maintain() run";
-        Error::new(ErrorKind::Busy, detail)
-    })?;
+    let bytes = superblock.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
     let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
     buffer.copy_from_slice(&bytes);
     let copy = superblock.generation % 2;
@@ -413,6 +445,15 @@ fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
     device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;
     device.sync()?;
     Ok(())
+}
+
+fn too_many_floors(dropped: usize) -> Error {
+    let detail = format!(
+        "{dropped} partitions and spaces that were dropped are still on the medium beside older \
+         entries, and the superblock names no more of them; let maintain() run and try again, or \
+         drop a whole space"
+    );
+    Error::new(ErrorKind::Busy, detail)
 }
 
 fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
@@ -450,5 +491,20 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.notes += shard.notes.len() as u64;
     if let Err(poisoned) = log.check_poisoned() {
         total.poisoned = Some(poisoned.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_reclaims_for_as_long_as_that_gains_a_segment_now_and_then() {
+        let mut reclaims = Reclaims::default();
+        // Each of these victims gives back a fiftieth of itself: more than 64 of them are needed.
+        assert!((0..5_000).all(|round| reclaims.gain(5 + round / 50)));
+        // What comes and goes is no gain.
+        let more = (0..1_000).take_while(|round| reclaims.gain(100 + round % 5)).count();
+        assert!(more <= FRUITLESS_MAX as usize + 5, "{more} rounds for nothing");
     }
 }

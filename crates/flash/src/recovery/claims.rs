@@ -7,7 +7,7 @@
 use entresol_device::{IoBuffer, Table};
 
 use super::entries::{Gathered, Rows};
-use super::scan::Context;
+use super::scan::{Context, unreadable};
 use super::survey::scratch_table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FooterLine, RecordKind};
@@ -399,7 +399,12 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Option<
     let end = u64::from(offset) + claim.size().bytes();
     let end = end.next_multiple_of(sector).min(u64::from(shard.log.shape.segment_bytes));
     let mut bytes = IoBuffer::aligned(end.saturating_sub(start).max(sector) as usize);
-    shard.log.device.read_at(shard.log.shape.offset_of(segment) + start, &mut bytes)?;
+    let at = shard.log.shape.offset_of(segment) + start;
+    if shard.log.device.read_at(at, &mut bytes).is_err() {
+        let (start, end) = (start as usize, start as usize + bytes.len());
+        let why = "which pieces are of a large value is not known";
+        return Err(unreadable(shard, segment, start..end, why));
+    }
     let record = bytes.get((u64::from(offset) - start) as usize..).unwrap_or_default();
     let wanted = (shard.segment_sequence(claim.address()) as u32, None);
     let mut scratch = Vec::new();

@@ -9,9 +9,12 @@ use std::collections::HashMap;
 
 use super::claims::{Claims, Cut, PASS_BYTES, PASS_CLAIMS, Settling};
 use super::scan::Context;
-use super::survey::{Images, Survey, sample, survey};
+use super::survey::{Found, Images, Survey, sample, survey};
 use crate::error::Result;
-use crate::format::{FooterLine, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES};
+use crate::format::{
+    FOOTER_ENTRY_BYTES, FooterLine, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES,
+    TRAILER_BYTES,
+};
 use crate::index::{Index, SizeCode};
 use crate::log::Shape;
 use crate::segment::{Segment, SegmentState};
@@ -56,7 +59,6 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
     let Intake { mut rows, mut claims, mut pieces, highest } = intake;
     order_pieces(shard, &mut pieces);
     let places = rows.places;
-    let shape = shard.log.shape;
     let mut end = 0;
     for pass in 0..claims.passes() {
         if pass > 0 {
@@ -78,14 +80,31 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
         end = shard.index.append_ordered(end, claims.winners());
     }
     rows.apply(shard);
-    for found in &survey.found {
-        let segment = &mut shard.log.segments[found.segment as usize];
-        // A little less than there is: records count as a little more than they take.
-        let padding = found.end.saturating_sub(SEGMENT_HEADER_BYTES as u32 + segment.used_bytes);
-        segment.padded = shape.is_much_padding(padding);
-    }
+    learn_padding(shard, &survey.found);
     shard.sequence = highest;
     Ok(())
+}
+
+/// Finds out which segments hold much padding, and how much the others lost where they were filled.
+fn learn_padding(shard: &mut Shard, found: &[Found]) {
+    let shape = shard.log.shape;
+    let (mut lost_bytes, mut filled) = (0, 0);
+    for found in found {
+        let segment = &mut shard.log.segments[found.segment as usize];
+        // A little less than there is: records count as a little more than they take.
+        let records = segment.used_bytes.saturating_add(SEGMENT_HEADER_BYTES as u32);
+        let padding = found.end.saturating_sub(records);
+        segment.padded = shape.is_much_padding(padding);
+        let footer = u64::from(found.count) * FOOTER_ENTRY_BYTES as u64 + TRAILER_BYTES as u64;
+        let taken = u64::from(found.end) + footer;
+        let lost = u64::from(shape.segment_bytes).saturating_sub(taken) + u64::from(padding);
+        // More than the longest record is left only where a segment was sealed early.
+        if !segment.padded && lost <= u64::from(shape.segment_bytes) / 4 {
+            lost_bytes += lost;
+            filled += 1;
+        }
+    }
+    shard.log.lost_bytes = lost_bytes / u64::max(filled, 1);
 }
 
 /// Brings the pieces of each value in order. One that reclaim copied stands twice; the copy in the

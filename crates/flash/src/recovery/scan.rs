@@ -1,15 +1,18 @@
 //! What one segment holds, found out from its own bytes.
 
 use entresol_device::IoBuffer;
+use entresol_planted::planted;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader,
-    RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, TRAILER_BYTES, Trailer, decode_footer,
+    FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
+    RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+    TRAILER_BYTES, Trailer, decode_footer,
 };
 use crate::record::{HashSeed, Payloads, hash_key, piece_hash};
 use crate::shard::Shard;
 use crate::types::{Key, Timestamp};
+use crate::unreadable::{Gaps, read_around};
 
 /// How to recover.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +38,9 @@ impl<'a> Scanner<'a> {
 
     /// The records of the segment in `bytes` that verify, from front to back, up to the first
     /// header
-    /// that does not. After a power loss a gap may precede records that were never acknowledged.
-    pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> Vec<FooterEntry> {
+    /// that does not, and where that one is. After a power loss a gap may precede records that were
+    /// never acknowledged.
+    pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> (Vec<FooterEntry>, usize) {
         let mut entries = Vec::new();
         let mut at = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT);
         let mut scratch = Vec::new();
@@ -58,13 +62,14 @@ impl<'a> Scanner<'a> {
             }
             at = end;
         }
-        entries
+        (entries, at)
     }
 
-    /// The entries of a footer whose records verify.
+    /// The entries of a footer whose records verify, or cannot be read: of those whoever reads them
+    /// is told.
     pub(crate) fn checked(
         &self,
-        bytes: &[u8],
+        (bytes, gaps): (&[u8], &Gaps),
         header: &SegmentHeader,
         footer: Vec<FooterEntry>,
     ) -> Vec<FooterEntry> {
@@ -77,7 +82,12 @@ impl<'a> Scanner<'a> {
             })
         };
         let mut holds = holds;
-        footer.into_iter().filter(|entry| holds(entry)).collect()
+        let unread = |entry: &FooterEntry| {
+            let start = entry.offset as usize;
+            gaps.touch(&(start..start + entry.record_bytes as usize))
+        };
+        let left_out = planted!("unreadable-record-left-out");
+        footer.into_iter().filter(|entry| (unread(entry) && !left_out) || holds(entry)).collect()
     }
 
     /// The footer entry of the record at the start of `rest`, if all of it verifies.
@@ -158,11 +168,53 @@ pub(crate) fn parse(
     Some((header, footer))
 }
 
+/// A segment as far as the device gives it; zeros where it does not.
+pub(crate) struct Whole {
+    pub bytes: IoBuffer,
+    pub gaps: Gaps,
+}
+
 /// Reads a whole segment.
-pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<IoBuffer> {
+pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<Whole> {
     let mut bytes = IoBuffer::aligned(shard.log.shape.segment_bytes as usize);
-    shard.log.device.read_at(shard.log.shape.offset_of(segment), &mut bytes)?;
-    Ok(bytes)
+    let offset = shard.log.shape.offset_of(segment);
+    let gaps = read_around(&*shard.log.device, offset, &mut bytes)?;
+    Ok(Whole { bytes, gaps })
+}
+
+/// The records of a segment without a footer. An error if they lead to what cannot be read: what
+/// stands there and behind it may have been acknowledged.
+pub(crate) fn scan_whole(
+    shard: &Shard,
+    (segment, header): (u32, &SegmentHeader),
+    whole: &Whole,
+) -> Result<Vec<FooterEntry>> {
+    let (entries, end) = Scanner::of(shard, &shard.payloads).scan(&whole.bytes, header);
+    match whole.gaps.first_before(end + RECORD_HEADER_BYTES_MAX) {
+        None => Ok(entries),
+        Some(gap) => Err(unreadable(shard, segment, gap, "which records follow is not known")),
+    }
+}
+
+/// The error that `at`, bytes of a segment, cannot be read and that recovery cannot do without.
+pub(crate) fn unreadable(
+    shard: &Shard,
+    segment: u32,
+    at: std::ops::Range<usize>,
+    why: &str,
+) -> Error {
+    let shape = &shard.log.shape;
+    let start = shape.offset_of(segment);
+    let detail = format!(
+        "bytes {} to {} of {} (segment {segment} of shard {}) cannot be read: {why}, so the store \
+         is not opened; bring these bytes back from a copy of the device, or write zeros over them \
+         to open it without the entries that stood there",
+        start + at.start as u64,
+        start + at.end as u64,
+        shard.log.device.name(),
+        shape.shard,
+    );
+    Error::new(ErrorKind::Io, detail)
 }
 
 const _: () = assert!(FOOTER_ENTRY_BYTES == 40 && RECORD_HEADER_BYTES == 32, "the format's sizes");

@@ -9,13 +9,15 @@ use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuf
 
 use super::claims::PASS_BYTES;
 use super::entries::Intake;
-use super::scan::{Context, Scanner, parse, read_whole, seal_image};
+use super::scan::{Context, Scanner, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
 use crate::error::Result;
 use crate::format::{
     FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer, copy_words,
 };
-use crate::reclaim::read_footer_of;
+use crate::reclaim::{footer_of, read_footer_of};
+use crate::segment::SegmentState;
 use crate::shard::Shard;
+use crate::unreadable::{Gaps, read_around};
 
 /// Most that is read from a segment's end in one request; the rest of a longer footer follows.
 const TAIL_BYTES_MAX: usize = 512 << 10;
@@ -101,8 +103,8 @@ fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
     if let Some(footer) = footer {
         return Ok(footer);
     }
-    let bytes = read_whole(shard, segment.segment)?;
-    Ok(Scanner::of(shard, &shard.payloads).scan(&bytes, &segment.header))
+    let whole = read_whole(shard, segment.segment)?;
+    scan_whole(shard, (segment.segment, &segment.header), &whole)
 }
 
 /// What a shard may hold.
@@ -128,8 +130,7 @@ pub(super) fn sample(shard: &Shard) -> Result<Sample> {
     let mut completions: Vec<Completion> = Vec::new();
     queue.reap(count as usize, &mut completions)?;
     let (mut entries, mut longest) = (0, 0);
-    for completion in completions {
-        completion.result?;
+    for completion in completions.into_iter().filter(|completion| completion.result.is_ok()) {
         let trailer = completion.buffer.and_then(|tail| Trailer::decode_end(&tail));
         let plausible = |t: &Trailer| t.region_bytes() <= shape.segment_bytes as usize;
         if let Some(trailer) = trailer.filter(plausible) {
@@ -168,9 +169,13 @@ pub(super) fn survey(
         if image.is_some_and(|image| image.sequence > header.sequence) {
             continue;
         }
-        let mut bytes = read_whole(shard, segment)?;
-        let entries = scanner.scan(&bytes, &header);
-        found.push(sealed(shard, segment, (header, entries), &mut bytes, context)?);
+        let whole = read_whole(shard, segment)?;
+        if image.is_some_and(|image| image == header) && !whole.gaps.is_empty() {
+            // What cannot be read stands in the write buffer.
+            continue;
+        }
+        let entries = scan_whole(shard, (segment, &header), &whole)?;
+        found.push(sealed(shard, segment, (header, entries), whole, context)?);
     }
     adopt_images(shard, images, &mut found, (&scanner, context))?;
     found.retain(|f| f.count > 0);
@@ -184,16 +189,16 @@ fn check_whole(
     segment: &mut Found,
     (scanner, context): (&Scanner<'_>, Context),
 ) -> Result<()> {
-    let shape = shard.log.shape;
-    let mut bytes = read_whole(shard, segment.segment)?;
-    let (entries, kept) = match parse(&bytes, shape.store, shape.shard) {
-        Some((_, Some((_, footer)))) => {
+    let whole = read_whole(shard, segment.segment)?;
+    let header = &segment.header;
+    let (entries, kept) = match footer_of(&whole.bytes, header.sequence) {
+        Some(footer) => {
             let before = footer.len();
-            let entries = scanner.checked(&bytes, &segment.header, footer);
+            let entries = scanner.checked((&whole.bytes, &whole.gaps), header, footer);
             let kept = entries.len() == before;
             (entries, kept)
         }
-        _ => (scanner.scan(&bytes, &segment.header), false),
+        None => (scan_whole(shard, (segment.segment, header), &whole)?, false),
     };
     segment.count = entries.len() as u32;
     if kept {
@@ -201,7 +206,7 @@ fn check_whole(
         return Ok(());
     }
     let found = (segment.header, entries);
-    *segment = sealed(shard, segment.segment, found, &mut bytes, context)?;
+    *segment = sealed(shard, segment.segment, found, whole, context)?;
     Ok(())
 }
 
@@ -224,13 +229,13 @@ fn adopt_images(
         if let Some(present) = at.map(|at| &found[at]) {
             let newer = present.header.sequence > header.sequence;
             let same = present.header == header && footer.is_some();
-            if newer || same && *read_whole(shard, *segment)? == *image {
+            if newer || same && *read_whole(shard, *segment)?.bytes == *image {
                 continue;
             }
         }
         let entries = match footer {
-            Some((_, footer)) => scanner.checked(image, &header, footer),
-            None => scanner.scan(image, &header),
+            Some((_, footer)) => scanner.checked((image, &Gaps::default()), &header, footer),
+            None => scanner.scan(image, &header).0,
         };
         if let Some(at) = at {
             let present = (found[at].header.sequence, found[at].count);
@@ -243,7 +248,8 @@ fn adopt_images(
         }
         let mut bytes = IoBuffer::aligned(image.len());
         bytes.copy_from_slice(image);
-        found.push(sealed(shard, *segment, (header, entries), &mut bytes, context)?);
+        let whole = Whole { bytes, gaps: Gaps::default() };
+        found.push(sealed(shard, *segment, (header, entries), whole, context)?);
     }
     Ok(())
 }
@@ -254,16 +260,21 @@ fn sealed(
     shard: &Shard,
     segment: u32,
     (header, entries): (SegmentHeader, Vec<FooterEntry>),
-    bytes: &mut IoBuffer,
+    Whole { mut bytes, gaps }: Whole,
     context: Context,
 ) -> Result<Found> {
     let unit = shard.log.shape.sync_unit;
-    let age = seal_image(bytes, unit, &header, &entries);
+    let age = seal_image(&mut bytes, unit, &header, &entries);
+    let end = entries.last().map_or(0, |last| last.offset + last.aligned_bytes());
     if entries.is_empty() {
         bytes.fill(0);
     }
     if !context.read_only {
-        let before = read_whole(shard, segment)?;
+        let before = read_whole(shard, segment)?.bytes;
+        // What could not be read among the records stays as it is: it may be readable by now.
+        for gap in gaps.until(end.next_multiple_of(unit) as usize) {
+            bytes[gap.clone()].copy_from_slice(&before[gap]);
+        }
         let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize));
         let differs = |(is, should): (&[u8], &[u8])| is != should;
         if let Some(first) = units().position(differs) {
@@ -273,7 +284,6 @@ fn sealed(
             shard.log.device.write_at(at, &bytes[range])?;
         }
     }
-    let end = entries.last().map_or(0, |last| last.offset + last.aligned_bytes());
     let count = entries.len() as u32;
     Ok(Found { segment, header, age, count, end, lines: Lines::Own(entries) })
 }
@@ -350,13 +360,47 @@ impl<'a> Ends<'a> {
             }
             self.queue.reap(1, &mut completions)?;
             for completion in completions.drain(..) {
-                completion.result?;
-                if let Some(buffer) = completion.buffer {
-                    self.take((completion.token / 4) as u32, completion.token % 4, buffer)?;
+                let (segment, which) = ((completion.token / 4) as u32, completion.token % 4);
+                match (completion.result, completion.buffer) {
+                    (Ok(()), Some(buffer)) => self.take(segment, which, buffer)?,
+                    _ => self.read_again(segment, which)?,
                 }
             }
         }
         Ok(())
+    }
+
+    /// Takes what is left of a read that failed, part by part. A segment can do without its footer,
+    /// but without its header nobody knows whether it is in use.
+    fn read_again(&mut self, segment: u32, which: u64) -> Result<()> {
+        let shape = self.shard.log.shape;
+        let start = shape.offset_of(segment);
+        let tail = start + u64::from(shape.segment_bytes) - self.tail_bytes as u64;
+        let rest = self.waiting.get(&segment).and_then(|pair| pair.rest.as_ref());
+        let rest = rest.map_or(0, |(_, trailer)| self.rest_bytes(trailer));
+        let (offset, length) = match which {
+            HEAD => (start, HEAD_BYTES),
+            TAIL => (tail, self.tail_bytes),
+            _ => (tail - rest as u64, rest),
+        };
+        let mut buffer = IoBuffer::aligned(length.max(HEAD_BYTES));
+        let gaps = read_around(&*self.shard.log.device, offset, &mut buffer)?;
+        if which == HEAD && !gaps.is_empty() {
+            let sector = self.shard.log.device.geometry().sector_bytes as usize;
+            let first = self.shard.log.device.read_at(start, &mut buffer[..sector.min(HEAD_BYTES)]);
+            let holds_records =
+                self.shard.log.segments[segment as usize].state != SegmentState::Checkpoint;
+            if first.is_err() && holds_records {
+                let why = "whether the segment is in use is not known";
+                return Err(unreadable(self.shard, segment, 0..sector, why));
+            }
+        }
+        self.take(segment, which, buffer)
+    }
+
+    /// Bytes of the part of a footer that the tail did not reach.
+    fn rest_bytes(&self, trailer: &Trailer) -> usize {
+        (trailer.region_bytes() - self.tail_bytes).next_multiple_of(HEAD_BYTES)
     }
 
     /// Takes one read of a segment; with the last one, what the segment says.
@@ -393,7 +437,7 @@ impl<'a> Ends<'a> {
             self.keep((segment, header), &trailer, [&[], tail]);
             return Ok(());
         }
-        let rest = (region - tail.len()).next_multiple_of(HEAD_BYTES);
+        let rest = self.rest_bytes(&trailer);
         let end = shape.offset_of(segment) + u64::from(shape.segment_bytes) - tail.len() as u64;
         self.queue.read(u64::from(segment) * 4 + REST, end - rest as u64, rest)?;
         pair.rest = Some((header, trailer));

@@ -2,9 +2,9 @@
 
 use entresol_planted::planted;
 
-use super::Shard;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, FOOTER_ENTRY_BYTES, Flags, RecordHeader, RecordKind};
+use super::{Pace, Shard};
+use crate::error::Result;
+use crate::format::{Codec, Flags, RecordHeader, RecordKind};
 use crate::index::{Place, SizeCode};
 use crate::large::Pieces;
 use crate::log::Append;
@@ -53,15 +53,6 @@ pub(crate) enum PutStep {
 pub(crate) struct Written {
     pub version: Version,
     pub stamp: u64,
-}
-
-/// Whether a writer pays from the slow mark on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// It leaves twice the reserve free.
-    Marked,
-    /// There is nothing that reclaim could gain: it leaves the reserve free.
-    Unmarked,
 }
 
 /// What the key's slot was found to be.
@@ -467,7 +458,7 @@ impl Shard {
         }
     }
 
-    fn piece_header(
+    pub(super) fn piece_header(
         &self,
         (owner, sequence): (u64, u64),
         key: &[u8],
@@ -480,102 +471,10 @@ impl Shard {
             ..self.header(Flags::of(RecordKind::Piece), sequence, key)
         }
     }
-
-    /// Bytes that the record of `header` counts for with `value_bytes` of a stored value.
-    fn counted_bytes(&self, header: &RecordHeader, value_bytes: usize) -> u64 {
-        let value_bytes = (value_bytes + self.payloads.tag_bytes()) as u32;
-        let header = RecordHeader { value_bytes, ..*header };
-        SizeCode::covering(header.record_bytes() as u64).bytes()
-    }
-
-    /// Bytes that a value counts for with its manifest, `header`, and its pieces.
-    fn counted_in_pieces(
-        &self,
-        header: &RecordHeader,
-        stored_bytes: usize,
-        piece_bytes: usize,
-    ) -> u64 {
-        let key = piece_key(0, 0);
-        let piece = |bytes| self.counted_bytes(&self.piece_header((0, 1), &key, bytes), bytes);
-        let (whole, rest) = (stored_bytes / piece_bytes, stored_bytes % piece_bytes);
-        let last = if rest == 0 { 0 } else { piece(rest) };
-        self.counted_bytes(&manifest_header(*header), MANIFEST_BYTES)
-            + whole as u64 * piece(piece_bytes)
-            + last
-    }
-
-    /// Bytes that the entry at `place` counts for, its pieces included.
-    fn held_bytes(&self, place: Place) -> u64 {
-        let pieces = self.large.at(place.address).into_iter().flat_map(|pieces| &pieces.places);
-        let size = |&(_, bytes): &(u64, u32)| SizeCode::covering(u64::from(bytes)).bytes();
-        place.size.bytes() + pieces.map(size).sum::<u64>()
-    }
-
-    /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
-    /// the `replaced` bytes that go with what it replaces always has.
-    fn check_full(&self, wanted: u64, replaced: u64) -> Result<()> {
-        let store = self.limits.reclaim == Reclaim::Compact;
-        // Tombstones go by reclaim; what is full of entries stays so.
-        let entries = self.occupied() - self.log.tombstone_bytes;
-        let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
-        let after = (entries + wanted + line).saturating_sub(replaced);
-        let mark = self.log.room() / 100 * u64::from(self.limits.full_mark_percent);
-        if wanted <= replaced || after <= mark || !store {
-            return Ok(());
-        }
-        let shape = &self.log.shape;
-        let detail = format!(
-            "shard {} is full: {} of {} bytes are live, and {mark} may be, {} percent of what \
-             reclaim leaves; remove entries or give the store more capacity",
-            shape.shard,
-            self.log.live_bytes,
-            u64::from(shape.segments) * u64::from(shape.segment_bytes),
-            self.limits.full_mark_percent
-        );
-        Err(Error::new(ErrorKind::Full, detail))
-    }
-
-    /// Bytes of segments that live records take with their lines in the footers.
-    fn occupied(&self) -> u64 {
-        self.log.live_bytes + self.index.len() * FOOTER_ENTRY_BYTES as u64
-    }
-
-    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
-    fn check_room(&mut self, request: &PutRequest<'_>, new: bool, pace: Pace) -> Result<()> {
-        let wanted = (request.value.len() + request.key.bytes.len()) as u64;
-        if new {
-            // Before reclaim works for what is refused in the end.
-            self.check_full(wanted, 0)?;
-        }
-        let shape = &self.log.shape;
-        let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
-            || self.index.len() >= self.index.entries_max();
-        if new && index_full {
-            let detail = format!(
-                "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
-                 remove entries or raise the cap",
-                shape.shard,
-                self.index.len(),
-                self.index.bytes()
-            );
-            return Err(Error::new(ErrorKind::Full, detail));
-        }
-        let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
-        let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
-        let store = self.limits.reclaim == Reclaim::Compact;
-        let slow = store && self.occupied() + wanted > slow_mark;
-        let kept =
-            if slow && pace == Pace::Marked { 2 * self.log.reserve() } else { self.log.reserve() };
-        if self.log.free_count() <= kept + segments {
-            let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
-            return Err(Error::new(ErrorKind::Busy, detail));
-        }
-        Ok(())
-    }
 }
 
 /// The header of a value's manifest, from that of the value.
-fn manifest_header(value: RecordHeader) -> RecordHeader {
+pub(super) fn manifest_header(value: RecordHeader) -> RecordHeader {
     RecordHeader {
         flags: Flags { kind: RecordKind::Manifest, codec: Codec::Plain, ..value.flags },
         raw_bytes: MANIFEST_BYTES as u32,

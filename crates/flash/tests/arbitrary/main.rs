@@ -10,6 +10,7 @@
 
 mod exercise;
 mod images;
+mod made_up;
 
 use std::process::Command;
 

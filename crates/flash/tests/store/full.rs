@@ -58,18 +58,8 @@ fn a_full_store_takes_what_is_no_larger_than_what_it_replaces() {
 fn replaced_when_full(options: StoreOptions, segments: u64, length: usize) {
     let bytes = segments * u64::from(options.segment_bytes);
     let (_store, mut session) = open(&device(bytes), options);
-    let mut stored = 0;
-    while put_packed(&mut session, stored, (stored, length)).is_ok() {
-        stored += 1;
-    }
-    for round in 1..4 {
-        for n in 0..stored {
-            let replaced = put_packed(&mut session, n, (n + round, length));
-            replaced.unwrap_or_else(|error| {
-                panic!("{n} of {stored}, {length}, round {round}: {error}")
-            });
-        }
-    }
+    let stored = fill(&mut session, 0, length);
+    replace_all(&mut session, stored, length);
     let grown = |session: &mut Session, n| {
         put_packed(session, n, (n + 9, 8 * length)).map_err(|e| e.kind())
     };
@@ -83,6 +73,45 @@ fn replaced_when_full(options: StoreOptions, segments: u64, length: usize) {
         put_packed(&mut session, n, (n, 1)).unwrap();
     }
     put_packed(&mut session, stored, (stored, 1)).unwrap();
+}
+
+/// Puts entries from number `stored` on until the store is full; how many there are then.
+fn fill(session: &mut Session, mut stored: u64, length: usize) -> u64 {
+    while put_packed(session, stored, (stored, length)).is_ok() {
+        stored += 1;
+    }
+    stored
+}
+
+/// Puts other values of the same length, three times over.
+fn replace_all(session: &mut Session, stored: u64, length: usize) {
+    for (round, n) in (1..4).flat_map(|round| (0..stored).map(move |n| (round, n))) {
+        let replaced = put_packed(session, n, (n + round, length));
+        replaced
+            .unwrap_or_else(|error| panic!("{n} of {stored}, {length}, round {round}: {error}"));
+    }
+}
+
+// What filled segments lose was forgotten with each opening: values of which few fit a segment then
+// took what reclaim needs, and nothing was taken any more.
+#[test]
+fn a_store_that_is_full_again_after_each_opening_takes_what_is_no_larger() {
+    for (segments, length, closes) in [(257, 13_100), (257, 9_000), (129, 13_100), (65, 10_000)]
+        .into_iter()
+        .flat_map(|(segments, length)| [true, false].map(|closes| (segments, length, closes)))
+    {
+        let options = StoreOptions { shards: 1, ..small() };
+        let device = device(segments * u64::from(options.segment_bytes));
+        let mut stored = 0;
+        for _ in 0..2 {
+            let (store, mut session) = open(&device, options.clone());
+            stored = fill(&mut session, stored, length);
+            if closes { store.close(NOW).unwrap() } else { store.sync().unwrap() }
+        }
+        let (_store, mut session) = open(&device, options.clone());
+        let stored = fill(&mut session, stored, length);
+        replace_all(&mut session, stored, length);
+    }
 }
 
 /// Half of it is noise, so that a compressor has something to do.
@@ -163,5 +192,56 @@ fn a_store_grows_to_the_capacity_that_it_is_opened_with() {
             assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n, 9000)), "{n}");
         }
         drop((store, session));
+    }
+}
+
+// A put gave up after 64 segments, whatever they gave: one that needs more of them free was
+// refused, however much was dead.
+#[test]
+fn a_put_makes_all_the_room_it_needs_where_so_much_is_dead() {
+    let device = device(64 << 20);
+    let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    let few = 40_000;
+    for round in 0..3 {
+        for n in 0..few {
+            put_packed(&mut session, n, (n + round, 1000)).unwrap();
+        }
+    }
+    for n in (0..few).filter(|n| n % 8 != 0) {
+        assert!(remove(&mut session, &n.to_be_bytes()));
+    }
+    let before = store.statistics().segments_free;
+    assert!(before < 96, "{before} segments are free: there is nothing to make room for");
+    put_packed(&mut session, few, (7, 6 << 20)).unwrap();
+    assert_eq!(get(&mut session, &few.to_be_bytes()), Some(packed(7, 6 << 20)));
+    for n in (0..few).filter(|n| n % 8 == 0) {
+        assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n + 2, 1000)), "{n}");
+    }
+}
+
+// Its bytes before compression were compared with what the store has.
+#[test]
+fn a_value_that_compression_makes_fit_is_stored() {
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let device = device(4 << 20);
+        let options = StoreOptions { shards: 1, compression, ..small() };
+        let (store, mut session) = open(&device, options.clone());
+        for n in 0..400 {
+            put_packed(&mut session, n, (n, 1000)).unwrap();
+        }
+        let value = vec![5; 8 << 20];
+        put(&mut session, b"one byte", &value, PutOptions::default());
+        // As a new one and in place of another.
+        put(&mut session, b"one byte", &value, PutOptions::default());
+        assert_eq!(get(&mut session, b"one byte").as_ref(), Some(&value));
+        store.close(NOW).unwrap();
+        drop((session, store));
+        let (_store, mut session) = open(&device, options);
+        assert_eq!(get(&mut session, b"one byte"), Some(value));
+        let noise = value_of(1, 8 << 20);
+        let operation =
+            Operation::Put { key: key(b"noise"), value: &noise, options: PutOptions::default() };
+        let refused = session.run(NOW, operation, &mut |_| {}).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
     }
 }

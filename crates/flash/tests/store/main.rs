@@ -12,12 +12,13 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use entresol_device::{Device, FileDevice, FileOptions, MemoryDevice};
+use entresol_device::{Device, FileDevice, FileOptions, Geometry, MemoryDevice};
 use entresol_flash::{
     Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
     Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, StoreOptions,
     Timestamp, Version,
 };
+use entresol_sim::{SimDevice, SimOptions};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const SPACE: SpaceId = SpaceId(0);
@@ -445,4 +446,100 @@ fn a_store_is_not_made_over_a_file_with_other_contents() {
     made(OpenMode::OpenOrOverwrite).unwrap();
     made(OpenMode::OpenOrCreate).unwrap();
     std::fs::remove_file(&path).unwrap();
+}
+
+// The erasure of a segment wrote a whole unit, and so over the head of the next one.
+#[test]
+fn a_device_whose_units_are_too_large_for_the_segments_is_refused() {
+    let device_of = |sync_unit_bytes: u32| -> Arc<dyn Device> {
+        let options = SimOptions::new(1, 128 << 20);
+        let geometry = Geometry { sync_unit_bytes, ..options.geometry };
+        Arc::new(SimDevice::new(SimOptions { geometry, ..options }))
+    };
+    let sized = |segment_bytes| StoreOptions { segment_bytes, shards: 1, ..small() };
+    for (unit, refused, taken) in
+        [(128 << 10, 64 << 10, 512 << 10), (64 << 10, 64 << 10, 256 << 10)]
+    {
+        let device = device_of(unit);
+        for segment_bytes in [refused, taken / 2] {
+            let error = Store::open(Arc::clone(&device), sized(segment_bytes), NOW).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            let sentence = error.to_string();
+            let names = [device.name(), unit.to_string(), segment_bytes.to_string()];
+            assert!(names.iter().all(|name| sentence.contains(name)), "{sentence}");
+        }
+        let (store, mut session) = open(&device, sized(taken));
+        for n in 0..2000 {
+            put(&mut session, &[n as u8, 7], &value_of(n, 40_000), PutOptions::default());
+        }
+        store.sync().unwrap();
+        for n in 2000 - 256..2000u64 {
+            assert_eq!(get(&mut session, &[n as u8, 7]), Some(value_of(n, 40_000)));
+        }
+    }
+    // A store that was made where units were smaller.
+    let smaller = device_of(4096);
+    let (store, mut session) = open(&smaller, sized(64 << 10));
+    put(&mut session, b"here", b"before", PutOptions::default());
+    store.close(NOW).unwrap();
+    let mut image = entresol_device::IoBuffer::aligned(16 << 20);
+    smaller.read_at(0, &mut image).unwrap();
+    let larger = device_of(128 << 10);
+    larger.write_at(0, &image).unwrap();
+    let error = Store::open(larger, StoreOptions::default(), NOW).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incompatible, "{error}");
+}
+
+// The shards had dropped it by the time the root was found to have no room for it: then the store
+// was poisoned, with an error that says to try again.
+#[test]
+fn dropping_more_partitions_than_the_root_has_room_for_changes_nothing() {
+    let device = device(32 << 20);
+    let other = SpaceId(3);
+    let (store, mut session) = open(&device, small());
+    let put_into = |session: &mut Session, partition: u16| {
+        let key = Key { space: other, partition, bytes: &partition.to_be_bytes() };
+        let operation = Operation::Put { key, value: b"value", options: PutOptions::default() };
+        session.run(NOW, operation, &mut |_| {})
+    };
+    // Older than all that is dropped, and never in the way of reclaim.
+    put(&mut session, b"cold", b"stays", PutOptions::default());
+    store.sync().unwrap();
+    let mut refused = None;
+    for partition in 0..5_000 {
+        put_into(&mut session, partition).unwrap();
+        if let Err(error) = store.drop_partition(other, partition) {
+            refused = Some((partition, error));
+            break;
+        }
+        assert_eq!(store.count(other), 0);
+    }
+    let (partition, error) = refused.expect("there is no room for 5,000");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    for repeated in 0..2 {
+        assert_eq!(store.count_partition(other, partition), 1, "{repeated}");
+        let again = store.drop_partition(other, partition).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Busy, "{again}");
+    }
+    let found = |session: &mut Session, partition: u16| {
+        let key = Key { space: other, partition, bytes: &partition.to_be_bytes() };
+        let mut found = false;
+        let operation = Operation::Get { key };
+        session.run(NOW, operation, &mut |o| found = matches!(o, Outcome::Found(_))).unwrap();
+        found
+    };
+    assert!(found(&mut session, partition) && !found(&mut session, partition - 1));
+    put_into(&mut session, 6_000).unwrap();
+    store.sync().unwrap();
+    store.close(NOW).unwrap();
+    drop((session, store));
+    let (store, mut session) = open(&device, small());
+    assert_eq!(get(&mut session, b"cold").as_deref(), Some(&b"stays"[..]));
+    assert!(found(&mut session, partition) && !found(&mut session, partition - 1));
+    assert_eq!(store.count(other), 2);
+    // A whole space takes the place of its partitions.
+    store.drop_space(other).unwrap();
+    assert_eq!((store.count(other), store.count(SPACE)), (0, 1));
+    put_into(&mut session, 1).unwrap();
+    store.drop_partition(other, 1).unwrap();
 }

@@ -1,0 +1,136 @@
+//! Whether there is room for a write: what it counts for, the full mark, and the slow one.
+
+use super::Shard;
+use super::write::{MANIFEST_BYTES, PutRequest, manifest_header};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{FOOTER_ENTRY_BYTES, RecordHeader};
+use crate::index::{Place, SizeCode};
+use crate::options::Reclaim;
+use crate::record::piece_key;
+
+/// Whether a writer pays from the slow mark on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It leaves twice the reserve free.
+    Marked,
+    /// There is nothing that reclaim could gain: it leaves the reserve free.
+    Unmarked,
+}
+
+impl Shard {
+    /// Bytes that the record of `header` counts for with `value_bytes` of a stored value.
+    pub(super) fn counted_bytes(&self, header: &RecordHeader, value_bytes: usize) -> u64 {
+        let value_bytes = (value_bytes + self.payloads.tag_bytes()) as u32;
+        let header = RecordHeader { value_bytes, ..*header };
+        SizeCode::covering(header.record_bytes() as u64).bytes()
+    }
+
+    /// Bytes that a value counts for with its manifest, `header`, and its pieces.
+    pub(super) fn counted_in_pieces(
+        &self,
+        header: &RecordHeader,
+        stored_bytes: usize,
+        piece_bytes: usize,
+    ) -> u64 {
+        let key = piece_key(0, 0);
+        let piece = |bytes| self.counted_bytes(&self.piece_header((0, 1), &key, bytes), bytes);
+        let (whole, rest) = (stored_bytes / piece_bytes, stored_bytes % piece_bytes);
+        let last = if rest == 0 { 0 } else { piece(rest) };
+        self.counted_bytes(&manifest_header(*header), MANIFEST_BYTES)
+            + whole as u64 * piece(piece_bytes)
+            + last
+    }
+
+    /// Bytes that the entry at `place` counts for, its pieces included.
+    pub(super) fn held_bytes(&self, place: Place) -> u64 {
+        let pieces = self.large.at(place.address).into_iter().flat_map(|pieces| &pieces.places);
+        let size = |&(_, bytes): &(u64, u32)| SizeCode::covering(u64::from(bytes)).bytes();
+        place.size.bytes() + pieces.map(size).sum::<u64>()
+    }
+
+    /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
+    /// the `replaced` bytes that go with what it replaces always has.
+    pub(super) fn check_full(&self, wanted: u64, replaced: u64) -> Result<()> {
+        let store = self.limits.reclaim == Reclaim::Compact;
+        // Tombstones go by reclaim; what is full of entries stays so.
+        let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
+        let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
+        let after = (entries + wanted + line).saturating_sub(replaced);
+        let mark = self.log.room() / 100 * u64::from(self.limits.full_mark_percent);
+        if wanted <= replaced || after <= mark || !store {
+            return Ok(());
+        }
+        let shape = &self.log.shape;
+        let detail = format!(
+            "shard {} is full: {} of {} bytes are live, and {mark} may be, {} percent of what \
+             reclaim leaves; remove entries or give the store more capacity",
+            shape.shard,
+            self.log.live_bytes,
+            u64::from(shape.segments) * u64::from(shape.segment_bytes),
+            self.limits.full_mark_percent
+        );
+        Err(Error::new(ErrorKind::Full, detail))
+    }
+
+    /// Bytes of segments that live records take with their lines in the footers.
+    fn occupied(&self) -> u64 {
+        self.log.live_bytes + self.index.len() * FOOTER_ENTRY_BYTES as u64
+    }
+
+    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
+    pub(super) fn check_room(
+        &mut self,
+        request: &PutRequest<'_>,
+        new: bool,
+        pace: Pace,
+    ) -> Result<()> {
+        let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
+            || self.index.len() >= self.index.entries_max();
+        if new && index_full {
+            let detail = format!(
+                "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
+                 remove entries or raise the cap",
+                self.log.shape.shard,
+                self.index.len(),
+                self.index.bytes()
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        let key_bytes = request.key.bytes.len();
+        let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
+        let Err(error) = decided else { return Ok(()) };
+        let segments = request.value.len() / self.log.shape.segment_bytes as usize;
+        if error.kind() == ErrorKind::Busy && segments == 0 {
+            return Err(error);
+        }
+        // What counts is what will be stored; compressing costs time, so it is tried last.
+        let mut packed = std::mem::take(&mut self.pieces_scratch);
+        let (_, stored) = self.payloads.compress(request.value, &mut packed);
+        let stored_bytes = stored.len();
+        self.pieces_scratch = packed;
+        if stored_bytes == request.value.len() {
+            return Err(error);
+        }
+        self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
+    }
+
+    /// The same for the `wanted` bytes of a key and its stored value.
+    fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
+        if new {
+            // Before reclaim works for what is refused in the end.
+            self.check_full(wanted, 0)?;
+        }
+        let shape = &self.log.shape;
+        let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
+        let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
+        let store = self.limits.reclaim == Reclaim::Compact;
+        let slow = store && self.occupied() + wanted > slow_mark;
+        let kept =
+            if slow && pace == Pace::Marked { 2 * self.log.reserve() } else { self.log.reserve() };
+        if self.log.free_count() <= kept + segments {
+            let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        Ok(())
+    }
+}
