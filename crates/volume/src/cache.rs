@@ -262,7 +262,9 @@ impl Cache {
         let (core, of) = (Rc::clone(&self.core), Rc::clone(volume));
         self.block_on(now, async move {
             of.ask(&core.tasks, BackingRequest::Flush).await?;
-            clean::settle_state(&core, &of).await
+            clean::settle_state(&core, &of).await?;
+            // A state that says it was closed must not outlive what the cache had to forget.
+            core.sync().await
         })?;
         volume.state.borrow_mut().next = volume.log.borrow().next();
         let state = volume.state.borrow().encode();
