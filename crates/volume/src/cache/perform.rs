@@ -145,12 +145,21 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
     if core.sync().await.is_err() {
         return;
     }
-    let Some(record) = volume.regions.borrow_mut().end_sweep() else { return };
-    let key = key_of("regions/", volume.id);
-    let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await;
-    if let Err(error) = put {
-        core.note_error(&error);
+    // One record after the other: the newest on the medium must be the newest that was made.
+    while volume.regions_writer.get() {
+        volume.regions_changed.wait(&core.tasks).await;
     }
+    volume.regions_writer.set(true);
+    let record = volume.regions.borrow_mut().end_sweep();
+    if let Some(record) = record {
+        let key = key_of("regions/", volume.id);
+        let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await;
+        if let Err(error) = put {
+            core.note_error(&error);
+        }
+    }
+    volume.regions_writer.set(false);
+    volume.regions_changed.raise(&core.tasks);
 }
 
 async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {

@@ -47,6 +47,7 @@ pub(crate) struct Volume {
     pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
     pub regions: RefCell<Regions>,
     pub regions_changed: Signal,
+    /// Whether a record of the regions is being put: one at a time, from its making on.
     pub regions_writer: Cell<bool>,
     pub sweeping: Cell<bool>,
     pub flushes_since_sweep: Cell<u32>,

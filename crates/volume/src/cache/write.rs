@@ -234,19 +234,22 @@ async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>)
             continue;
         }
         volume.regions_writer.set(true);
-        let record = volume.regions.borrow().record();
+        let record = volume.regions.borrow_mut().record();
         let key = key_of("regions/", volume.id);
         let put = core.put_pinned(Key::new(super::META_SPACE, &key), &record.encode()).await;
         let synced = match &put {
             Ok(_) => core.sync().await,
             Err(_) => Ok(()),
         };
+        if put.is_ok() && synced.is_ok() {
+            volume.regions.borrow_mut().opened();
+        }
         volume.regions_writer.set(false);
         volume.regions_changed.raise(&core.tasks);
-        match put {
-            Err(error) if !core.note_error(&error) => return Err(error.into()),
-            Ok(_) if synced.is_ok() => volume.regions.borrow_mut().opened(&record),
-            _ => {}
+        if let Err(error) = put
+            && !core.note_error(&error)
+        {
+            return Err(error.into());
         }
     }
 }
