@@ -9,7 +9,8 @@ use std::ops::Range;
 pub(crate) struct LogEntry {
     /// Its number; they follow each other without a gap.
     pub number: u64,
-    /// Writes of a higher epoch were begun after a flush that those of this one came before.
+    /// Writes of a higher epoch were begun after a flush, or a write with FUA, that those of this
+    /// one came before.
     pub epoch: u64,
     /// The blocks it writes.
     pub blocks: Range<u64>,
@@ -63,7 +64,8 @@ impl DirtyLog {
         self.epoch
     }
 
-    /// A flush: what is written from now on may not reach the backing before what was.
+    /// A flush, or a write with FUA: what is written from now on may not reach the backing before
+    /// what was.
     pub(crate) fn begin_epoch(&mut self) {
         if self.entries.back().is_some_and(|last| last.epoch == self.epoch) {
             self.epoch += 1;

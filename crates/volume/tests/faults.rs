@@ -281,3 +281,20 @@ fn entries_beyond_where_a_log_broke_off_never_come_back() {
     }
     assert!(broken_off > 4, "{broken_off}");
 }
+
+/// A write with FUA was durable in the log and no more: what was written after its answer could be
+/// on the backing without it, which no disk does.
+#[test]
+fn the_backing_never_has_a_write_that_was_begun_after_a_durable_one_that_it_lacks() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    let bytes = Bytes::from(vec![99; BLOCK as usize]);
+    let durable = Durable::AtOnce;
+    setup.run(Request::Write { offset: 9 * BLOCK, bytes, durable }).unwrap();
+    setup.write(1, 98).unwrap();
+    setup.medium.add_fault(Fault::Calls { kind: Kind::Write, from: 1, count: u64::MAX });
+    setup.run(Request::WriteBack).unwrap_err();
+    // A part of the write that failed may be there.
+    let contents = setup.medium.contents();
+    let [later, durable] = [1, 9].map(|block| &contents[block * 4096..(block + 1) * 4096]);
+    assert!(later.contains(&98) && durable.iter().all(|byte| *byte == 99), "{}", durable[4095]);
+}

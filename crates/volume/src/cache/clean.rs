@@ -2,7 +2,7 @@
 //!
 //! A batch is of one epoch, durable in the log before any of it is written to the backing, and
 //! flushed there before the next begins: so the backing is at every moment what the volume was
-//! after some flush, with some of the writes since.
+//! after some flush or write with FUA, with some of the writes since.
 //!
 //! Within a batch only the newest bytes of a block are written. After it they are put into the
 //! cache as clean, and that is durable before the record of how far the log was written back is

@@ -14,7 +14,7 @@ use crate::cache::clean::{drain, settle_state};
 use crate::cache::core::Core;
 use crate::cache::read::{Keep, assemble, gather};
 use crate::cache::volume::Volume;
-use crate::cache::write::{Change, write_back, write_through};
+use crate::cache::write::{Change, sync_log, write_back, write_through};
 use crate::error::Result;
 use crate::meta::key_of;
 use crate::policy::sequential::Direction;
@@ -114,11 +114,7 @@ async fn write(
 async fn flush(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     volume.counts.borrow_mut().flushes += 1;
     if volume.mode.get().is_lazy() {
-        volume.log.borrow_mut().begin_epoch();
-        let last = volume.log.borrow().next().saturating_sub(1);
-        core.sync().await?;
-        volume.synced_to.set(volume.synced_to.get().max(last));
-        return Ok(());
+        return sync_log(core, volume).await;
     }
     let flushes = volume.flushes_since_sweep.get() + 1;
     let sweeps = flushes >= SWEEP_FLUSHES

@@ -98,8 +98,18 @@ pub(crate) async fn write_back(
     volume.kick.raise(&core.tasks);
     match durable {
         Durable::AtFlush => Ok(()),
-        Durable::AtOnce => core.sync().await,
+        Durable::AtOnce => sync_log(core, volume).await,
     }
+}
+
+/// Makes what is in the log survive power loss. What is written from now on does not reach the
+/// backing before it: the backing alone must not lack it and have what was begun later.
+pub(crate) async fn sync_log(core: &Core, volume: &Volume) -> Result<()> {
+    volume.log.borrow_mut().begin_epoch();
+    let last = volume.log.borrow().next().saturating_sub(1);
+    core.sync().await?;
+    volume.synced_to.set(volume.synced_to.get().max(last));
+    Ok(())
 }
 
 /// Lets go of the cached copies of `blocks`; which of them were cached.
