@@ -239,7 +239,7 @@ impl Cache {
         loop {
             for volume in &volumes {
                 volume.kick.raise(&self.core.tasks);
-                volume.cleaned.raise(&self.core.tasks);
+                clean::tell(&self.core, volume);
             }
             self.core.ring_all();
             self.wait(now, &mut completions);

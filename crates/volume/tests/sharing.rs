@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_volume::backing::Backing;
-use entresol_volume::backing::memory::{Loss, MemoryMedium};
+use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
 use entresol_volume::{
     Cache, CacheOptions, Completion, Durable, Error, ErrorKind, Mode, Moment, Qos, Request,
     VolumeId, VolumeOptions, Volumes,
@@ -23,6 +23,8 @@ struct Shared {
     now: u64,
     /// Whether backings cannot be opened.
     away: bool,
+    /// Percent of the cache that may be dirty, and for how many milliseconds.
+    dirty: (u8, u64),
 }
 
 impl Shared {
@@ -30,7 +32,8 @@ impl Shared {
         let medium = |blocks: &u64| MemoryMedium::new((blocks * BLOCK) as usize);
         let media = blocks.iter().map(|(name, size)| ((*name).to_owned(), medium(size))).collect();
         let device = SimDevice::new(SimOptions::new(3, cache_bytes));
-        let mut shared = Shared { device, media, cache: None, now: 0, away: false };
+        let dirty = (25, 500);
+        let mut shared = Shared { device, media, cache: None, now: 0, away: false, dirty };
         shared.open();
         shared
     }
@@ -38,6 +41,8 @@ impl Shared {
     fn open(&mut self) {
         let (media, away) = (self.media.clone(), self.away);
         let options = CacheOptions {
+            dirty_percent: self.dirty.0,
+            write_back_delay_ms: self.dirty.1,
             open_backing: Box::new(move |name| {
                 if away {
                     return Err(Error::new(ErrorKind::Unavailable, format!("{name} is away")));
@@ -234,4 +239,37 @@ fn a_log_torn_by_power_loss_is_opened_although_its_volume_was_absent_in_between(
         (0..).zip(found).for_each(|(block, found)| assert!(found == contents(block, 1), "{block}"));
         drop(shared.cache.take());
     }
+}
+
+/// A write waited for its own volume's log to become shorter, which was empty: what was in the way
+/// was another volume's, and when that was gone nobody woke the write.
+#[test]
+fn a_write_goes_on_once_another_volume_that_filled_the_cache_has_written_back() {
+    let mut shared = Shared::new(4 << 20, &[("a", 64), ("b", 64)]);
+    let options = || VolumeOptions { mode: Mode::WriteBack, ..Default::default() };
+    let (a, b) = (shared.create("a", options()), shared.create("b", options()));
+    shared.dirty = (1, 1_000_000_000);
+    shared.close_and_open();
+    shared.media["a"].add_fault(Fault::Calls { kind: Kind::Write, from: 0, count: u64::MAX });
+    let mut done = Vec::new();
+    let mut turns = |shared: &mut Shared, count: u64| {
+        for _ in 0..count {
+            shared.now += 10_000_000;
+            shared.cache.as_mut().unwrap().wait(Moment(shared.now), &mut done);
+        }
+        done.len()
+    };
+    let now = |shared: &Shared| Moment(shared.now);
+    for block in 0..32 {
+        let at = now(&shared);
+        shared.cache.as_mut().unwrap().submit(a, block, write(block, 1), at);
+    }
+    let filled = turns(&mut shared, 100);
+    assert!((1..32).contains(&filled), "{filled} writes found room");
+    let at = now(&shared);
+    shared.cache.as_mut().unwrap().submit(b, 100, write(1, 1), at);
+    assert_eq!(turns(&mut shared, 100), filled);
+    shared.media["a"].clear_faults();
+    assert_eq!(turns(&mut shared, 1000), 33);
+    assert!(done.iter().all(|completion| completion.result.is_ok()));
 }

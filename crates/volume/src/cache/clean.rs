@@ -61,18 +61,24 @@ pub(crate) async fn clean(core: Rc<Core>, volume: Rc<Volume>) {
         match clean_batch(&core, &volume).await {
             Ok(()) => {
                 *volume.clean_error.borrow_mut() = None;
-                volume.cleaned.raise(&core.tasks);
+                tell(&core, &volume);
             }
             Err(error) => {
                 *volume.clean_error.borrow_mut() = Some(error);
-                volume.cleaned.raise(&core.tasks);
+                tell(&core, &volume);
                 let again = Moment(core.now.get().0 + RETRY_NANOSECONDS);
                 core.sleep_until(again).await;
             }
         }
     }
     volume.cleaner_stopped.set(true);
+    tell(&core, &volume);
+}
+
+/// Wakes who waits for what is dirty of `volume`, and all writers that wait for room.
+pub(crate) fn tell(core: &Core, volume: &Volume) {
     volume.cleaned.raise(&core.tasks);
+    core.room.raise(&core.tasks);
 }
 
 /// Waits until what is dirty now is on the backing.

@@ -407,21 +407,33 @@ async fn append(
             let detail = format!("volume {}: it is being closed", volume.name);
             return Err(Error::new(ErrorKind::Closing, detail));
         }
-        volume.drain_to.set(volume.log.borrow().next().saturating_sub(1));
-        volume.kick.raise(&core.tasks);
-        volume.cleaned.wait(&core.tasks).await;
+        ask_for_room(core, volume);
+        core.room.wait(&core.tasks).await;
     }
 }
 
 fn has_room(core: &Core, volume: &Volume) -> bool {
-    let log = volume.log.borrow();
     let entries_max = volume.record.borrow().partition_entries * super::PARTITIONS_FILLED;
-    let logged: u64 = {
-        let volumes = core.volumes.borrow();
-        let others = volumes.iter().flatten().filter(|other| other.id != volume.id);
-        others.map(|other| other.log.borrow().logged_blocks()).sum()
-    };
-    log.logged_blocks() + logged < core.dirty_blocks_max && (log.len() as u64) < entries_max
+    is_within_budget(core) && (volume.log.borrow().len() as u64) < entries_max
+}
+
+/// Whether the logs of all volumes together may grow.
+fn is_within_budget(core: &Core) -> bool {
+    let volumes = core.volumes.borrow();
+    let logged = volumes.iter().flatten().map(|volume| volume.log.borrow().logged_blocks());
+    logged.sum::<u64>() < core.dirty_blocks_max
+}
+
+/// Has the logs written back that are in the way of a write to `volume`.
+fn ask_for_room(core: &Core, volume: &Volume) {
+    let of_all = !is_within_budget(core);
+    for holder in core.volumes.borrow().iter().flatten() {
+        if of_all || holder.id == volume.id {
+            let last = holder.log.borrow().next().saturating_sub(1);
+            holder.drain_to.set(holder.drain_to.get().max(last));
+            holder.kick.raise(&core.tasks);
+        }
+    }
 }
 
 /// The partition of the log's space that an entry is in.
