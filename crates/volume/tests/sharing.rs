@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, SimDevice, SimOptions};
-use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
+use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description};
 use entresol_volume::{
     Cache, CacheOptions, Completion, Durable, Error, ErrorKind, Mode, Moment, Qos, Request,
     VolumeId, VolumeOptions, Volumes,
@@ -272,4 +272,63 @@ fn a_write_goes_on_once_another_volume_that_filled_the_cache_has_written_back() 
     shared.media["a"].clear_faults();
     assert_eq!(turns(&mut shared, 1000), 33);
     assert!(done.iter().all(|completion| completion.result.is_ok()));
+}
+
+/// A backing that is asked for news so many times and no more.
+struct Bounded {
+    backing: Box<dyn Backing>,
+    reaps_left: u64,
+}
+
+impl Backing for Bounded {
+    fn description(&self) -> &Description {
+        self.backing.description()
+    }
+
+    fn begin(&mut self, token: u64, request: BackingRequest) {
+        self.backing.begin(token, request);
+    }
+
+    fn submit(&mut self) {
+        self.backing.submit();
+    }
+
+    fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
+        self.reaps_left = self.reaps_left.checked_sub(1).expect("the cache is closed by now");
+        self.backing.reap(completions);
+    }
+
+    fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
+        self.backing.wait(completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.backing.in_flight()
+    }
+
+    fn poll_fd(&self) -> Option<std::os::fd::RawFd> {
+        self.backing.poll_fd()
+    }
+}
+
+/// Closing waited for requests whose turn never came, for the time stood still meanwhile.
+#[test]
+fn a_cache_closes_while_requests_wait_for_their_turn() {
+    let medium = MemoryMedium::new((64 * BLOCK) as usize);
+    let options = CacheOptions {
+        open_backing: Box::new(move |_| {
+            Ok(Box::new(Bounded { backing: Box::new(medium.open()?), reaps_left: 10_000 }))
+        }),
+        ..CacheOptions::default()
+    };
+    let device = Arc::new(SimDevice::new(SimOptions::new(3, 8 << 20)));
+    let mut cache = Cache::open(device, options, Moment(0)).unwrap();
+    let qos = Qos { limit: 1.0, ..Qos::default() };
+    let options = VolumeOptions { name: "a".to_owned(), qos, ..Default::default() };
+    let volume = cache.create(&options, Moment(0)).unwrap();
+    (0..20).for_each(|block| cache.submit(volume, block, read(block), Moment(0)));
+    let mut done = Vec::new();
+    cache.turn(Moment(0), &mut done);
+    assert!(done.len() < 20, "all of them had their turn");
+    cache.close(Moment(0)).unwrap();
 }

@@ -35,7 +35,7 @@ const AHEAD_BYTES_MAX: usize = 32 << 20;
 /// How often the store is asked until it has made room: half a minute in all.
 const ATTEMPTS_MAX: u32 = 60_000;
 /// How long to wait before it is asked again.
-const PAUSE_NS: u64 = 500_000;
+pub(crate) const PAUSE_NS: u64 = 500_000;
 
 /// What all tasks of a cache share.
 pub(crate) struct Core {
