@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
-use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium};
+use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
     Cache, CacheOptions, Dirty, Durable, ErrorKind, Mode, Moment, Request, Result, VolumeId,
     VolumeOptions, Volumes,
@@ -297,4 +297,26 @@ fn the_backing_never_has_a_write_that_was_begun_after_a_durable_one_that_it_lack
     let contents = setup.medium.contents();
     let [later, durable] = [1, 9].map(|block| &contents[block * 4096..(block + 1) * 4096]);
     assert!(later.contains(&98) && durable.iter().all(|byte| *byte == 99), "{}", durable[4095]);
+}
+
+/// A client's write may be longer than one that the backing takes: it failed.
+#[test]
+fn a_write_longer_than_the_backing_takes_is_written_in_pieces() {
+    let modes = [Mode::WriteThrough, Mode::WriteAround, Mode::PassThrough, Mode::WriteBack];
+    for mode in modes {
+        let mut setup = Setup::new(mode);
+        let description = setup.medium.open().unwrap().description().clone();
+        // Cut between multiples of 512, not at the limit itself.
+        let (request_bytes_max, alignment) = ((64 << 10) + 100, 512);
+        setup.medium.set_description(Description { request_bytes_max, alignment, ..description });
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        setup.open();
+        let bytes: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
+        let (offset, durable) = (0, Durable::AtFlush);
+        let written = Request::Write { offset, bytes: Bytes::from(bytes.clone()), durable };
+        setup.run(written).unwrap();
+        setup.run(Request::WriteBack).unwrap();
+        assert!(setup.medium.contents() == bytes, "{mode}");
+    }
 }

@@ -20,12 +20,12 @@ use crate::cache::PARTITIONS_FILLED;
 use crate::cache::core::{Core, Flash};
 use crate::cache::read::insert;
 use crate::cache::volume::Volume;
-use crate::cache::write::{invalidate, partition_of};
+use crate::cache::write::{all_of, invalidate, partition_of};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
 use crate::policy::rate::Allowance;
-use crate::request::Hole;
+use crate::request::{Durable, Hole};
 use crate::types::Moment;
 
 /// Most data of a batch.
@@ -323,16 +323,11 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
                 .for_each(|b| whole.extend_from_slice(b));
             whole.freeze()
         };
-        let durable = crate::request::Durable::AtFlush;
-        let request = BackingRequest::Write { offset: range.start, bytes: whole, durable };
-        begun.push(volume.ask(&core.tasks, request));
+        let writes = volume.writes_of(range.start, &whole, Durable::AtFlush);
+        begun.extend(writes.into_iter().map(|write| volume.ask(&core.tasks, write)));
         at = end;
     }
-    let mut failed = None;
-    for write in begun {
-        failed = write.await.err().or(failed);
-    }
-    failed.map_or(Ok(()), Err)
+    all_of(begun).await
 }
 
 /// Puts what was written back into the cache as clean. Blocks that were written since, too: should

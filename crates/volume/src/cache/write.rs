@@ -17,6 +17,7 @@ use crate::meta::{BLOCK_BYTES, LogHeader, key_of};
 use crate::policy::sequential::Direction;
 use crate::ranges::Access;
 use crate::request::{Durable, Hole};
+use crate::tasks::Reply;
 use crate::types::Mode;
 
 /// Data of one log entry at most: what a read of one of its blocks has to fetch.
@@ -187,23 +188,21 @@ async fn write_in_regions(
     } else {
         invalidate(core, volume, blocks.clone()).await?
     };
-    let request = match &change {
-        Change::Data(bytes) => {
-            let bytes = bytes.clone();
-            BackingRequest::Write { offset: range.start, bytes, durable }
-        }
-        Change::Zeros(hole) => BackingRequest::Zero {
+    let requests = match &change {
+        Change::Data(bytes) => volume.writes_of(range.start, bytes, durable),
+        Change::Zeros(hole) => vec![BackingRequest::Zero {
             offset: range.start,
             length: range.end - range.start,
             hole: *hole,
-        },
+        }],
         Change::Trim => {
-            BackingRequest::Trim { offset: range.start, length: range.end - range.start }
+            let length = range.end - range.start;
+            vec![BackingRequest::Trim { offset: range.start, length }]
         }
     };
-    let written = matches!(request, BackingRequest::Write { .. });
-    volume.ask(&core.tasks, request).await?;
-    if !written && durable == Durable::AtOnce {
+    let begun = requests.into_iter().map(|request| volume.ask(&core.tasks, request)).collect();
+    all_of(begun).await?;
+    if !matches!(change, Change::Data(_)) && durable == Durable::AtOnce {
         volume.ask(&core.tasks, BackingRequest::Flush).await?;
     }
     let mode = volume.mode.get();
@@ -228,6 +227,16 @@ async fn write_in_regions(
     // Written over while it was cached: it is in use.
     held.iter().for_each(|block| core.mark_read(volume.clean_space(), &block.to_be_bytes()));
     Ok(())
+}
+
+/// Waits until all that was begun has ended, whatever fails; the first error.
+pub(crate) async fn all_of(begun: Vec<Reply<Result<Bytes>>>) -> Result<()> {
+    let mut failed = None;
+    for request in begun {
+        let ended = request.await;
+        failed = failed.or(ended.err());
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 /// Waits until the regions of `blocks` are open durably.
