@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use crate::request::Hole;
+
 /// One write in the log of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogEntry {
@@ -23,8 +25,8 @@ pub(crate) struct LogEntry {
 pub(crate) enum LogKind {
     /// Bytes, on the cache device.
     Data,
-    /// Zeros.
-    Zeros,
+    /// Zeros, and whether the backing may make a hole of them.
+    Zeros(Hole),
 }
 
 /// Blocks that have their bytes from the same place.

@@ -11,8 +11,8 @@ use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium};
 use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
-    Cache, CacheOptions, Dirty, Durable, ErrorKind, Mode, Moment, Request, Result, VolumeId,
-    VolumeOptions, Volumes,
+    Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request, Result,
+    VolumeId, VolumeOptions, Volumes,
 };
 
 const BYTES: usize = 1 << 20;
@@ -319,4 +319,31 @@ fn a_write_longer_than_the_backing_takes_is_written_in_pieces() {
         setup.run(Request::WriteBack).unwrap();
         assert!(setup.medium.contents() == bytes, "{mode}");
     }
+}
+
+/// What write-back put into its log were zeros and no more: the room that a client asked to keep
+/// was given back by the backing.
+#[test]
+fn zeros_that_must_stay_allocated_do_so_when_they_are_written_back() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    for (block, hole) in [(4, Hole::Forbidden), (5, Hole::Allowed)] {
+        let (offset, length) = (block * BLOCK, BLOCK);
+        let durable = Durable::AtFlush;
+        setup.run(Request::Zero { offset, length, hole, durable }).unwrap();
+    }
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    let flags = |setup: &mut Setup, block: u64| {
+        let (volume, range) = (setup.volume, (block * BLOCK, BLOCK));
+        let cache = setup.cache.as_mut().unwrap();
+        let runs = cache.extents(volume, Context::Allocation, range, 1).unwrap();
+        runs[0].flags
+    };
+    let dirty = [4, 5].map(|block| flags(&mut setup, block));
+    setup.run(Request::WriteBack).unwrap();
+    let clean = [4, 5].map(|block| flags(&mut setup, block));
+    // Reads as zeros; a hole that reads as zeros.
+    assert_eq!((dirty, clean), ([2, 3], [2, 3]));
+    [4, 5].into_iter().for_each(|block| setup.assert_reads(block, 0));
 }

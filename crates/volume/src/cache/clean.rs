@@ -46,7 +46,21 @@ struct Batch {
 /// Bytes or zeros for consecutive blocks of the backing.
 struct Run {
     blocks: Range<u64>,
-    bytes: Option<Bytes>,
+    content: Content,
+}
+
+enum Content {
+    Data(Bytes),
+    Zeros(Hole),
+}
+
+impl Run {
+    fn bytes(&self) -> Option<&Bytes> {
+        match &self.content {
+            Content::Data(bytes) => Some(bytes),
+            Content::Zeros(_) => None,
+        }
+    }
 }
 
 /// Writes back what is dirty of `volume` until the cache is closed.
@@ -195,7 +209,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
         volume.synced_to.set(last);
     }
     let runs = read_batch(core, volume, &batch).await?;
-    let bytes = runs.iter().flat_map(|run| &run.bytes).map(|bytes| bytes.len() as u64).sum();
+    let bytes = runs.iter().filter_map(Run::bytes).map(|bytes| bytes.len() as u64).sum();
     volume.pace.borrow_mut().on_written_back(bytes);
     write_runs(core, volume, &runs).await?;
     volume.ask(&core.tasks, BackingRequest::Flush).await?;
@@ -245,18 +259,20 @@ async fn read_batch(core: &Rc<Core>, volume: &Rc<Volume>, batch: &Batch) -> Resu
         .into_iter()
         .filter_map(|piece| {
             let entry = newest.entry(piece.entry?)?.clone();
-            let data = entry.kind == LogKind::Data;
-            let reply = data.then(|| core.get_logged(volume, entry.number));
-            Some((piece.blocks, entry, reply))
+            let begun = match entry.kind {
+                LogKind::Data => Ok(core.get_logged(volume, entry.number)),
+                LogKind::Zeros(hole) => Err(hole),
+            };
+            Some((piece.blocks, entry, begun))
         })
         .collect();
     let mut runs: Vec<Run> = Vec::with_capacity(begun.len());
     for (blocks, entry, reply) in begun {
-        let bytes = match reply {
-            None => None,
-            Some(reply) => Some(entry_bytes(volume, &blocks, &entry, reply.await)?),
+        let content = match reply {
+            Err(hole) => Content::Zeros(hole),
+            Ok(reply) => Content::Data(entry_bytes(volume, &blocks, &entry, reply.await)?),
         };
-        runs.push(Run { blocks, bytes });
+        runs.push(Run { blocks, content });
     }
     Ok(runs)
 }
@@ -296,17 +312,20 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
     while at < runs.len() {
         let run = &runs[at];
         let range = volume.bytes_of(&run.blocks);
-        let Some(bytes) = &run.bytes else {
-            let length = range.end - range.start;
-            let request = BackingRequest::Zero { offset: range.start, length, hole: Hole::Allowed };
-            begun.push(volume.ask(&core.tasks, request));
-            at += 1;
-            continue;
+        let bytes = match &run.content {
+            Content::Data(bytes) => bytes,
+            Content::Zeros(hole) => {
+                let (offset, length) = (range.start, range.end - range.start);
+                let request = BackingRequest::Zero { offset, length, hole: *hole };
+                begun.push(volume.ask(&core.tasks, request));
+                at += 1;
+                continue;
+            }
         };
         let mut end = at + 1;
         let mut length = bytes.len() as u64;
         while let Some(next) = runs.get(end)
-            && let Some(more) = &next.bytes
+            && let Some(more) = next.bytes()
             && next.blocks.start == runs[end - 1].blocks.end
             && length + more.len() as u64 <= most
         {
@@ -317,10 +336,7 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
             bytes.clone()
         } else {
             let mut whole = BytesMut::with_capacity(length as usize);
-            runs[at..end]
-                .iter()
-                .flat_map(|run| &run.bytes)
-                .for_each(|b| whole.extend_from_slice(b));
+            runs[at..end].iter().filter_map(Run::bytes).for_each(|b| whole.extend_from_slice(b));
             whole.freeze()
         };
         let writes = volume.writes_of(range.start, &whole, Durable::AtFlush);
@@ -335,7 +351,7 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
 async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
     let mut puts = Vec::new();
     for run in runs {
-        let Some(bytes) = &run.bytes else {
+        let Some(bytes) = run.bytes() else {
             invalidate(core, volume, run.blocks.clone()).await?;
             continue;
         };

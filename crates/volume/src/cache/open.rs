@@ -14,7 +14,7 @@ use crate::cache::core::Core;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
 use crate::cache::{META_SPACE, VOLUMES_MAX};
-use crate::dirty::{DirtyLog, LogEntry, LogKind};
+use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{
     BLOCK_BYTES, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord,
@@ -131,7 +131,7 @@ impl Quiet<'_> {
                         number,
                         epoch: header.epoch,
                         blocks: header.first..header.first + header.blocks,
-                        kind: if header.zeros { LogKind::Zeros } else { LogKind::Data },
+                        kind: header.kind,
                     });
                 }
                 Ok(_) => {}

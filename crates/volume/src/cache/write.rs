@@ -84,16 +84,16 @@ pub(crate) async fn write_back(
         }
         Change::Trim => {
             let whole = volume.whole_blocks_of(range.start, length);
-            append_zeros(core, volume, whole).await?;
+            append_zeros(core, volume, whole, Hole::Allowed).await?;
         }
-        Change::Zeros(_) => {
+        Change::Zeros(hole) => {
             let (whole, edges) = split(volume, &range);
             for edge in edges {
                 let (range, bytes) = zeroed_edge(core, volume, edge).await?;
                 let blocks = volume.blocks_of(range.start, range.end - range.start);
                 append_data(core, volume, blocks, &bytes).await?;
             }
-            append_zeros(core, volume, whole).await?;
+            append_zeros(core, volume, whole, hole).await?;
         }
     }
     volume.kick.raise(&core.tasks);
@@ -356,12 +356,17 @@ async fn append_data(
     Ok(())
 }
 
-async fn append_zeros(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {
+async fn append_zeros(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    hole: Hole,
+) -> Result<()> {
     if blocks.is_empty() {
         return Ok(());
     }
     let turn = volume.appends.lock(&core.tasks, 0..1, Access::Exclusive).await;
-    let appended = append(core, volume, blocks, (LogKind::Zeros, &[])).await;
+    let appended = append(core, volume, blocks, (LogKind::Zeros(hole), &[])).await;
     drop(turn);
     appended
 }
@@ -384,7 +389,7 @@ async fn append(
             };
             let header = LogHeader {
                 volume: volume.id.0,
-                zeros: kind == LogKind::Zeros,
+                kind,
                 incarnation: volume.incarnation,
                 epoch,
                 first: blocks.start,
