@@ -27,7 +27,7 @@ use entresol_flash::{
 
 pub use self::care::{CheckReport, Dirty};
 pub use self::core::Distrust;
-use self::core::{Core, Limits};
+use self::core::{Core, Limits, PAUSE_NS};
 use self::open::{Left, Quiet, attach, enlist};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
@@ -231,7 +231,7 @@ impl Cache {
 
     /// Ends what is in flight, and closes the cache so that its next opening finds it in order.
     /// What is dirty stays in the cache. Completions that nobody took are dropped.
-    pub fn close(mut self, now: Moment) -> Result<()> {
+    pub fn close(mut self, mut now: Moment) -> Result<()> {
         self.core.stopping.set(true);
         let mut completions = Vec::new();
         let volumes: Vec<Rc<Volume>> =
@@ -239,7 +239,7 @@ impl Cache {
         loop {
             for volume in &volumes {
                 volume.kick.raise(&self.core.tasks);
-                volume.cleaned.raise(&self.core.tasks);
+                clean::tell(&self.core, volume);
             }
             self.core.ring_all();
             self.wait(now, &mut completions);
@@ -247,6 +247,7 @@ impl Cache {
             if self.requests.get() == 0 && volumes.iter().all(|v| v.cleaner_stopped.get()) {
                 break;
             }
+            now = Moment(now.0.saturating_add(PAUSE_NS));
         }
         for volume in &volumes {
             self.finish(volume, now)?;
@@ -262,7 +263,9 @@ impl Cache {
         let (core, of) = (Rc::clone(&self.core), Rc::clone(volume));
         self.block_on(now, async move {
             of.ask(&core.tasks, BackingRequest::Flush).await?;
-            clean::settle_state(&core, &of).await
+            clean::settle_state(&core, &of).await?;
+            // A state that says it was closed must not outlive what the cache had to forget.
+            core.sync().await
         })?;
         volume.state.borrow_mut().next = volume.log.borrow().next();
         let state = volume.state.borrow().encode();
@@ -274,10 +277,10 @@ impl Cache {
         self.put_synced(&key_of("volume/", volume.id), &record, now)
     }
 
-    /// Runs one task to its end.
+    /// Runs one task to its end. Time goes on meanwhile: it may wait for a moment.
     fn block_on<T: 'static>(
         &mut self,
-        now: Moment,
+        mut now: Moment,
         task: impl Future<Output = Result<T>> + 'static,
     ) -> Result<T> {
         let ended = Rc::new(std::cell::Cell::new(None));
@@ -289,6 +292,7 @@ impl Cache {
                 return result;
             }
             self.wait_once();
+            now = Moment(now.0.saturating_add(PAUSE_NS));
         }
     }
 

@@ -4,12 +4,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use crate::request::Hole;
+
 /// One write in the log of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogEntry {
     /// Its number; they follow each other without a gap.
     pub number: u64,
-    /// Writes of a higher epoch were begun after a flush that those of this one came before.
+    /// Writes of a higher epoch were begun after a flush, or a write with FUA, that those of this
+    /// one came before.
     pub epoch: u64,
     /// The blocks it writes.
     pub blocks: Range<u64>,
@@ -22,8 +25,8 @@ pub(crate) struct LogEntry {
 pub(crate) enum LogKind {
     /// Bytes, on the cache device.
     Data,
-    /// Zeros.
-    Zeros,
+    /// Zeros, and whether the backing may make a hole of them.
+    Zeros(Hole),
 }
 
 /// Blocks that have their bytes from the same place.
@@ -63,7 +66,8 @@ impl DirtyLog {
         self.epoch
     }
 
-    /// A flush: what is written from now on may not reach the backing before what was.
+    /// A flush, or a write with FUA: what is written from now on may not reach the backing before
+    /// what was.
     pub(crate) fn begin_epoch(&mut self) {
         if self.entries.back().is_some_and(|last| last.epoch == self.epoch) {
             self.epoch += 1;

@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
+use crate::request::Hole;
 use crate::types::{Mode, Qos, VolumeId, VolumeOptions};
 
 /// Bytes of a block, the unit of caching.
@@ -71,7 +73,7 @@ pub(crate) struct RegionsRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub volume: u16,
-    pub zeros: bool,
+    pub kind: LogKind,
     pub incarnation: u32,
     pub epoch: u64,
     pub first: u64,
@@ -230,7 +232,11 @@ impl LogHeader {
         let mut out = Writer(Vec::with_capacity(LOG_HEADER_BYTES));
         out.u32(LOG_MAGIC);
         out.u16(self.volume);
-        out.u16(u16::from(self.zeros));
+        out.u16(match self.kind {
+            LogKind::Data => 0,
+            LogKind::Zeros(Hole::Allowed) => 1,
+            LogKind::Zeros(Hole::Forbidden) => 2,
+        });
         out.u32(self.incarnation);
         out.u32(0);
         out.u64(self.epoch);
@@ -248,14 +254,19 @@ impl LogHeader {
             return None;
         }
         let (volume, kind) = (from.u16().ok()?, from.u16().ok()?);
+        let kind = match kind {
+            0 => LogKind::Data,
+            1 => LogKind::Zeros(Hole::Allowed),
+            2 => LogKind::Zeros(Hole::Forbidden),
+            _ => return None,
+        };
         let incarnation = from.u32().ok()?;
         let _unused = from.u32().ok()?;
         let (epoch, first, blocks) = (from.u64().ok()?, from.u64().ok()?, from.u64().ok()?);
-        let header = LogHeader { volume, zeros: kind == 1, incarnation, epoch, first, blocks };
-        let whole = kind <= 1
-            && blocks > 0
+        let header = LogHeader { volume, kind, incarnation, epoch, first, blocks };
+        let whole = blocks > 0
             && first.checked_add(blocks).is_some()
-            && (kind == 1) == from.bytes.is_empty();
+            && (kind != LogKind::Data) == from.bytes.is_empty();
         whole.then_some((header, from.bytes))
     }
 
@@ -390,12 +401,21 @@ mod tests {
         assert_eq!(RegionsRecord::decode(&regions.encode()).unwrap(), regions);
         let session = SessionRecord { clean: true, incarnation: 3, boot: 1 << 90, cache: 7 };
         assert_eq!(SessionRecord::decode(&session.encode()).unwrap(), session);
-        let header =
-            LogHeader { volume: 2, zeros: false, incarnation: 3, epoch: 4, first: 5, blocks: 1 };
+        let kind = LogKind::Data;
+        let header = LogHeader { volume: 2, kind, incarnation: 3, epoch: 4, first: 5, blocks: 1 };
         let mut entry = header.encode().to_vec();
         assert!(LogHeader::decode(&entry).is_none());
         entry.push(1);
         assert_eq!(LogHeader::decode(&entry).unwrap(), (header, &[1u8][..]));
+        for hole in [Hole::Allowed, Hole::Forbidden] {
+            let header = LogHeader { kind: LogKind::Zeros(hole), ..header };
+            let mut entry = header.encode().to_vec();
+            assert_eq!(LogHeader::decode(&entry).unwrap(), (header, &[][..]));
+            entry.push(1);
+            assert!(LogHeader::decode(&entry).is_none());
+        }
+        entry[6] = 3;
+        assert!(LogHeader::decode(&entry).is_none());
     }
 
     #[test]

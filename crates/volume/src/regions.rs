@@ -21,6 +21,8 @@ pub(crate) struct Regions {
     durable: Vec<u64>,
     /// Open, or to be opened with the next record.
     wanted: Vec<u64>,
+    /// What the record that was made last opens once it is durable.
+    opening: Vec<u64>,
     /// Written since the last sweep began.
     written: Vec<u64>,
     /// Writes begun and not ended, a region.
@@ -38,6 +40,7 @@ impl Regions {
             region_bytes,
             durable: none.clone(),
             wanted: none.clone(),
+            opening: none.clone(),
             written: none,
             writing: vec![0; words * 64],
         }
@@ -67,18 +70,14 @@ impl Regions {
     }
 
     /// The record that opens what is wanted; [`Regions::opened`] once it is durable.
-    pub(crate) fn record(&self) -> RegionsRecord {
+    pub(crate) fn record(&mut self) -> RegionsRecord {
+        self.opening.clone_from(&self.wanted);
         RegionsRecord { region_bytes: self.region_bytes, bits: self.wanted.clone() }
     }
 
-    /// `record` is durable.
-    pub(crate) fn opened(&mut self, record: &RegionsRecord) {
-        // What a sweep closed meanwhile stays closed.
-        for ((durable, opened), wanted) in
-            self.durable.iter_mut().zip(&record.bits).zip(&self.wanted)
-        {
-            *durable |= opened & wanted;
-        }
+    /// The record that was made last is durable.
+    pub(crate) fn opened(&mut self) {
+        self.durable.iter_mut().zip(&self.opening).for_each(|(open, opening)| *open |= opening);
     }
 
     /// Begins a sweep: what is being written, or will be from now on, stays open.
@@ -97,7 +96,9 @@ impl Regions {
         }
         self.durable.iter_mut().zip(&self.written).for_each(|(open, written)| *open &= written);
         self.wanted.clone_from(&self.written);
-        Some(self.record())
+        // It stays closed too where a record of before opened it: that is not the newest any more.
+        self.opening.iter_mut().zip(&self.written).for_each(|(open, written)| *open &= written);
+        Some(RegionsRecord { region_bytes: self.region_bytes, bits: self.wanted.clone() })
     }
 
     /// The record that says that all are closed.
@@ -144,7 +145,7 @@ mod tests {
         assert!(!begins(&mut regions, &across));
         let record = regions.record();
         assert_eq!(record.bits, [0b1101]);
-        regions.opened(&record);
+        regions.opened();
         assert!(regions.are_open(&across));
         regions.end_write(&across);
         regions.begin_sweep();
@@ -155,5 +156,25 @@ mod tests {
         assert!(regions.are_open(&(0..1)) && !regions.are_open(&across));
         assert!(!regions.are_open(&(per_region..per_region + 1)));
         assert_eq!(Regions::blocks_of(&closed), [0..per_region, per_region..2 * per_region]);
+    }
+
+    /// A write waits for the record that opens its region while a sweep ends, and another begins in
+    /// a region which that record held open and the sweep closed.
+    #[test]
+    fn a_region_that_a_sweep_closed_is_not_opened_by_a_record_of_before() {
+        let mut regions = Regions::new(1 << 30);
+        let per_region = REGION_BYTES_MIN / BLOCK_BYTES;
+        let [third, fifth] = [3, 5].map(|region| region * per_region..region * per_region + 1);
+        regions.begin_write(&third);
+        assert_eq!(regions.record().bits, [0b1000]);
+        regions.opened();
+        regions.end_write(&third);
+        regions.begin_sweep();
+        regions.begin_write(&fifth);
+        assert_eq!(regions.record().bits, [0b10_1000]);
+        assert_eq!(regions.end_sweep().unwrap().bits, [0b10_0000]);
+        regions.begin_write(&third);
+        regions.opened();
+        assert!(regions.are_open(&fifth) && !regions.are_open(&third));
     }
 }

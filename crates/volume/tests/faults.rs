@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
-use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium};
+use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
-    Cache, CacheOptions, Dirty, Durable, ErrorKind, Mode, Moment, Request, Result, VolumeId,
-    VolumeOptions, Volumes,
+    Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request, Result,
+    VolumeId, VolumeOptions, Volumes,
 };
 
 const BYTES: usize = 1 << 20;
@@ -280,4 +280,70 @@ fn entries_beyond_where_a_log_broke_off_never_come_back() {
         }
     }
     assert!(broken_off > 4, "{broken_off}");
+}
+
+/// A write with FUA was durable in the log and no more: what was written after its answer could be
+/// on the backing without it, which no disk does.
+#[test]
+fn the_backing_never_has_a_write_that_was_begun_after_a_durable_one_that_it_lacks() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    let bytes = Bytes::from(vec![99; BLOCK as usize]);
+    let durable = Durable::AtOnce;
+    setup.run(Request::Write { offset: 9 * BLOCK, bytes, durable }).unwrap();
+    setup.write(1, 98).unwrap();
+    setup.medium.add_fault(Fault::Calls { kind: Kind::Write, from: 1, count: u64::MAX });
+    setup.run(Request::WriteBack).unwrap_err();
+    // A part of the write that failed may be there.
+    let contents = setup.medium.contents();
+    let [later, durable] = [1, 9].map(|block| &contents[block * 4096..(block + 1) * 4096]);
+    assert!(later.contains(&98) && durable.iter().all(|byte| *byte == 99), "{}", durable[4095]);
+}
+
+/// A client's write may be longer than one that the backing takes: it failed.
+#[test]
+fn a_write_longer_than_the_backing_takes_is_written_in_pieces() {
+    let modes = [Mode::WriteThrough, Mode::WriteAround, Mode::PassThrough, Mode::WriteBack];
+    for mode in modes {
+        let mut setup = Setup::new(mode);
+        let description = setup.medium.open().unwrap().description().clone();
+        // Cut between multiples of 512, not at the limit itself.
+        let (request_bytes_max, alignment) = ((64 << 10) + 100, 512);
+        setup.medium.set_description(Description { request_bytes_max, alignment, ..description });
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        setup.open();
+        let bytes: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
+        let (offset, durable) = (0, Durable::AtFlush);
+        let written = Request::Write { offset, bytes: Bytes::from(bytes.clone()), durable };
+        setup.run(written).unwrap();
+        setup.run(Request::WriteBack).unwrap();
+        assert!(setup.medium.contents() == bytes, "{mode}");
+    }
+}
+
+/// What write-back put into its log were zeros and no more: the room that a client asked to keep
+/// was given back by the backing.
+#[test]
+fn zeros_that_must_stay_allocated_do_so_when_they_are_written_back() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    for (block, hole) in [(4, Hole::Forbidden), (5, Hole::Allowed)] {
+        let (offset, length) = (block * BLOCK, BLOCK);
+        let durable = Durable::AtFlush;
+        setup.run(Request::Zero { offset, length, hole, durable }).unwrap();
+    }
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    let flags = |setup: &mut Setup, block: u64| {
+        let (volume, range) = (setup.volume, (block * BLOCK, BLOCK));
+        let cache = setup.cache.as_mut().unwrap();
+        let runs = cache.extents(volume, Context::Allocation, range, 1).unwrap();
+        runs[0].flags
+    };
+    let dirty = [4, 5].map(|block| flags(&mut setup, block));
+    setup.run(Request::WriteBack).unwrap();
+    let clean = [4, 5].map(|block| flags(&mut setup, block));
+    // Reads as zeros; a hole that reads as zeros.
+    assert_eq!((dirty, clean), ([2, 3], [2, 3]));
+    [4, 5].into_iter().for_each(|block| setup.assert_reads(block, 0));
 }

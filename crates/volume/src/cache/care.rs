@@ -94,6 +94,7 @@ impl Cache {
             })?;
         }
         self.core.volumes.borrow_mut()[usize::from(volume.0)] = None;
+        self.core.room.raise(&self.core.tasks);
         Ok(())
     }
 

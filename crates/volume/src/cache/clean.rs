@@ -2,7 +2,7 @@
 //!
 //! A batch is of one epoch, durable in the log before any of it is written to the backing, and
 //! flushed there before the next begins: so the backing is at every moment what the volume was
-//! after some flush, with some of the writes since.
+//! after some flush or write with FUA, with some of the writes since.
 //!
 //! Within a batch only the newest bytes of a block are written. After it they are put into the
 //! cache as clean, and that is durable before the record of how far the log was written back is
@@ -20,12 +20,12 @@ use crate::cache::PARTITIONS_FILLED;
 use crate::cache::core::{Core, Flash};
 use crate::cache::read::insert;
 use crate::cache::volume::Volume;
-use crate::cache::write::{invalidate, partition_of};
+use crate::cache::write::{all_of, invalidate, partition_of};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
 use crate::policy::rate::Allowance;
-use crate::request::Hole;
+use crate::request::{Durable, Hole};
 use crate::types::Moment;
 
 /// Most data of a batch.
@@ -46,7 +46,21 @@ struct Batch {
 /// Bytes or zeros for consecutive blocks of the backing.
 struct Run {
     blocks: Range<u64>,
-    bytes: Option<Bytes>,
+    content: Content,
+}
+
+enum Content {
+    Data(Bytes),
+    Zeros(Hole),
+}
+
+impl Run {
+    fn bytes(&self) -> Option<&Bytes> {
+        match &self.content {
+            Content::Data(bytes) => Some(bytes),
+            Content::Zeros(_) => None,
+        }
+    }
 }
 
 /// Writes back what is dirty of `volume` until the cache is closed.
@@ -61,18 +75,24 @@ pub(crate) async fn clean(core: Rc<Core>, volume: Rc<Volume>) {
         match clean_batch(&core, &volume).await {
             Ok(()) => {
                 *volume.clean_error.borrow_mut() = None;
-                volume.cleaned.raise(&core.tasks);
+                tell(&core, &volume);
             }
             Err(error) => {
                 *volume.clean_error.borrow_mut() = Some(error);
-                volume.cleaned.raise(&core.tasks);
+                tell(&core, &volume);
                 let again = Moment(core.now.get().0 + RETRY_NANOSECONDS);
                 core.sleep_until(again).await;
             }
         }
     }
     volume.cleaner_stopped.set(true);
+    tell(&core, &volume);
+}
+
+/// Wakes who waits for what is dirty of `volume`, and all writers that wait for room.
+pub(crate) fn tell(core: &Core, volume: &Volume) {
     volume.cleaned.raise(&core.tasks);
+    core.room.raise(&core.tasks);
 }
 
 /// Waits until what is dirty now is on the backing.
@@ -189,7 +209,7 @@ async fn clean_batch(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
         volume.synced_to.set(last);
     }
     let runs = read_batch(core, volume, &batch).await?;
-    let bytes = runs.iter().flat_map(|run| &run.bytes).map(|bytes| bytes.len() as u64).sum();
+    let bytes = runs.iter().filter_map(Run::bytes).map(|bytes| bytes.len() as u64).sum();
     volume.pace.borrow_mut().on_written_back(bytes);
     write_runs(core, volume, &runs).await?;
     volume.ask(&core.tasks, BackingRequest::Flush).await?;
@@ -239,18 +259,20 @@ async fn read_batch(core: &Rc<Core>, volume: &Rc<Volume>, batch: &Batch) -> Resu
         .into_iter()
         .filter_map(|piece| {
             let entry = newest.entry(piece.entry?)?.clone();
-            let data = entry.kind == LogKind::Data;
-            let reply = data.then(|| core.get_logged(volume, entry.number));
-            Some((piece.blocks, entry, reply))
+            let begun = match entry.kind {
+                LogKind::Data => Ok(core.get_logged(volume, entry.number)),
+                LogKind::Zeros(hole) => Err(hole),
+            };
+            Some((piece.blocks, entry, begun))
         })
         .collect();
     let mut runs: Vec<Run> = Vec::with_capacity(begun.len());
     for (blocks, entry, reply) in begun {
-        let bytes = match reply {
-            None => None,
-            Some(reply) => Some(entry_bytes(volume, &blocks, &entry, reply.await)?),
+        let content = match reply {
+            Err(hole) => Content::Zeros(hole),
+            Ok(reply) => Content::Data(entry_bytes(volume, &blocks, &entry, reply.await)?),
         };
-        runs.push(Run { blocks, bytes });
+        runs.push(Run { blocks, content });
     }
     Ok(runs)
 }
@@ -290,17 +312,20 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
     while at < runs.len() {
         let run = &runs[at];
         let range = volume.bytes_of(&run.blocks);
-        let Some(bytes) = &run.bytes else {
-            let length = range.end - range.start;
-            let request = BackingRequest::Zero { offset: range.start, length, hole: Hole::Allowed };
-            begun.push(volume.ask(&core.tasks, request));
-            at += 1;
-            continue;
+        let bytes = match &run.content {
+            Content::Data(bytes) => bytes,
+            Content::Zeros(hole) => {
+                let (offset, length) = (range.start, range.end - range.start);
+                let request = BackingRequest::Zero { offset, length, hole: *hole };
+                begun.push(volume.ask(&core.tasks, request));
+                at += 1;
+                continue;
+            }
         };
         let mut end = at + 1;
         let mut length = bytes.len() as u64;
         while let Some(next) = runs.get(end)
-            && let Some(more) = &next.bytes
+            && let Some(more) = next.bytes()
             && next.blocks.start == runs[end - 1].blocks.end
             && length + more.len() as u64 <= most
         {
@@ -311,22 +336,14 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
             bytes.clone()
         } else {
             let mut whole = BytesMut::with_capacity(length as usize);
-            runs[at..end]
-                .iter()
-                .flat_map(|run| &run.bytes)
-                .for_each(|b| whole.extend_from_slice(b));
+            runs[at..end].iter().filter_map(Run::bytes).for_each(|b| whole.extend_from_slice(b));
             whole.freeze()
         };
-        let durable = crate::request::Durable::AtFlush;
-        let request = BackingRequest::Write { offset: range.start, bytes: whole, durable };
-        begun.push(volume.ask(&core.tasks, request));
+        let writes = volume.writes_of(range.start, &whole, Durable::AtFlush);
+        begun.extend(writes.into_iter().map(|write| volume.ask(&core.tasks, write)));
         at = end;
     }
-    let mut failed = None;
-    for write in begun {
-        failed = write.await.err().or(failed);
-    }
-    failed.map_or(Ok(()), Err)
+    all_of(begun).await
 }
 
 /// Puts what was written back into the cache as clean. Blocks that were written since, too: should
@@ -334,7 +351,7 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
 async fn keep_clean(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Result<()> {
     let mut puts = Vec::new();
     for run in runs {
-        let Some(bytes) = &run.bytes else {
+        let Some(bytes) = run.bytes() else {
             invalidate(core, volume, run.blocks.clone()).await?;
             continue;
         };

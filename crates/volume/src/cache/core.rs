@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::meta::BLOCK_BYTES;
 use crate::policy::admission::{Admission, Verdict};
 use crate::request::Completion;
-use crate::tasks::{Answer, Reply, Tasks, reply};
+use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
 use crate::types::{Moment, VolumeId};
 
 /// Called when the cache device has failed, before anything is written around it: must durably note
@@ -35,7 +35,7 @@ const AHEAD_BYTES_MAX: usize = 32 << 20;
 /// How often the store is asked until it has made room: half a minute in all.
 const ATTEMPTS_MAX: u32 = 60_000;
 /// How long to wait before it is asked again.
-const PAUSE_NS: u64 = 500_000;
+pub(crate) const PAUSE_NS: u64 = 500_000;
 
 /// What all tasks of a cache share.
 pub(crate) struct Core {
@@ -46,7 +46,10 @@ pub(crate) struct Core {
     pub now: Cell<Moment>,
     pub stopping: Cell<bool>,
     pub write_back_delay: u64,
+    /// Most blocks that the logs of all volumes hold.
     pub dirty_blocks_max: u64,
+    /// Raised when a log may have become shorter, or what fails to shorten it may be told.
+    pub room: Signal,
     pub ahead: RefCell<Ahead>,
     pub gate: Gate,
     /// Misses of streams, of all volumes.
@@ -122,6 +125,7 @@ impl Core {
             stopping: Cell::new(false),
             write_back_delay: limits.write_back_delay,
             dirty_blocks_max: limits.dirty_blocks_max,
+            room: Signal::default(),
             ahead: RefCell::new(Ahead::new(AHEAD_BYTES_MAX)),
             gate: Gate::default(),
             streamed: RefCell::new(streamed),

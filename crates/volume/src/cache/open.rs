@@ -14,7 +14,7 @@ use crate::cache::core::Core;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
 use crate::cache::{META_SPACE, VOLUMES_MAX};
-use crate::dirty::{DirtyLog, LogEntry, LogKind};
+use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{
     BLOCK_BYTES, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord,
@@ -35,6 +35,20 @@ pub(crate) enum Left {
     Killed,
     /// What was not synced may be missing.
     PowerLost,
+}
+
+impl Left {
+    /// How a volume was left, where `self` is how its cache was: the volume may have been absent
+    /// when the cache was used last, or have been brought to rest before the cache's end.
+    /// `incarnation` is the one that opens the cache now.
+    fn of(self, state: &StateRecord, incarnation: u32) -> Left {
+        match state.incarnations.last() {
+            _ if state.next != 0 => Left::Clean,
+            Some((last, _)) if last.checked_add(1) == Some(incarnation) => self,
+            // What became of the cache since is not known any more.
+            _ => Left::PowerLost,
+        }
+    }
 }
 
 /// The flash store, while nothing is in flight.
@@ -86,16 +100,19 @@ impl Quiet<'_> {
         Ok(found)
     }
 
-    /// The log of a volume as far as it is whole, and its state. Only power loss may leave a gap.
+    /// How far the log of a volume was written back.
+    pub(crate) fn state(&mut self, id: VolumeId) -> Result<StateRecord> {
+        let state = self.meta(&key_of("state/", id))?;
+        state.map_or(Ok(StateRecord::default()), |bytes| StateRecord::decode(&bytes))
+    }
+
+    /// The log of a volume as far as it is whole. Only power loss may leave a gap.
     pub(crate) fn replay(
         &mut self,
         id: VolumeId,
         partition_entries: u64,
-        left: Left,
-    ) -> Result<(DirtyLog, StateRecord)> {
-        let state = self.meta(&key_of("state/", id))?;
-        let state =
-            state.map_or(Ok(StateRecord::default()), |bytes| StateRecord::decode(&bytes))?;
+        (state, left): (&StateRecord, Left),
+    ) -> Result<DirtyLog> {
         let mut log = DirtyLog::new(state.written_back + 1, 1);
         loop {
             let from = log.next();
@@ -114,7 +131,7 @@ impl Quiet<'_> {
                         number,
                         epoch: header.epoch,
                         blocks: header.first..header.first + header.blocks,
-                        kind: if header.zeros { LogKind::Zeros } else { LogKind::Data },
+                        kind: header.kind,
                     });
                 }
                 Ok(_) => {}
@@ -153,7 +170,7 @@ impl Quiet<'_> {
                 );
                 return Err(Error::new(ErrorKind::Io, detail));
             }
-            return Ok((log, state));
+            return Ok(log);
         }
     }
 
@@ -190,14 +207,16 @@ impl Quiet<'_> {
     }
 }
 
-/// Binds a volume that the cache remembers to its backing.
+/// Binds a volume that the cache remembers to its backing; the cache was `left` so.
 pub(crate) fn attach(
     quiet: &mut Quiet<'_>,
     (id, mut record, resizes): (VolumeId, VolumeRecord, bool),
     backing: Box<dyn Backing>,
     (left, incarnation): (Left, u32),
 ) -> Result<Volume> {
-    let (log, mut state) = quiet.replay(id, record.partition_entries, left)?;
+    let mut state = quiet.state(id)?;
+    let left = left.of(&state, incarnation);
+    let log = quiet.replay(id, record.partition_entries, (&state, left))?;
     let found = backing.description();
     let dirty = log.dirty_blocks();
     if resizes && found.bytes != record.bytes {

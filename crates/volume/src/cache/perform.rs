@@ -14,7 +14,7 @@ use crate::cache::clean::{drain, settle_state};
 use crate::cache::core::Core;
 use crate::cache::read::{Keep, assemble, gather};
 use crate::cache::volume::Volume;
-use crate::cache::write::{Change, write_back, write_through};
+use crate::cache::write::{Change, sync_log, write_back, write_through};
 use crate::error::Result;
 use crate::meta::key_of;
 use crate::policy::sequential::Direction;
@@ -114,11 +114,7 @@ async fn write(
 async fn flush(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
     volume.counts.borrow_mut().flushes += 1;
     if volume.mode.get().is_lazy() {
-        volume.log.borrow_mut().begin_epoch();
-        let last = volume.log.borrow().next().saturating_sub(1);
-        core.sync().await?;
-        volume.synced_to.set(volume.synced_to.get().max(last));
-        return Ok(());
+        return sync_log(core, volume).await;
     }
     let flushes = volume.flushes_since_sweep.get() + 1;
     let sweeps = flushes >= SWEEP_FLUSHES
@@ -145,12 +141,21 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
     if core.sync().await.is_err() {
         return;
     }
-    let Some(record) = volume.regions.borrow_mut().end_sweep() else { return };
-    let key = key_of("regions/", volume.id);
-    let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await;
-    if let Err(error) = put {
-        core.note_error(&error);
+    // One record after the other: the newest on the medium must be the newest that was made.
+    while volume.regions_writer.get() {
+        volume.regions_changed.wait(&core.tasks).await;
     }
+    volume.regions_writer.set(true);
+    let record = volume.regions.borrow_mut().end_sweep();
+    if let Some(record) = record {
+        let key = key_of("regions/", volume.id);
+        let put = core.put_pinned(Key::new(META_SPACE, &key), &record.encode()).await;
+        if let Err(error) = put {
+            core.note_error(&error);
+        }
+    }
+    volume.regions_writer.set(false);
+    volume.regions_changed.raise(&core.tasks);
 }
 
 async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {

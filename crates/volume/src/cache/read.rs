@@ -184,7 +184,7 @@ fn begin(
             }
             continue;
         };
-        let zeros = log.entry(number).is_some_and(|entry| entry.kind == LogKind::Zeros);
+        let zeros = log.entry(number).is_some_and(|entry| entry.kind != LogKind::Data);
         let source = if zeros {
             Source::Zeros
         } else {

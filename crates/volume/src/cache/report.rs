@@ -8,8 +8,10 @@ use crate::backing::ExtentKind;
 use crate::cache::core::Core;
 use crate::cache::volume::Volume;
 use crate::counts::Counts;
+use crate::dirty::LogKind;
 use crate::error::{Error, Result};
 use crate::meta::BLOCK_BYTES;
+use crate::request::Hole;
 use crate::volumes::{Context, Run, VolumeInfo};
 
 /// Blocks that are looked at for one answer about residency.
@@ -59,14 +61,9 @@ pub(crate) fn extents(
     for piece in volume.log.borrow().pieces(blocks) {
         let bytes = volume.bytes_of(&piece.blocks);
         let (start, stop) = (bytes.start.max(at), bytes.end.min(end));
-        let zeros = piece.entry.and_then(|number| {
-            volume
-                .log
-                .borrow()
-                .entry(number)
-                .map(|entry| entry.kind == crate::dirty::LogKind::Zeros)
-        });
-        match (context, zeros) {
+        let log = volume.log.borrow();
+        let kind = piece.entry.and_then(|number| log.entry(number)).map(|entry| entry.kind);
+        match (context, kind) {
             (Context::Residency, Some(_)) => push(&mut runs, stop - start, CACHED | DIRTY),
             (Context::Residency, None) => {
                 for block in piece.blocks {
@@ -76,8 +73,14 @@ pub(crate) fn extents(
                     push(&mut runs, length, if held { CACHED } else { 0 });
                 }
             }
-            (Context::Allocation, Some(true)) => push(&mut runs, stop - start, HOLE | ZERO),
-            (Context::Allocation, Some(false)) => push(&mut runs, stop - start, 0),
+            (Context::Allocation, Some(kind)) => {
+                let stands = match kind {
+                    LogKind::Data => ExtentKind::Data,
+                    LogKind::Zeros(Hole::Allowed) => ExtentKind::Hole,
+                    LogKind::Zeros(Hole::Forbidden) => ExtentKind::Zero,
+                };
+                push(&mut runs, stop - start, flags_of(stands));
+            }
             (Context::Allocation, None) => {
                 let mut begun = offset;
                 for extent in &clean {

@@ -22,7 +22,7 @@ use crate::policy::readahead;
 use crate::policy::sequential::{Direction, Streams};
 use crate::ranges::Ranges;
 use crate::regions::Regions;
-use crate::request::Request;
+use crate::request::{Durable, Request};
 use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
 use crate::types::{Mode, Moment, VolumeId};
 
@@ -47,6 +47,7 @@ pub(crate) struct Volume {
     pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
     pub regions: RefCell<Regions>,
     pub regions_changed: Signal,
+    /// Whether a record of the regions is being put: one at a time, from its making on.
     pub regions_writer: Cell<bool>,
     pub sweeping: Cell<bool>,
     pub flushes_since_sweep: Cell<u32>,
@@ -240,6 +241,25 @@ impl Volume {
             self.name, self.bytes
         );
         Err(Error::new(kind, detail))
+    }
+
+    /// The requests that write `bytes` to the backing, none longer than it takes.
+    pub(crate) fn writes_of(
+        &self,
+        offset: u64,
+        bytes: &Bytes,
+        durable: Durable,
+    ) -> Vec<BackingRequest> {
+        let alignment = self.description.alignment.max(1);
+        let most = self.description.request_bytes_max / alignment * alignment;
+        let most = most.max(alignment) as usize;
+        let starts = (0..bytes.len()).step_by(most);
+        let piece = |start: usize| BackingRequest::Write {
+            offset: offset + start as u64,
+            bytes: bytes.slice(start..bytes.len().min(start + most)),
+            durable,
+        };
+        starts.map(piece).collect()
     }
 
     /// Begins a request to the backing.

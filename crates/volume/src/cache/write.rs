@@ -17,6 +17,7 @@ use crate::meta::{BLOCK_BYTES, LogHeader, key_of};
 use crate::policy::sequential::Direction;
 use crate::ranges::Access;
 use crate::request::{Durable, Hole};
+use crate::tasks::Reply;
 use crate::types::Mode;
 
 /// Data of one log entry at most: what a read of one of its blocks has to fetch.
@@ -83,23 +84,33 @@ pub(crate) async fn write_back(
         }
         Change::Trim => {
             let whole = volume.whole_blocks_of(range.start, length);
-            append_zeros(core, volume, whole).await?;
+            append_zeros(core, volume, whole, Hole::Allowed).await?;
         }
-        Change::Zeros(_) => {
+        Change::Zeros(hole) => {
             let (whole, edges) = split(volume, &range);
             for edge in edges {
                 let (range, bytes) = zeroed_edge(core, volume, edge).await?;
                 let blocks = volume.blocks_of(range.start, range.end - range.start);
                 append_data(core, volume, blocks, &bytes).await?;
             }
-            append_zeros(core, volume, whole).await?;
+            append_zeros(core, volume, whole, hole).await?;
         }
     }
     volume.kick.raise(&core.tasks);
     match durable {
         Durable::AtFlush => Ok(()),
-        Durable::AtOnce => core.sync().await,
+        Durable::AtOnce => sync_log(core, volume).await,
     }
+}
+
+/// Makes what is in the log survive power loss. What is written from now on does not reach the
+/// backing before it: the backing alone must not lack it and have what was begun later.
+pub(crate) async fn sync_log(core: &Core, volume: &Volume) -> Result<()> {
+    volume.log.borrow_mut().begin_epoch();
+    let last = volume.log.borrow().next().saturating_sub(1);
+    core.sync().await?;
+    volume.synced_to.set(volume.synced_to.get().max(last));
+    Ok(())
 }
 
 /// Lets go of the cached copies of `blocks`; which of them were cached.
@@ -177,23 +188,21 @@ async fn write_in_regions(
     } else {
         invalidate(core, volume, blocks.clone()).await?
     };
-    let request = match &change {
-        Change::Data(bytes) => {
-            let bytes = bytes.clone();
-            BackingRequest::Write { offset: range.start, bytes, durable }
-        }
-        Change::Zeros(hole) => BackingRequest::Zero {
+    let requests = match &change {
+        Change::Data(bytes) => volume.writes_of(range.start, bytes, durable),
+        Change::Zeros(hole) => vec![BackingRequest::Zero {
             offset: range.start,
             length: range.end - range.start,
             hole: *hole,
-        },
+        }],
         Change::Trim => {
-            BackingRequest::Trim { offset: range.start, length: range.end - range.start }
+            let length = range.end - range.start;
+            vec![BackingRequest::Trim { offset: range.start, length }]
         }
     };
-    let written = matches!(request, BackingRequest::Write { .. });
-    volume.ask(&core.tasks, request).await?;
-    if !written && durable == Durable::AtOnce {
+    let begun = requests.into_iter().map(|request| volume.ask(&core.tasks, request)).collect();
+    all_of(begun).await?;
+    if !matches!(change, Change::Data(_)) && durable == Durable::AtOnce {
         volume.ask(&core.tasks, BackingRequest::Flush).await?;
     }
     let mode = volume.mode.get();
@@ -220,6 +229,16 @@ async fn write_in_regions(
     Ok(())
 }
 
+/// Waits until all that was begun has ended, whatever fails; the first error.
+pub(crate) async fn all_of(begun: Vec<Reply<Result<Bytes>>>) -> Result<()> {
+    let mut failed = None;
+    for request in begun {
+        let ended = request.await;
+        failed = failed.or(ended.err());
+    }
+    failed.map_or(Ok(()), Err)
+}
+
 /// Waits until the regions of `blocks` are open durably.
 async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>) -> Result<()> {
     loop {
@@ -234,19 +253,22 @@ async fn open_regions(core: &Rc<Core>, volume: &Rc<Volume>, blocks: &Range<u64>)
             continue;
         }
         volume.regions_writer.set(true);
-        let record = volume.regions.borrow().record();
+        let record = volume.regions.borrow_mut().record();
         let key = key_of("regions/", volume.id);
         let put = core.put_pinned(Key::new(super::META_SPACE, &key), &record.encode()).await;
         let synced = match &put {
             Ok(_) => core.sync().await,
             Err(_) => Ok(()),
         };
+        if put.is_ok() && synced.is_ok() {
+            volume.regions.borrow_mut().opened();
+        }
         volume.regions_writer.set(false);
         volume.regions_changed.raise(&core.tasks);
-        match put {
-            Err(error) if !core.note_error(&error) => return Err(error.into()),
-            Ok(_) if synced.is_ok() => volume.regions.borrow_mut().opened(&record),
-            _ => {}
+        if let Err(error) = put
+            && !core.note_error(&error)
+        {
+            return Err(error.into());
         }
     }
 }
@@ -334,12 +356,17 @@ async fn append_data(
     Ok(())
 }
 
-async fn append_zeros(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {
+async fn append_zeros(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    hole: Hole,
+) -> Result<()> {
     if blocks.is_empty() {
         return Ok(());
     }
     let turn = volume.appends.lock(&core.tasks, 0..1, Access::Exclusive).await;
-    let appended = append(core, volume, blocks, (LogKind::Zeros, &[])).await;
+    let appended = append(core, volume, blocks, (LogKind::Zeros(hole), &[])).await;
     drop(turn);
     appended
 }
@@ -362,7 +389,7 @@ async fn append(
             };
             let header = LogHeader {
                 volume: volume.id.0,
-                zeros: kind == LogKind::Zeros,
+                kind,
                 incarnation: volume.incarnation,
                 epoch,
                 first: blocks.start,
@@ -394,21 +421,33 @@ async fn append(
             let detail = format!("volume {}: it is being closed", volume.name);
             return Err(Error::new(ErrorKind::Closing, detail));
         }
-        volume.drain_to.set(volume.log.borrow().next().saturating_sub(1));
-        volume.kick.raise(&core.tasks);
-        volume.cleaned.wait(&core.tasks).await;
+        ask_for_room(core, volume);
+        core.room.wait(&core.tasks).await;
     }
 }
 
 fn has_room(core: &Core, volume: &Volume) -> bool {
-    let log = volume.log.borrow();
     let entries_max = volume.record.borrow().partition_entries * super::PARTITIONS_FILLED;
-    let logged: u64 = {
-        let volumes = core.volumes.borrow();
-        let others = volumes.iter().flatten().filter(|other| other.id != volume.id);
-        others.map(|other| other.log.borrow().logged_blocks()).sum()
-    };
-    log.logged_blocks() + logged < core.dirty_blocks_max && (log.len() as u64) < entries_max
+    is_within_budget(core) && (volume.log.borrow().len() as u64) < entries_max
+}
+
+/// Whether the logs of all volumes together may grow.
+fn is_within_budget(core: &Core) -> bool {
+    let volumes = core.volumes.borrow();
+    let logged = volumes.iter().flatten().map(|volume| volume.log.borrow().logged_blocks());
+    logged.sum::<u64>() < core.dirty_blocks_max
+}
+
+/// Has the logs written back that are in the way of a write to `volume`.
+fn ask_for_room(core: &Core, volume: &Volume) {
+    let of_all = !is_within_budget(core);
+    for holder in core.volumes.borrow().iter().flatten() {
+        if of_all || holder.id == volume.id {
+            let last = holder.log.borrow().next().saturating_sub(1);
+            holder.drain_to.set(holder.drain_to.get().max(last));
+            holder.kick.raise(&core.tasks);
+        }
+    }
 }
 
 /// The partition of the log's space that an entry is in.

@@ -15,6 +15,8 @@ pub(crate) struct Model {
     sectors: Vec<Vec<u64>>,
     writes: Vec<Write>,
     flushes: Vec<Flush>,
+    /// Writes that were durable when they were acknowledged.
+    durable: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -27,6 +29,10 @@ struct Write {
     flushes_before: usize,
     /// The last flush that had ended before it was submitted, and one.
     after_flush: usize,
+    /// How many were durable before it was when it was acknowledged, where it was itself.
+    durable_at: Option<u64>,
+    /// How many were durable when it was submitted.
+    after_durable: u64,
     /// What was there at the beginning of a round stands in for all before.
     initial: Option<Vec<u8>>,
 }
@@ -43,8 +49,12 @@ pub(crate) fn id_of(sector: &[u8]) -> u64 {
 
 impl Model {
     pub(crate) fn new(sectors: u64) -> Model {
-        let mut model = Model { sectors: Vec::new(), writes: Vec::new(), flushes: Vec::new() };
-        model.sectors = vec![Vec::new(); sectors as usize];
+        let mut model = Model {
+            sectors: vec![Vec::new(); sectors as usize],
+            writes: Vec::new(),
+            flushes: Vec::new(),
+            durable: 0,
+        };
         model.begin_again(&vec![0; (sectors * SECTOR) as usize]);
         model
     }
@@ -61,6 +71,8 @@ impl Model {
                 flushed: true,
                 flushes_before: 0,
                 after_flush: 0,
+                durable_at: None,
+                after_durable: 0,
                 initial: Some(bytes.to_vec()),
             });
             self.sectors[sector] = vec![number];
@@ -78,6 +90,8 @@ impl Model {
             flushed: false,
             flushes_before: usize::MAX,
             after_flush,
+            durable_at: None,
+            after_durable: self.durable,
             initial: None,
         });
         for sector in sectors {
@@ -91,7 +105,11 @@ impl Model {
         let write = &mut self.writes[number as usize];
         write.acknowledged = true;
         write.flushes_before = flushes;
-        write.flushed = write.durable == Durable::AtOnce;
+        if write.durable == Durable::AtOnce {
+            write.flushed = true;
+            write.durable_at = Some(self.durable);
+            self.durable += 1;
+        }
     }
 
     pub(crate) fn begin_flush(&mut self) -> u64 {
@@ -140,9 +158,9 @@ impl Model {
     }
 
     /// Whether `contents` are what some moment could have left: no write is there while one that
-    /// was flushed before it was begun is missing.
+    /// was flushed, or durable by itself, before it was begun is missing.
     pub(crate) fn check_past(&self, contents: &[u8]) {
-        let mut after_flush = 0;
+        let (mut after_flush, mut after_durable) = (0, 0);
         let mut places = Vec::new();
         for (sector, found) in contents.chunks(SECTOR as usize).enumerate() {
             let history = &self.sectors[sector];
@@ -154,8 +172,10 @@ impl Model {
                 "sector {sector} of the backing holds {:?}; its writes are {history:?}",
                 id_of(found)
             );
-            let earliest = matching.iter().map(|at| self.writes[history[*at] as usize].after_flush);
-            after_flush = after_flush.max(earliest.min().unwrap());
+            let writes = || matching.iter().map(|at| &self.writes[history[*at] as usize]);
+            after_flush = after_flush.max(writes().map(|write| write.after_flush).min().unwrap());
+            let earliest = writes().map(|write| write.after_durable).min().unwrap();
+            after_durable = after_durable.max(earliest);
             places.push(*matching.last().unwrap());
         }
         for (sector, place) in places.into_iter().enumerate() {
@@ -165,6 +185,11 @@ impl Model {
                     write.flushes_before >= after_flush,
                     "the backing lacks write {later} of sector {sector}, and has one that was \
                      begun after flush {after_flush} which came after it: {write:?}"
+                );
+                assert!(
+                    write.durable_at.is_none_or(|at| at >= after_durable),
+                    "the backing lacks write {later} of sector {sector}, which was durable at \
+                     once, and has one that was begun after {after_durable} such: {write:?}"
                 );
             }
         }
