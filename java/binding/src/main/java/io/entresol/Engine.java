@@ -110,6 +110,8 @@ final class Engine {
         long token = tokens.incrementAndGet();
         try {
             StoreException.checked(NativeStore.begin(store, token, job, place));
+        } catch (StoreException refused) {
+            return CompletableFuture.failedFuture(refused);
         } finally {
             Reference.reachabilityFence(this);
         }
