@@ -375,4 +375,26 @@ class StoreTest {
             refused.join();
         }
     }
+
+    /** One such ended the thread that reaps, and with it every outcome that was yet to come. */
+    @Test
+    void anExecutorThatFailsHoldsUpNoOutcome() {
+        for (Throwable failure : List.of(new IllegalStateException("no"), new AssertionError())) {
+            StoreOptions failing = options().durability(Durability.SYNCED).executor(task -> {
+                throw StoreTest.<RuntimeException>unchecked(failure);
+            });
+            try (Store store = Store.open(failing)) {
+                for (int number = 0; number < 3; number++) {
+                    byte[] key = bytes("key " + number);
+                    assertTimeoutPreemptively(PATIENCE, () ->
+                            store.putAsync(key, bytes("value")).toCompletableFuture().join());
+                }
+            }
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T extends Throwable> T unchecked(Throwable failure) throws T {
+        throw (T) failure;
+    }
 }
