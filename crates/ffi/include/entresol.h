@@ -255,7 +255,7 @@ int64_t entresol_store_submit(int64_t store, int64_t requests, int64_t count);
 int64_t entresol_store_reap(int64_t store, int64_t out);
 
 /* Begins a job, whose outcome is reaped: 1 sync, 2 drop a partition, 3 drop a space; the argument
- * is space | partition << 16. */
+ * is space | partition << 16. What this call refuses, as after a close, has no other outcome. */
 int64_t entresol_store_begin(int64_t store, int64_t token, int64_t job, int64_t argument);
 
 /* Entries of a partition, or of the whole space if `whole` is not 0; expired ones that nobody has
@@ -277,7 +277,7 @@ int64_t entresol_scan_open(int64_t store, int64_t space, int64_t partitions, int
         int64_t keys_only);
 
 /* Begins reading about `limit` entries, those that ended by `now` left out. Their records and one
- * that ends the page are reaped. One page at a time. */
+ * that ends the page are reaped, unless this call refuses. One page at a time. */
 int64_t entresol_scan_next(int64_t store, int64_t scan, int64_t token, int64_t limit, int64_t now);
 
 /* Releases a scan; a page that is being read still comes. */

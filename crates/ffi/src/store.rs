@@ -79,7 +79,7 @@ export! {
 
 export! {
     /// Begins a job: 1 a sync, 2 dropping a partition (argument: space and partition), 3 dropping a
-    /// space. Its outcome is reaped.
+    /// space. Its outcome is reaped, unless it is refused here.
     entresol_store_begin,
     Java_io_entresol_heap_engine_Jni_storeBegin(store, token, job, argument) {
         // SAFETY: the caller's promise.
@@ -94,7 +94,7 @@ export! {
                 return Err(Failure { kind: 2, sentence });
             }
         };
-        host.enqueue(Job { token: token as u64, task });
+        host.enqueue(Job { token: token as u64, task })?;
         Ok(0)
     }
 }
@@ -119,13 +119,14 @@ export! {
 
 export! {
     /// Begins reading the next entries, about `limit`; as of `now` (0: the system's clock). Their
-    /// records are reaped, then one that ends the page. One page at a time.
+    /// records are reaped, then one that ends the page, unless it is refused here. One page at a
+    /// time.
     entresol_scan_next, Java_io_entresol_heap_engine_Jni_scanNext(store, scan, token, limit, now) {
         // SAFETY: the caller's promise.
         let (host, scan) = unsafe { (host_at(store), &*(scan as *const Arc<Scan>)) };
         let now = host.now(now);
         let task = Task::Scan { scan: Arc::clone(scan), limit: limit as usize, now };
-        host.enqueue(Job { token: token as u64, task });
+        host.enqueue(Job { token: token as u64, task })?;
         Ok(0)
     }
 }

@@ -222,12 +222,10 @@ impl Host {
         self.wake();
     }
 
-    /// Adds a job; its outcome is reaped.
-    pub(super) fn enqueue(&self, job: Job) {
-        let token = job.token;
-        if let Err(failure) = self.jobs.push(job) {
-            self.push(&mut |outbox| outbox.fail(token, &failure));
-        }
+    /// Adds a job, whose outcome is reaped. One that is refused is so at once: the store may be
+    /// closed, and nobody reaps any more.
+    pub(super) fn enqueue(&self, job: Job) -> Result<(), Failure> {
+        self.jobs.push(job)
     }
 
     /// Waits for outcomes and takes all there are; none once the store is closed.

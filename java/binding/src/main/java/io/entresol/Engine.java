@@ -51,8 +51,8 @@ final class Engine {
             }
             try {
                 executor.execute(() -> finish(outcome));
-            } catch (java.util.concurrent.RejectedExecutionException refused) {
-                // An executor that was shut down: better here than never.
+            } catch (RuntimeException | Error refused) {
+                // An executor that was shut down, or has no thread: better here than never.
                 finish(outcome);
             }
         }
@@ -110,6 +110,8 @@ final class Engine {
         long token = tokens.incrementAndGet();
         try {
             StoreException.checked(NativeStore.begin(store, token, job, place));
+        } catch (StoreException refused) {
+            return CompletableFuture.failedFuture(refused);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -253,17 +255,25 @@ final class Engine {
                     at += Outcome.bytes(at);
                 }
             }
-        } catch (StoreException failure) {
-            broken = failure;
-            meeting.values().forEach(waiting -> {
-                if (waiting instanceof Waiting someone) {
-                    someone.future().completeExceptionally(failure);
-                }
-            });
+        } catch (Throwable failure) {
+            end(failure);
         } finally {
             Native.bufferFree(out, 2 * Long.BYTES);
             Reference.reachabilityFence(this);
         }
+    }
+
+    /** Outcomes are reaped no more: nobody is to wait for one. */
+    private void end(Throwable failure) {
+        StoreException told = failure instanceof StoreException known ? known
+                : StoreException.defect("outcomes of the store are told no more, since one could"
+                        + " not be: " + failure + "; close the store and open it again", failure);
+        broken = told;
+        meeting.values().forEach(waiting -> {
+            if (waiting instanceof Waiting someone) {
+                someone.future().completeExceptionally(told);
+            }
+        });
     }
 
     private void meet(long token, Outcome outcome) {

@@ -37,6 +37,13 @@ public final class StoreException extends RuntimeException {
         this.kind = kind;
     }
 
+    /** Of something that should not happen, and why it did. */
+    static StoreException defect(String message, Throwable cause) {
+        StoreException defect = new StoreException(Kind.DEFECT, message);
+        defect.initCause(cause);
+        return defect;
+    }
+
     /** Of a kind's number in the native library. */
     static StoreException of(int number, String sentence) {
         return new StoreException(kindOf(number), sentence);

@@ -6,11 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -20,10 +22,13 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 class StoreTest {
     private static final long MIB = 1 << 20;
+    /** For what would otherwise never end. */
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
 
     @TempDir
     Path folder;
@@ -274,6 +279,32 @@ class StoreTest {
         }
     }
 
+    /** Their refusals waited to be reaped, and a store that is closed reaps no more. */
+    @Test
+    void whatIsBegunAfterTheCloseIsRefusedAndNotWaitedFor() {
+        Store store = Store.open(options());
+        store.put(bytes("key"), bytes("value"));
+        store.close();
+        assertClosed(store::sync);
+        assertClosed(store::clear);
+        assertClosed(store.partition(1)::clear);
+        Collecting scan = new Collecting(1);
+        assertTimeoutPreemptively(PATIENCE, () -> {
+            store.scan().subscribe(scan);
+            scan.awaitEnd();
+        });
+        assertInstanceOf(StoreException.class, scan.failure());
+        assertTrue(store.syncAsync().toCompletableFuture().isCompletedExceptionally());
+        assertTrue(store.clearAsync().toCompletableFuture().isCompletedExceptionally());
+    }
+
+    private static void assertClosed(Executable call) {
+        StoreException refused = assertTimeoutPreemptively(PATIENCE,
+                () -> assertThrows(StoreException.class, call));
+        assertEquals(StoreException.Kind.POISONED, refused.kind());
+        assertTrue(refused.getMessage().contains("closed"), refused.getMessage());
+    }
+
     @Test
     void aFullStoreRefusesWritesAndGoesOnReading() {
         try (Store store = Store.open(options().shards(1))) {
@@ -343,5 +374,27 @@ class StoreTest {
                     .toCompletableFuture();
             refused.join();
         }
+    }
+
+    /** One such ended the thread that reaps, and with it every outcome that was yet to come. */
+    @Test
+    void anExecutorThatFailsHoldsUpNoOutcome() {
+        for (Throwable failure : List.of(new IllegalStateException("no"), new AssertionError())) {
+            StoreOptions failing = options().durability(Durability.SYNCED).executor(task -> {
+                throw StoreTest.<RuntimeException>unchecked(failure);
+            });
+            try (Store store = Store.open(failing)) {
+                for (int number = 0; number < 3; number++) {
+                    byte[] key = bytes("key " + number);
+                    assertTimeoutPreemptively(PATIENCE, () ->
+                            store.putAsync(key, bytes("value")).toCompletableFuture().join());
+                }
+            }
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T extends Throwable> T unchecked(Throwable failure) throws T {
+        throw (T) failure;
     }
 }

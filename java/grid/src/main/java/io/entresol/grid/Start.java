@@ -96,9 +96,7 @@ final class Start implements Callable<Integer> {
         List<NodeProcess> started = new ArrayList<>();
         Thread stopping = new Thread(() -> stop(started), "stop");
         boolean served = false;
-        if (!detach) {
-            Runtime.getRuntime().addShutdownHook(stopping);
-        }
+        Runtime.getRuntime().addShutdownHook(stopping);
         try {
             for (NodePlan plan : plans()) {
                 started.add(NodeProcess.start(plan, detach));
@@ -111,10 +109,22 @@ final class Start implements Callable<Integer> {
                 started.forEach(NodeProcess::stop);
             }
         }
+        if (detach) {
+            leave(stopping);
+        }
         System.out.println(detach ? "stop with: entresol-grid stop --dir " + folder
                 : "stop with Ctrl-C or SIGTERM");
         System.out.flush();
         return detach ? 0 : started.stream().mapToInt(NodeProcess::awaitEnd).max().orElse(0);
+    }
+
+    /** From here on the nodes outlive the launcher. */
+    private static void leave(Thread stopping) {
+        try {
+            Runtime.getRuntime().removeShutdownHook(stopping);
+        } catch (IllegalStateException interrupted) {
+            throw new GridException("the launcher was told to end: the nodes stop", interrupted);
+        }
     }
 
     /** Several nodes stop as the cluster that they are. */

@@ -1,6 +1,8 @@
 package io.entresol.grid;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -40,33 +42,76 @@ final class Stop implements Callable<Integer> {
     @Override
     public Integer call() {
         List<NodeFolder> nodes = nodes();
-        List<ProcessHandle> running = nodes.stream().map(NodeFolder::process)
-                .flatMap(Optional::stream).toList();
-        if (cluster) {
-            stopCluster(target.rest());
-        } else if (running.size() > 1) {
-            stopCluster(nodes.stream().flatMap(node -> node.readRunning().stream())
-                    .map(facts -> target.rest(facts.at("address").asString() + ":"
-                            + facts.at("rest").asInteger()))
-                    .findFirst().orElseThrow(() -> new GridException("the nodes of " + folder
-                            + " are still starting; stop them once they serve")));
-        } else if (running.isEmpty()) {
-            throw new GridException("no node runs in " + folder.toAbsolutePath()
-                    + "; name the folder that it was started with: --dir");
-        } else {
-            running.forEach(ProcessHandle::destroy);
-        }
-        running.forEach(Stop::awaitEnd);
-        nodes.forEach(NodeFolder::removePid);
+        List<Running> running = nodes.stream().map(Running::in).flatMap(Optional::stream).toList();
+        List<Running> stopping = cluster ? stopCluster(target.rest(), running) : stopAll(running);
+        stopping.forEach(node -> awaitEnd(node.process));
+        nodes.stream().filter(node -> node.process().isEmpty()).forEach(NodeFolder::removePid);
         System.out.println(target.json()
-                ? Json.object("stopped", running.size(), "cluster", cluster).toString()
-                : cluster ? "the cluster stops" : "stopped: " + running.size());
+                ? Json.object("stopped", stopping.size(), "cluster", cluster).toString()
+                : cluster ? "the cluster stops" : "stopped: " + stopping.size());
         return 0;
     }
 
-    /** All know then when they come back that none has anything newer. */
-    private static void stopCluster(Rest rest) {
+    /** Nodes that serve stop as a cluster; those that still start have none yet to stop with. */
+    private List<Running> stopAll(List<Running> running) {
+        if (running.isEmpty()) {
+            throw new GridException("no node runs in " + folder.toAbsolutePath()
+                    + "; name the folder that it was started with: --dir");
+        }
+        Optional<Running> serving = running.stream().filter(Running::serves).findFirst();
+        boolean together = running.size() > 1 && serving.isPresent();
+        if (together) {
+            stopCluster(target.rest(serving.get().server()), running);
+        }
+        running.stream().filter(node -> !together || !node.serves())
+                .forEach(node -> node.process.destroy());
+        return running;
+    }
+
+    /**
+     * All know then when they come back that none has anything newer. Those of {@code running}
+     * that are among them.
+     */
+    private static List<Running> stopCluster(Rest rest, List<Running> running) {
+        List<String> members = rest.get("/v2/container").at("cluster_members_physical_addresses")
+                .asJsonList().stream().map(Json::asString).toList();
         rest.post("/v2/cluster?action=stop", null, "");
+        return running.stream().filter(node -> members.stream().anyMatch(node::isAt)).toList();
+    }
+
+    /** A node of this machine, and what it said of itself; null unless it serves. */
+    private record Running(ProcessHandle process, Json facts) {
+        /** What a node that was killed said of itself is nobody's any more. */
+        static Optional<Running> in(NodeFolder folder) {
+            return folder.process().map(process -> new Running(process, folder.readRunning()
+                    .filter(facts -> facts.at("pid").asLong() == process.pid()).orElse(null)));
+        }
+
+        boolean serves() {
+            return facts != null;
+        }
+
+        String server() {
+            return facts.at("address").asString() + ":" + facts.at("rest").asInteger();
+        }
+
+        /** Whether it is the member at that {@code ADDRESS:PORT}. */
+        boolean isAt(String member) {
+            int colon = member.lastIndexOf(':');
+            return serves() && colon > 0
+                    && member.substring(colon + 1).equals("" + facts.at("cluster").asInteger())
+                    && isHere(member.substring(0, colon));
+        }
+
+        private static boolean isHere(String address) {
+            try {
+                InetAddress named = InetAddress.getByName(address);
+                return named.isLoopbackAddress()
+                        || NetworkInterface.getByInetAddress(named) != null;
+            } catch (IOException unknown) {
+                return false;
+            }
+        }
     }
 
     /** The folder itself, or those of its nodes. */

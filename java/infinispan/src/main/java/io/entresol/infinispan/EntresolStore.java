@@ -1,5 +1,6 @@
 package io.entresol.infinispan;
 
+import io.entresol.Durability;
 import io.entresol.Entries;
 import io.entresol.Entry;
 import io.entresol.PutOptions;
@@ -442,10 +443,18 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         }
     }
 
-    /** Notes on flash that entries may end, before the first of them is there. */
+    /**
+     * Notes on flash that entries may end, before the first of them is there: durable whatever the
+     * entries are, for one that outlives its note would be there for ever.
+     */
     private CompletionStage<Void> becomeMortal() {
-        return opened().space(OWN_SPACE).putAsync(MORTAL, new byte[0])
-                .thenAccept(version -> mortal = true);
+        return opened().space(OWN_SPACE)
+                .putAsync(MORTAL, new byte[0], PutOptions.DEFAULT.durability(Durability.SYNCED))
+                .thenAccept(version -> {
+                    // There may be some from before, whose note was lost.
+                    firstEnd.set(0);
+                    mortal = true;
+                });
     }
 
     private Store opened() {

@@ -1,11 +1,18 @@
 package io.entresol.infinispan;
 
 import static org.testng.Assert.assertEquals;
+import static org.testng.Assert.assertTrue;
 
+import io.entresol.Store;
+import io.entresol.StoreOptions;
 import io.reactivex.rxjava3.core.Flowable;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.time.ControlledTimeService;
@@ -60,6 +67,28 @@ public class EndedKeysTest {
             time.advance(10);
             assertEquals(Flowable.fromPublisher(keys).sorted().toList().blockingGet(),
                     List.of("ends later", "stays"));
+        }
+    }
+
+    /**
+     * The note that entries end was as durable as entries are. Where a power loss took it and left
+     * an entry, that one was counted after its end, and never freed.
+     */
+    public void theNoteThatEntriesEndIsDurableBeforeTheFirstOfThemIsWritten() throws IOException {
+        Path copy = Path.of(folder, "after power loss");
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration("noted", new ConfigurationBuilder().persistence()
+                    .addStore(EntresolStoreConfigurationBuilder.class).durability("memory")
+                    .path(folder + "/noted").capacity("64MiB").memory("64MiB").build());
+            Cache<String, String> cache = container.getCache("noted");
+            cache.put("stays", "one");
+            cache.put("ends", "two", 1, TimeUnit.HOURS);
+            try (Stream<Path> files = Files.walk(Path.of(folder, "noted"))) {
+                Files.copy(files.filter(Files::isRegularFile).findFirst().orElseThrow(), copy);
+            }
+        }
+        try (Store left = Store.open(StoreOptions.on(copy).capacity(64 << 20).memory(64 << 20))) {
+            assertTrue(left.space(1).contains("mortal".getBytes(StandardCharsets.US_ASCII)));
         }
     }
 }

@@ -19,7 +19,9 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
 
     /** How far a node is with a cache. */
     enum Phase {
-        /** The cache was not started there, or the node did not answer. */
+        /** The node did not answer: it may have anything. */
+        SILENT,
+        /** The cache was not started there. */
         ABSENT,
         /** Waits for the others. */
         WAITING,
@@ -37,7 +39,7 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
         RUNNING
     }
 
-    /** Of a node that has not started the cache or does not answer. */
+    /** Of a node that has not started the cache. */
     static Answer absent(String name) {
         return new Answer(name, null, Phase.ABSENT, false, null, null, false);
     }
@@ -45,7 +47,7 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
     /** Reads what {@link #toString} gives, or nothing; {@code name} is the node's. */
     static Answer parse(String name, String text) {
         if (text.isEmpty()) {
-            return absent(name);
+            return new Answer(name, null, Phase.SILENT, false, null, null, false);
         }
         String[] parts = text.split(END, -1);
         Lines head = Lines.parse(parts[0]);
@@ -63,7 +65,7 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
     }
 
     boolean isThere() {
-        return phase != Phase.ABSENT;
+        return phase != Phase.ABSENT && phase != Phase.SILENT;
     }
 
     @Override

@@ -31,8 +31,9 @@ public final class Arrivals {
     private static final ThreadLocal<Boolean> COMES = ThreadLocal.withInitial(() -> false);
 
     private final IntFunction<Entries> store;
-    /** Of each segment that comes, the keys that users removed since it began to. */
-    private final Map<Integer, Set<ByteBuffer>> removed = new ConcurrentHashMap<>();
+    /** Of each segment that comes, what users removed since it began to. */
+    private final Map<Integer, Removed> arriving = new ConcurrentHashMap<>();
+    /** Null until the first are told. */
     private IntSet owned;
 
     private Arrivals(IntFunction<Entries> store, Kept kept) {
@@ -67,29 +68,36 @@ public final class Arrivals {
         return comes;
     }
 
-    /** Puts what comes, unless users know better. */
+    /**
+     * Puts what comes, unless users know better. What comes into a segment that is all here is what
+     * a merge of partitions resolved: it replaces what there is, as it does in memory.
+     */
     public CompletionStage<?> put(int segment, byte[] key, List<ByteBuffer> value) {
-        Set<ByteBuffer> gone = removed.get(segment);
-        ByteBuffer name = ByteBuffer.wrap(key);
-        if (gone == null || gone.contains(name)) {
+        Removed removed = arriving.get(segment);
+        Entries entries = store.apply(segment);
+        if (removed == null) {
+            return isOwned(segment)
+                    ? entries.putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT)
+                    : CompletableFuture.completedFuture(null);
+        }
+        if (removed.has(key)) {
             return CompletableFuture.completedFuture(null);
         }
-        Entries entries = store.apply(segment);
         return entries.putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT.ifAbsent())
-                .thenCompose(version -> undo(entries, key, version, gone.contains(name)));
+                .thenCompose(version -> undo(entries, key, version, removed.has(key)));
     }
 
     /** A user is about to remove a key. */
     public void removing(int segment, byte[] key) {
-        Set<ByteBuffer> gone = removed.get(segment);
-        if (gone != null) {
-            gone.add(ByteBuffer.wrap(key));
+        Removed removed = arriving.get(segment);
+        if (removed != null) {
+            removed.keys.add(ByteBuffer.wrap(key));
         }
     }
 
     /** A user is about to remove all keys: nothing that still comes is wanted. */
     public void clearing() {
-        removed.clear();
+        arriving.values().forEach(removed -> removed.all = true);
     }
 
     /** The node owns these segments from now on; those that are new are dropped. */
@@ -100,9 +108,9 @@ public final class Arrivals {
         }
         IntSet added = IntSets.mutableCopyFrom(segments);
         added.removeAll(owned);
-        owned.addAll(added);
         CompletionStage<Void> dropped = drop(added);
-        added.forEach((int segment) -> removed.put(segment, ConcurrentHashMap.newKeySet()));
+        added.forEach((int segment) -> arriving.put(segment, new Removed()));
+        owned.addAll(added);
         return dropped;
     }
 
@@ -111,8 +119,12 @@ public final class Arrivals {
         if (owned != null) {
             owned.removeAll(segments);
         }
-        segments.forEach((int segment) -> removed.remove(segment));
+        segments.forEach((int segment) -> arriving.remove(segment));
         return drop(segments);
+    }
+
+    private synchronized boolean isOwned(int segment) {
+        return owned != null && owned.contains(segment);
     }
 
     /** The user may have removed the key after it was looked for, and before it was put. */
@@ -133,6 +145,16 @@ public final class Arrivals {
         return dropped;
     }
 
+    /** What users removed from a segment while it comes. */
+    private static final class Removed {
+        private final Set<ByteBuffer> keys = ConcurrentHashMap.newKeySet();
+        private volatile boolean all;
+
+        private boolean has(byte[] key) {
+            return all || keys.contains(ByteBuffer.wrap(key));
+        }
+    }
+
     /** Notices that nothing comes any more. Public because Infinispan calls it. */
     @Listener
     public static final class Settling {
@@ -147,7 +169,7 @@ public final class Arrivals {
         public void topologyChanged(TopologyChangedEvent<?, ?> event) {
             if (event.isPre() && event.getReadConsistentHashAtEnd()
                     .equals(event.getWriteConsistentHashAtEnd())) {
-                arrivals.removed.clear();
+                arrivals.arriving.clear();
             }
         }
     }

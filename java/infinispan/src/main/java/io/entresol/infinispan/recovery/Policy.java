@@ -105,6 +105,15 @@ final class Policy {
 
     /** Nobody ever had the cache, as far as can be asked. */
     private Choice empty(List<Answer> answers, Answer own) {
+        List<Answer> silent = answers.stream()
+                .filter(answer -> answer.phase() == Phase.SILENT).toList();
+        if (!silent.isEmpty()) {
+            // One that stalls may have entries, and another lineage is for ever.
+            return own.phase() == Phase.CLAIMING ? new Choice.Withdraw()
+                    : new Choice.Wait("there is no answer about cache " + cache + " from "
+                            + names(silent) + ", which may have entries of it; see the log"
+                            + " there, or stop the node");
+        }
         Answer first = answers.stream().filter(Answer::isThere).findFirst().orElse(own);
         List<Answer> claiming = answers.stream()
                 .filter(answer -> answer != own && (answer.phase() == Phase.CLAIMING

@@ -132,6 +132,24 @@ public class PolicyTest {
                 instanceof Choice.Withdraw);
     }
 
+    /**
+     * No answer counted as that of a node without the cache: one whose disk was new started it
+     * empty beside one that stalled and had its entries, and neither came back after a restart.
+     */
+    public void nobodyStartsACacheEmptyWhileANodeDoesNotAnswer() {
+        Answer stalled = Answer.parse("n0", "");
+        Answer me = waiting(1, null);
+        Choice.Wait chosen = (Choice.Wait) choose(1, stalled, me);
+        assertTrue(chosen.why().contains("c from n0, which may"), chosen.why());
+        assertTrue(choose(1, stalled, in(Phase.CLAIMING, me)) instanceof Choice.Withdraw);
+        assertTrue(choose(1, me, stalled) instanceof Choice.Wait);
+        Choice late = policy(1, MissingMembers.REFUSE).choose(List.of(stalled, me), 1_000);
+        assertTrue(((Choice.Refuse) late).why().contains("c from n0, which may"), late.toString());
+        // Who has entries goes by them: a node that stalls is one that is missing.
+        Standing mine = standing(1, 3, true, 1);
+        assertTrue(choose(1, waiting(1, mine), stalled) instanceof Choice.Prepare);
+    }
+
     public void whatANodeSaysIsReadAsItWasSaid() {
         Standing standing = standing(3, 7, true, 0, 2);
         assertEquals(Standing.parse(standing.toString()), standing);
@@ -142,7 +160,6 @@ public class PolicyTest {
         Answer bare = new Answer("n1", NODES[1], Phase.WAITING, false, null, null, true);
         assertEquals(Answer.parse("n1", bare.toString()), bare);
         Answer absent = Answer.absent("n1");
-        assertEquals(Answer.parse("n1", ""), absent);
         assertEquals(Answer.parse("n1", absent.thatItWasUndeployed().toString()),
                 absent.thatItWasUndeployed());
     }

@@ -1,0 +1,123 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Whom {@code stop} asks: processes that look like nodes, and a listener in place of REST. */
+class StopTest {
+    private static final int CLUSTER_PORT = 7801;
+
+    @TempDir
+    Path folder;
+
+    private final List<Process> processes = new ArrayList<>();
+    private final List<String> asked = new CopyOnWriteArrayList<>();
+    private HttpServer listener;
+
+    @BeforeEach
+    void listen() throws IOException {
+        listener = HttpServer.create(
+                new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        listener.createContext("/", exchange -> {
+            asked.add(exchange.getRequestMethod() + " " + exchange.getRequestURI());
+            if (exchange.getRequestMethod().equals("POST")) {
+                processes.get(0).destroy();
+            }
+            byte[] body = Json.object("cluster_members_physical_addresses",
+                    Json.array("127.0.0.1:" + CLUSTER_PORT)).toString()
+                    .getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        listener.start();
+    }
+
+    @AfterEach
+    void end() {
+        listener.stop(0);
+        processes.forEach(Process::destroyForcibly);
+    }
+
+    /** The file of a killed node named the port of another grid: that one was stopped. */
+    @Test
+    void whatAKilledNodeLeftIsNotAskedAndNodesThatStillStartEnd() throws Exception {
+        new NodeFolder(folder).writeRunning(facts(1, CLUSTER_PORT));
+        NodeFolder first = node("node-0");
+        first.writeRunning(facts(1, CLUSTER_PORT));
+        node("node-1");
+        assertEquals("stopped: 2\n", stop("--dir", folder + "").out());
+        assertEquals(List.of(), asked);
+        assertEnded(processes);
+        assertTrue(first.readRunning().isEmpty());
+        assertTrue(new NodeFolder(folder).readRunning().isEmpty());
+    }
+
+    @Test
+    void nodesThatServeStopAsAClusterAndThoseThatStillStartWithThem() throws Exception {
+        NodeFolder serving = node("node-3");
+        serving.writeRunning(facts(processes.get(0).pid(), CLUSTER_PORT));
+        node("node-1");
+        assertEquals("stopped: 2\n", stop("--dir", folder + "").out());
+        assertEquals("POST /rest/v2/cluster?action=stop", asked.get(asked.size() - 1));
+        assertEnded(processes);
+    }
+
+    /** It waited for the node of the default folder, which was told nothing. */
+    @Test
+    void aClusterIsStoppedWithoutWaitingForNodesThatAreNotInIt() throws Exception {
+        NodeFolder member = node("node-0");
+        member.writeRunning(facts(processes.get(0).pid(), CLUSTER_PORT));
+        NodeFolder other = node("node-1");
+        other.writeRunning(facts(processes.get(1).pid(), CLUSTER_PORT + 1));
+        assertEquals("the cluster stops\n", stop("--dir", folder + "", "--cluster", "--server",
+                "127.0.0.1:" + listener.getAddress().getPort()).out());
+        assertEnded(processes.subList(0, 1));
+        assertTrue(processes.get(1).isAlive());
+        assertTrue(member.readRunning().isEmpty());
+        assertTrue(other.readRunning().isPresent());
+    }
+
+    private static void assertEnded(List<Process> ended) throws InterruptedException {
+        for (Process process : ended) {
+            // By a signal: nobody writes the line that they read.
+            assertTrue(process.waitFor() != 0);
+        }
+    }
+
+    private static TestGrid.Ran stop(String... options) {
+        List<String> all = new ArrayList<>(List.of("stop"));
+        all.addAll(List.of(options));
+        return TestGrid.inside(all.toArray(String[]::new)).succeeded();
+    }
+
+    /** Waits for an input that never comes, by a command line like that of a node. */
+    private NodeFolder node(String name) throws IOException {
+        NodeFolder node = new NodeFolder(folder.resolve(name));
+        Process process = new ProcessBuilder("sh", "-c", "read line", Node.class.getName(),
+                node.root().toString()).start();
+        processes.add(process);
+        node.writePid(process.pid());
+        return node;
+    }
+
+    private Json facts(long pid, int cluster) {
+        return Json.object("pid", pid, "address", "127.0.0.1",
+                "rest", listener.getAddress().getPort(), "cluster", cluster);
+    }
+}

@@ -1,0 +1,130 @@
+package io.entresol.infinispan.recovery;
+
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.Mockito.doAnswer;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+import static org.testng.Assert.assertEquals;
+import static org.testng.Assert.assertNull;
+import static org.testng.Assert.assertTrue;
+
+import io.entresol.Store;
+import io.entresol.StoreOptions;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.infinispan.AdvancedCache;
+import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.commons.util.Util;
+import org.infinispan.context.impl.FlagBitSets;
+import org.infinispan.distribution.ch.ConsistentHash;
+import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
+import org.testng.annotations.AfterMethod;
+import org.testng.annotations.BeforeMethod;
+import org.testng.annotations.Test;
+
+/** What comes from other nodes into a store, without any cluster. */
+@Test(groups = "unit", testName = "infinispan.ArrivalsTest")
+public class ArrivalsTest {
+    private static final long MIB = 1 << 20;
+    private static final byte[] KEY = bytes("key");
+
+    private String folder;
+    private Store store;
+    private Arrivals arrivals;
+    private Arrivals.Settling settling;
+
+    @BeforeMethod(alwaysRun = true)
+    protected void open() throws IOException {
+        folder = CommonsTestingUtil.tmpDirectory(getClass());
+        Files.createDirectories(Path.of(folder));
+        store = Store.open(StoreOptions.on(Path.of(folder, "data")).capacity(64 * MIB)
+                .memory(64 * MIB));
+        AdvancedCache<?, ?> cache = mock(AdvancedCache.class);
+        doAnswer(call -> settling = call.getArgument(0))
+                .when(cache).addListener(any());
+        arrivals = Arrivals.into(cache, store::partition, Arrivals.Kept.NOTHING);
+        arrivals.own(IntSets.immutableSet(0)).toCompletableFuture().join();
+    }
+
+    @AfterMethod(alwaysRun = true)
+    protected void close() {
+        store.close();
+        Util.recursiveFileRemove(folder);
+    }
+
+    public void whileASegmentComesWhatUsersDidStays() {
+        store.partition(0).put(KEY, bytes("of a user"));
+        come(0, KEY, "older");
+        assertEquals(text(KEY), "of a user");
+        store.partition(0).remove(KEY);
+        arrivals.removing(0, KEY);
+        come(0, KEY, "older");
+        assertNull(text(KEY));
+        come(0, bytes("other"), "value");
+        assertEquals(text(bytes("other")), "value");
+    }
+
+    public void nothingIsWantedOfASegmentThatUsersClearedWhileItCame() {
+        arrivals.clearing();
+        come(0, KEY, "older");
+        assertEquals(store.count(), 0);
+    }
+
+    /** It was taken for a segment that users had cleared: flash kept the value that had lost. */
+    public void whatAMergeResolvedReplacesWhatTheStoreHas() {
+        settle();
+        come(0, bytes("other"), "resolved");
+        assertEquals(store.partition(0).count(), 1);
+        store.partition(0).put(KEY, bytes("lost"));
+        come(0, KEY, "resolved");
+        assertEquals(text(KEY), "resolved");
+    }
+
+    public void whatUsersClearedBeforeAllWasHereDoesNotCountAfterwards() {
+        arrivals.clearing();
+        settle();
+        come(0, KEY, "resolved");
+        assertEquals(text(KEY), "resolved");
+    }
+
+    public void whatComesToANodeThatDoesNotOwnItIsLeftOut() {
+        come(1, KEY, "value");
+        arrivals.disown(IntSets.immutableSet(0)).toCompletableFuture().join();
+        come(0, KEY, "value");
+        settle();
+        come(0, KEY, "value");
+        assertEquals(store.count(), 0);
+    }
+
+    /** As Infinispan does: the flags, then the write. */
+    private void come(int segment, byte[] key, String value) {
+        arrivals.expect(FlagBitSets.PUT_FOR_STATE_TRANSFER);
+        assertTrue(arrivals.comes());
+        arrivals.put(segment, key, List.of(ByteBuffer.wrap(bytes(value))))
+                .toCompletableFuture().join();
+    }
+
+    /** A topology in which all owners have what they own. */
+    private void settle() {
+        ConsistentHash hash = mock(ConsistentHash.class);
+        TopologyChangedEvent<?, ?> event = mock(TopologyChangedEvent.class);
+        when(event.isPre()).thenReturn(true);
+        when(event.getReadConsistentHashAtEnd()).thenReturn(hash);
+        when(event.getWriteConsistentHashAtEnd()).thenReturn(hash);
+        settling.topologyChanged(event);
+    }
+
+    private String text(byte[] key) {
+        byte[] found = store.partition(0).get(key);
+        return found == null ? null : new String(found, StandardCharsets.UTF_8);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+}
