@@ -186,6 +186,8 @@ impl Quiet<'_> {
                     self.remove(clean_space(id), block)?;
                 }
             }
+            // In other shards they could be lost after the record that follows was kept.
+            self.store.sync()?;
         }
         let closed = RegionsRecord { region_bytes: record.region_bytes, bits: Vec::new() };
         self.put(Key::new(META_SPACE, &key), &closed.encode())
