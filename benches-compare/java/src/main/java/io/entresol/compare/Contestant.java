@@ -35,9 +35,14 @@ enum Contestant {
     ROCKSDB {
         @Override
         void configure(ConfigurationBuilder builder, Path folder, long bytes) {
-            builder.persistence().addStore(RocksDBStoreConfigurationBuilder.class)
-                    .location(folder.resolve("data").toString())
-                    .expiredLocation(folder.resolve("expired").toString());
+            rocksdb(builder, folder);
+        }
+    },
+    /** RocksDB with one column family for all segments: 256 of them keep their data in memory. */
+    ROCKSDB_ONE {
+        @Override
+        void configure(ConfigurationBuilder builder, Path folder, long bytes) {
+            rocksdb(builder, folder).segmented(false);
         }
     };
 
@@ -60,6 +65,13 @@ enum Contestant {
         DefaultCacheManager manager = new DefaultCacheManager(global.build());
         manager.defineConfiguration(CACHE, builder.build());
         return manager;
+    }
+
+    private static RocksDBStoreConfigurationBuilder rocksdb(ConfigurationBuilder builder,
+            Path folder) {
+        return builder.persistence().addStore(RocksDBStoreConfigurationBuilder.class)
+                .location(folder.resolve("data").toString())
+                .expiredLocation(folder.resolve("expired").toString());
     }
 
     static String cache() {
