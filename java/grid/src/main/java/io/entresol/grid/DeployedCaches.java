@@ -35,8 +35,8 @@ import org.jboss.logging.Logger;
  * these would wait for the lock. So those are started here, before anybody takes it, in the order
  * of their names, which is the same on all nodes; Infinispan then finds them running.
  *
- * <p>What the cluster does not have any more was undeployed while this node was away, and is not
- * made again. While the cluster comes up nobody has anything yet; then it is what others noted of
+ * <p>What the cluster does not have was undeployed while this node was away, or deployed while the
+ * others were, and is not made again. While the cluster comes up nobody has anything yet; then it is what others noted of
  * the caches that they undeployed that counts, and a cache that recovers asks for it as it waits.
  */
 public final class DeployedCaches extends OverlayLocalConfigurationStorage {
@@ -55,8 +55,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         saved.keySet().removeIf(name -> {
             boolean gone = !there.contains(name);
             if (gone) {
-                LOG.infof("Cache %s was undeployed while this node was away. The file of its store"
-                        + " stays: remove it, or deploy the cache again", name);
+                LOG.warnf("The cluster does not have cache %s, which this node had: it was"
+                        + " undeployed while this node was away, or deployed while the others"
+                        + " were. Its entries stay in the file of its store here: deploy the"
+                        + " cache again to have them, or remove the file", name);
             }
             return gone;
         });
