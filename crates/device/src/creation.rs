@@ -22,6 +22,19 @@ use crate::system;
 /// Bytes of one write of zeros.
 const WRITE_BYTES: usize = 4 << 20;
 
+/// Refuses a path at which no file is made.
+pub(crate) fn check_place(path: &Path) -> Result<()> {
+    if path.parent() != Some(Path::new("/dev")) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{}: there is no such device, and a file there would be one in memory; `lsblk` lists the \
+         devices, and a file is made anywhere else",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::NotFound, detail))
+}
+
 /// Makes the file at `path`, `size` bytes, and returns the claim on it.
 pub(crate) fn create(
     path: &Path,
@@ -29,14 +42,7 @@ pub(crate) fn create(
     preparation: Preparation,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Claim> {
-    if path.parent() == Some(Path::new("/dev")) {
-        let detail = format!(
-            "{}: there is no such device, and a file there would be one in memory; `lsblk` lists \
-             the devices, and a file is made anywhere else",
-            path.display()
-        );
-        return Err(Error::new(ErrorKind::NotFound, detail));
-    }
+    check_place(path)?;
     let failed = |doing: &'static str| {
         move |source| Error::io(format!("{}: cannot {doing}", path.display()), source)
     };

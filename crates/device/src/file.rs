@@ -161,6 +161,7 @@ impl FileDevice {
         let mut claim = None;
         if kind.is_none() {
             let Some(capacity) = options.capacity_bytes else {
+                creation::check_place(path)?;
                 let detail = format!(
                     "{}: no such file or device; name a capacity to make a file",
                     path.display()

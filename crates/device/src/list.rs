@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::creation;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::{FileDevice, FileOptions, Growth, Progress};
@@ -79,6 +80,7 @@ impl DeviceList {
             (Some(path), _) => path,
             (None, Some(_)) => &self.paths[0],
             (None, None) => {
+                creation::check_place(&self.paths[0])?;
                 let paths = self.paths.iter().map(|path| path.display().to_string());
                 let detail = format!(
                     "none of {} exists: correct the names, or name a capacity to make the first \
@@ -128,6 +130,19 @@ impl DeviceList {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_told_to_make_a_file_among_devices() {
+        let told = |paths| {
+            let list = DeviceList::parse(paths, 1).unwrap();
+            let options = FileOptions { capacity_bytes: None, ..FileOptions::default() };
+            let error = list.open(Selection::SearchPath, &options, &mut |_| {}).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{paths}");
+            error.to_string()
+        };
+        assert!(told("/dev/no-such-device").contains("lsblk"));
+        assert!(told("/no/such/folder/file").contains("name a capacity"));
+    }
 
     #[test]
     fn lists_name_paths_and_instances() {
