@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod failures;
 mod fuzz;
 mod hooks;
 mod invocation;

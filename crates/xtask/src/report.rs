@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::Verdict;
+use crate::failures::Failures;
 use crate::invocation::Invocation;
 use crate::tally::Tally;
 
@@ -12,6 +13,8 @@ use crate::tally::Tally;
 pub(crate) struct Report {
     lines: Vec<Line>,
     tally: Tally,
+    /// With the step's name.
+    failures: Vec<(String, Failures)>,
 }
 
 #[derive(Debug)]
@@ -26,10 +29,18 @@ impl Report {
     /// Runs a command; its output is passed on, and tests in it are counted.
     pub(crate) fn run(&mut self, name: &str, invocation: &Invocation) -> Result<bool, String> {
         let mut tally = Tally::default();
+        let mut failures = Failures::default();
         let passed = self.perform(name, &invocation.to_string(), &mut || {
-            invocation.run_watched(&mut |line| tally.watch(line))
+            invocation.run_watched(&mut |line| {
+                tally.watch(line);
+                failures.watch(line);
+            })
         })?;
         self.tally += tally;
+        if !passed && !failures.is_empty() {
+            print!("{failures}");
+            self.failures.push((name.to_string(), failures));
+        }
         Ok(passed)
     }
 
@@ -63,6 +74,9 @@ impl Report {
             self.lines.iter().filter(|line| !line.passed).map(|line| line.name.as_str()).collect();
         if !failed.is_empty() {
             println!("failed steps: {}", failed.join(", "));
+        }
+        for (name, failures) in &self.failures {
+            print!("\n{name}:\n{failures}");
         }
         if self.tally != Tally::default() {
             println!("\n{}", self.tally);
