@@ -78,6 +78,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private StoreMetrics metrics;
     private volatile boolean mortal;
     private final Habits habits = new Habits();
+    private final Loads loads = new Loads();
     /** No entry on flash ends before this moment. */
     private final AtomicLong firstEnd = new AtomicLong(Long.MAX_VALUE);
 
@@ -147,13 +148,32 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
-        CompletableFuture<Optional<Entry>> found = find(segment, marshalled(key));
-        if (!found.isDone()) {
-            Thread caller = Thread.currentThread();
-            habits.begins();
-            found = found.whenComplete((entry, failure) -> habits.ends(caller));
+        byte[] bytes = marshalled(key);
+        Loads.Load load = loads.begin(bytes);
+        CompletableFuture<Optional<Entry>> found;
+        try {
+            found = find(segment, bytes);
+        } catch (RuntimeException failure) {
+            loads.end(load);
+            throw failure;
         }
-        return watched(found).thenApply(entry -> loaded(key, entry));
+        if (found.isDone()) {
+            loads.end(load);
+            return watched(found).thenApply(entry -> loaded(key, entry));
+        }
+        Thread caller = Thread.currentThread();
+        habits.begins();
+        CompletableFuture<MarshallableEntry<K, V>> told = new CompletableFuture<>();
+        watched(found.whenComplete((entry, failure) -> habits.ends(caller)))
+                .thenApply(entry -> loaded(key, entry))
+                .whenComplete((entry, failure) -> loads.tell(load, () -> {
+                    if (failure == null) {
+                        told.complete(entry);
+                    } else {
+                        told.completeExceptionally(failure);
+                    }
+                }));
+        return told;
     }
 
     /** Reads in the calling thread if that one waits anyway. */
@@ -197,7 +217,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         CompletionStage<?> written = ready == null
                 ? put(segment, key, stored.encode(), comes)
                 : ready.thenCompose(ok -> put(segment, key, stored.encode(), comes));
-        return watched(written).thenAccept(version -> {
+        return loads.changed(key, watched(written)).thenAccept(version -> {
             // Only now: a purge that began before may have missed the entry.
             if (stored.isMortal()) {
                 firstEnd.accumulateAndGet(stored.expires(), Math::min);
@@ -226,7 +246,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             arrivals.removing(segment, bytes);
         }
         CompletionStage<Boolean> refusal = health == null ? null : health.refusal();
-        return refusal == null ? watched(entries(segment).removeAsync(bytes)) : refusal;
+        return refusal != null ? refusal
+                : loads.changed(bytes, watched(entries(segment).removeAsync(bytes)));
     }
 
     @Override
@@ -234,7 +255,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.clearing();
         }
-        return watched(opened().clearAsync());
+        return loads.allChanged(watched(opened().clearAsync()));
     }
 
     @Override
