@@ -8,6 +8,8 @@ import io.entresol.heap.engine.Text;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
@@ -45,6 +47,8 @@ public abstract class AnyHeap implements AutoCloseable {
     private final Object arena = Memory.arena();
     private final ThreadLocal<Work> current = new ThreadLocal<>();
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
+    /** Open transactions of a raw heap, whose stores its end must not keep; null in others. */
+    private final Set<Work> going;
     private final long firstHandle;
     private volatile long bytes;
     /** Made when somebody asks for it, so that others do not pay. */
@@ -58,6 +62,7 @@ public abstract class AnyHeap implements AutoCloseable {
         this.base = Native.heapBase(address);
         this.bytes = Native.heapBytes(address);
         this.firstHandle = Native.heapFirst(address);
+        this.going = kind == Kind.RAW ? ConcurrentHashMap.newKeySet() : null;
         this.lifetimes = options.strict ? new Lifetimes() : null;
         long opened = address;
         // Not when it is closed: other threads may be in the middle of an access.
@@ -304,7 +309,7 @@ public abstract class AnyHeap implements AutoCloseable {
             Memory.close(arena);
             open = false;
         }
-        file.close(kind == Kind.RAW);
+        file.close(this::keepStores);
     }
 
     /** Closes the heap and removes its file. */
@@ -371,6 +376,9 @@ public abstract class AnyHeap implements AutoCloseable {
             held.lock();
         }
         Work work = new Work(this, log, held);
+        if (going != null) {
+            going.add(work);
+        }
         current.set(work);
         return work;
     }
@@ -390,6 +398,9 @@ public abstract class AnyHeap implements AutoCloseable {
 
     final void endWork(Work work) {
         current.remove();
+        if (going != null) {
+            going.remove(work);
+        }
         giveLog(work.log());
         work.settle();
     }
@@ -472,11 +483,15 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
-    /** Lets {@code initializer} fill a new block, which then is logged or durable as a whole. */
-    final void initialize(MemoryAccessor block, long size, Consumer<Range> initializer) {
+    /**
+     * Lets {@code initializer} fill a new block, which then is logged or durable as a whole: one
+     * that was not allocated in the current transaction is no part of it.
+     */
+    final void initialize(MemoryAccessor block, long size, boolean transactional,
+            Consumer<Range> initializer) {
         long address = block.span(0, size);
         Range range = new Range(block, 0, size, address);
-        Work work = work();
+        Work work = transactional ? work() : null;
         if (work != null) {
             work.log().addBorn(address - base, size);
         }
@@ -490,15 +505,36 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
-    /** Makes a range durable; part of the current transaction besides, if there is one. */
+    /** Makes a range durable; what the current transaction logged of it waits for the commit. */
     final void persist(long from, long length) {
         Work work = work();
-        if (work != null) {
+        if (work == null) {
+            persistNow(from - base, length);
+            return;
+        }
+        work.log().forEachForeign(from - base, length, (offset, bytes) -> {
             // A block born in the transaction is zeroed by its commit, so that what was stored
             // there has to come after that.
-            work.log().addBorn(from - base, length);
+            work.log().addDurable(offset, bytes);
+            persistNow(offset, bytes);
+        });
+    }
+
+    /**
+     * At the end of a raw heap: makes durable what was never flushed, and takes transactions back
+     * that are open. The native library's failure, or 0.
+     */
+    final long keepStores() {
+        if (going == null) {
+            return 0;
         }
-        checked(Native.heapPersist(address, from - base, length, Durability.DEFAULT.code()));
+        going.forEach(Work::takeBack);
+        long result = Native.heapPersistDirty(address);
+        return going.stream().mapToLong(Work::persistTakenBack).reduce(result, Math::min);
+    }
+
+    private void persistNow(long offset, long length) {
+        checked(Native.heapPersist(address, offset, length, Durability.DEFAULT.code()));
     }
 
     final long committedRoot() {

@@ -86,12 +86,12 @@ public final class Heap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             MemoryBlock block = allocateMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             MemoryBlock block = allocateMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }
@@ -117,12 +117,12 @@ public final class Heap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             CompactMemoryBlock block = allocateCompactMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             CompactMemoryBlock block = allocateCompactMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }

@@ -66,7 +66,7 @@ public final class TransactionalHeap extends AnyHeap {
         requireInitializer(initializer);
         return Transaction.create(this, () -> {
             TransactionalMemoryBlock block = allocateMemoryBlock(size);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }
@@ -82,7 +82,7 @@ public final class TransactionalHeap extends AnyHeap {
         requireInitializer(initializer);
         return Transaction.create(this, () -> {
             TransactionalCompactMemoryBlock block = allocateCompactMemoryBlock(size);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }

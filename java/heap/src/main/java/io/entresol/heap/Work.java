@@ -18,6 +18,10 @@ final class Work {
     /** Who wants to know of the end, in pairs: once it is committed, once it is undone. */
     private List<Runnable> waiting = List.of();
     private boolean committed;
+    /** Under the log's monitor: the log is another transaction's, or nobody's. */
+    private boolean done;
+    /** Under the log's monitor: the heap ended first, and all was undone. */
+    private boolean takenBack;
 
     Work(AnyHeap heap, UndoLog log, Lock held) {
         this.heap = heap;
@@ -35,7 +39,38 @@ final class Work {
 
     /** Keeps the bytes at an address, which the commit will log. */
     void keep(long address, long length) {
-        log.add(heap.base(), address - heap.base(), length);
+        if (heap.kind != Kind.RAW) {
+            log.add(heap.base(), address - heap.base(), length);
+            return;
+        }
+        synchronized (log) {
+            requireNotTakenBack();
+            log.add(heap.base(), address - heap.base(), length);
+        }
+    }
+
+    /** Undoes all stores to what was kept, and refuses the commit: the heap ends before it. */
+    void takeBack() {
+        synchronized (log) {
+            if (!done) {
+                log.restore(heap.base());
+                takenBack = true;
+            }
+        }
+    }
+
+    /**
+     * Makes durable what {@link #takeBack} put back, as the thread may have stored to it again; the
+     * result of the native library.
+     */
+    long persistTakenBack() {
+        synchronized (log) {
+            if (done || !takenBack) {
+                return 0;
+            }
+            log.restore(heap.base());
+            return log.persist(heap);
+        }
     }
 
     /** Allocates for a request of {@code size}; {@code header}, if not 0, goes to the front. */
@@ -69,12 +104,19 @@ final class Work {
     }
 
     void commit(Durability durability) {
-        log.commit(heap, durability);
-        committed = true;
+        synchronized (log) {
+            requireNotTakenBack();
+            log.commit(heap, durability);
+            committed = true;
+            done = true;
+        }
     }
 
     void abort() {
-        log.abort(heap);
+        synchronized (log) {
+            done = true;
+            log.abort(heap);
+        }
     }
 
     void whenSettled(Runnable ifCommitted, Runnable ifUndone) {
@@ -116,6 +158,13 @@ final class Work {
         hasRoot = point.hasRoot;
         root = point.root;
         tellUndone(point.waiting);
+    }
+
+    private void requireNotTakenBack() {
+        if (takenBack) {
+            throw new TransactionException("the transaction was not committed and is undone: the"
+                    + " heap was closed before, or the JVM ends");
+        }
     }
 
     private void tellUndone(int from) {

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -68,6 +69,74 @@ class CloseTest {
     }
 
     @Test
+    void closingARawHeapTakesATransactionBackThatAnotherThreadHasOpen() throws Exception {
+        // Closing keeps what was never flushed, and kept what was never committed as well.
+        Heap heap = Heaps.raw(folder);
+        MemoryBlock block = heap.allocateMemoryBlock(64);
+        heap.setRoot(block.handle());
+        block.setLong(0, 7);
+        CountDownLatch stored = new CountDownLatch(1);
+        CountDownLatch closed = new CountDownLatch(1);
+        FutureTask<Void> task = new FutureTask<>(() -> {
+            storeHalf(heap, block, stored, closed);
+            return null;
+        });
+        new Thread(task).start();
+        stored.await();
+        heap.close();
+        closed.countDown();
+        Throwable end = assertThrows(ExecutionException.class, task::get).getCause();
+        assertEquals(TransactionException.class, end.getClass());
+        assertFoundAsBefore();
+    }
+
+    @Test
+    void theEndOfTheJvmTakesATransactionOfARawHeapBack() throws Exception {
+        ChildJvm child = ChildJvm.run(folder, ChildJvm.command(
+                io.entresol.heap.engine.Native.path(), List.of(), Ending.class,
+                Heaps.at(folder)));
+        assertEquals(0, child.status, child.err);
+        assertFoundAsBefore();
+    }
+
+    private void assertFoundAsBefore() {
+        try (Heap heap = Heap.openHeap(Heaps.at(folder))) {
+            MemoryBlock block = heap.memoryBlockFromHandle(heap.getRoot());
+            assertEquals(7, block.getLong(0));
+            assertEquals(0, block.getLong(8));
+            assertEquals("", heap.check());
+        }
+    }
+
+    private static void storeHalf(
+            Heap heap, MemoryBlock block, CountDownLatch stored, CountDownLatch goOn) {
+        Transaction.create(heap, () -> {
+            block.addToTransaction(0, 16);
+            block.setLong(0, 1);
+            block.setLong(8, 1);
+            stored.countDown();
+            WaitTest.await(goOn);
+        });
+    }
+
+    /** A program that ends while a transaction is open. */
+    static final class Ending {
+        private Ending() {
+        }
+
+        public static void main(String[] arguments) throws InterruptedException {
+            Heap heap = Heap.createHeap(arguments[0], Heaps.BYTES);
+            MemoryBlock block = heap.allocateMemoryBlock(64);
+            heap.setRoot(block.handle());
+            block.setLong(0, 7);
+            CountDownLatch stored = new CountDownLatch(1);
+            new Thread(() -> storeHalf(heap, block, stored, new CountDownLatch(1))).start();
+            stored.await();
+            System.exit(0);
+        }
+    }
+
+    @Test
     void aPoolIsClosedUnderThreads() throws Exception {
         MemoryPool pool = MemoryPool.createPool(folder.resolve("pool").toString(), 1 << 20);
         List<FutureTask<RuntimeException>> running = run(List.of(
@@ -76,6 +145,31 @@ class CloseTest {
         pool.close();
         for (FutureTask<RuntimeException> each : running) {
             assertEquals(IllegalStateException.class, each.get().getClass());
+        }
+    }
+
+    @Test
+    void openingAHeapThatIsBeingClosedWaitsForThat() throws Exception {
+        // It gave the closed heap, or said that this process had it open.
+        Heaps.transactional(folder).close();
+        for (int round = 0; round < 10 * ROUNDS; round++) {
+            TransactionalHeap heap = TransactionalHeap.openHeap(Heaps.at(folder));
+            CountDownLatch both = new CountDownLatch(2);
+            FutureTask<TransactionalHeap> opening = new FutureTask<>(() -> {
+                both.countDown();
+                TransactionalHeap again;
+                do {
+                    again = TransactionalHeap.openHeap(Heaps.at(folder));
+                } while (again == heap);
+                return again;
+            });
+            new Thread(opening).start();
+            both.countDown();
+            both.await();
+            heap.close();
+            try (TransactionalHeap again = opening.get()) {
+                assertEquals(0, again.getRoot());
+            }
         }
     }
 

@@ -77,6 +77,21 @@ class HeapTest {
     }
 
     @Test
+    void aHeapOpenedThroughALinkThatIsGoneCanBeOpenedAgain() throws IOException {
+        // What was closed stayed among the open ones, under the path that the link had led to.
+        Path link = Files.createSymbolicLink(folder.resolve("link"), Files.createDirectory(
+                folder.resolve("real")));
+        TransactionalHeap heap =
+                TransactionalHeap.createHeap(link.resolve("heap").toString(), Heaps.BYTES);
+        Files.delete(link);
+        heap.close();
+        try (TransactionalHeap again = TransactionalHeap.openHeap(
+                folder.resolve("real").resolve("heap").toString())) {
+            assertEquals(0, again.getRoot());
+        }
+    }
+
+    @Test
     void closingAndDeletingAreFinal() {
         TransactionalHeap heap = Heaps.transactional(folder);
         TransactionalMemoryBlock block = heap.allocateMemoryBlock(8);
