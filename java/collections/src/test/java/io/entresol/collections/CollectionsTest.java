@@ -366,6 +366,25 @@ class CollectionsTest {
     }
 
     @Test
+    void iteratorsThatNobodyFinishedDoNotFillTheHeap() {
+        // What they might have shown was not used again until Java happened to collect garbage.
+        try (ObjectHeap small = ObjectHeap.create(folder.resolve("small").toString(), 12L << 20,
+                HeapOptions.DEFAULT.durability(Durability.NONE))) {
+            PersistentTreeMap<Long, byte[]> map =
+                    PersistentTreeMap.create(small, Codec.LONG, Codec.BYTES);
+            byte[] value = new byte[1 << 20];
+            for (long key = 0; key < 4; key++) {
+                map.put(key, value);
+            }
+            for (long round = 0; round < 12; round++) {
+                map.keySet().iterator().next();
+                map.put(round % 4, value);
+            }
+            assertEquals(4, map.size());
+        }
+    }
+
+    @Test
     void anIteratorSkipsObjectsThatWereCollectedMeanwhile() {
         for (ConcurrentMap<Object, Object> map : List.of(
                 PersistentHashMap.create(heap, heap.any(), heap.any()),

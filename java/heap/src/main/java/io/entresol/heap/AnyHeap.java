@@ -49,6 +49,7 @@ public abstract class AnyHeap implements AutoCloseable {
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
     /** Open transactions of a raw heap, whose stores its end must not keep; null in others. */
     private final Set<Work> going;
+    final Cursors cursors = new Cursors();
     private final long firstHandle;
     private volatile long bytes;
     /** Made when somebody asks for it, so that others do not pay. */
@@ -432,6 +433,9 @@ public abstract class AnyHeap implements AutoCloseable {
             return work.allocate(whole, header, size);
         }
         long handle = Native.heapAllocate(address, whole, header, Durability.DEFAULT.code());
+        if (handle < 0 && cursors.reclaimAfter(handle)) {
+            return allocate(size, compact, false);
+        }
         if (handle < 0) {
             throw notAllocated(handle, size, compact);
         }
@@ -557,7 +561,7 @@ public abstract class AnyHeap implements AutoCloseable {
      * to end first.
      */
     final long awaited(long result, LongSupplier again) {
-        long latest = result;
+        long latest = cursors.reclaimAfter(result) ? again.getAsLong() : result;
         Patience patience = new Patience();
         while (latest < 0) {
             Failure failure = Failure.of(latest);

@@ -279,7 +279,7 @@ public final class RadixTree {
         private Cursor(RadixTree tree, long range, boolean backwards) {
             this.tree = tree;
             this.backwards = backwards;
-            this.view = new View(range);
+            this.view = new View(range, tree.heap.cursors);
             this.closing = AnyHeap.attach(this, view);
         }
 
@@ -352,11 +352,14 @@ public final class RadixTree {
     /** What a cursor holds in native memory. */
     private static final class View implements Runnable {
         private final long range;
+        private final Cursors cursors;
         private long buffer;
         private long bytes;
 
-        View(long range) {
+        View(long range, Cursors cursors) {
             this.range = range;
+            this.cursors = cursors;
+            cursors.opened();
         }
 
         void reserve(long wanted) {
@@ -371,6 +374,7 @@ public final class RadixTree {
         public void run() {
             Native.rangeClose(range);
             release(buffer, bytes);
+            cursors.closed();
         }
 
         private static void release(long buffer, long bytes) {

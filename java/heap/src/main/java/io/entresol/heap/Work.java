@@ -76,6 +76,9 @@ final class Work {
     /** Allocates for a request of {@code size}; {@code header}, if not 0, goes to the front. */
     long allocate(long bytes, long header, long size) {
         long handle = Native.transactionAllocate(log.transaction(heap), bytes);
+        if (handle < 0 && heap.cursors.reclaimAfter(handle)) {
+            handle = Native.transactionAllocate(log.transaction(heap), bytes);
+        }
         if (handle < 0) {
             throw heap.notAllocated(handle, size, header == 0);
         }
