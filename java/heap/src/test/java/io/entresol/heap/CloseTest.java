@@ -149,6 +149,20 @@ class CloseTest {
     }
 
     @Test
+    void aBufferOfAPoolEndsWithIt() {
+        MemoryPool pool = MemoryPool.createPool(folder.resolve("pool").toString(), 1 << 20);
+        pool.setByte(64, (byte) 1);
+        ByteBuffer buffer = pool.asByteBuffer(0, 4096);
+        assertEquals(1, buffer.get(64));
+        pool.close();
+        if ("ffm".equals(io.entresol.heap.engine.Native.path())) {
+            assertThrows(IllegalStateException.class, () -> buffer.get(64));
+        } else {
+            assertEquals(0, buffer.get(64));
+        }
+    }
+
+    @Test
     void openingAHeapThatIsBeingClosedWaitsForThat() throws Exception {
         // It gave the closed heap, or said that this process had it open.
         Heaps.transactional(folder).close();
