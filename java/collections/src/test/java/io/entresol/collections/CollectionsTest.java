@@ -202,6 +202,7 @@ class CollectionsTest {
             assertThrows(IllegalStateException.class, () -> each.add("another"));
             Iterator<Object> iterator = iterators.get(index);
             assertThrows(IllegalStateException.class, () -> {
+                assertTrue(iterator.hasNext());
                 iterator.next();
                 iterator.remove();
             });
