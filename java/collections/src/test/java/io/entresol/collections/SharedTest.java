@@ -172,6 +172,23 @@ class SharedTest {
         }
     }
 
+    @Test
+    void aFieldThatAClassGotStaysThoughAnotherOneOfTheObjectIsUndone() {
+        // Both lay in a block that the undone transaction had made.
+        Fields fields = new Fields(heap, heap.heap().allocateMemoryBlock(16), 32);
+        try {
+            heap.run(() -> {
+                fields.setLong(16, 1);
+                inAnotherThread(() -> fields.setLong(24, 2));
+                throw new IllegalStateException("undo");
+            });
+        } catch (IllegalStateException expected) {
+            assertEquals("undo", expected.getMessage());
+        }
+        assertEquals(0, fields.getLong(16));
+        assertEquals(2, fields.getLong(24));
+    }
+
     /** One thread holds a collection and changes it once another one waits to remove something. */
     private void removeBeside(Collection<String> collection, Runnable hold, Runnable change,
             Runnable removal) throws Exception {
