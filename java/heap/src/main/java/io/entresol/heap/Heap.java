@@ -11,7 +11,7 @@ public final class Heap extends AnyHeap {
         super(Kind.RAW, file, options);
     }
 
-    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    /** Creates a heap in a folder, that grows up to the room of its file system. */
     public static synchronized Heap createHeap(String path) {
         return createHeap(path, HeapOptions.DEFAULT);
     }

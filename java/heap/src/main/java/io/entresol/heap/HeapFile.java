@@ -13,8 +13,8 @@ import java.util.function.LongSupplier;
 
 /**
  * The file of an open heap, and all of this process by their path, so that a second open gives the
- * same heap. A path is a file, a folder that a growable heap has its file in, a device, or a list
- * of parts as PMDK writes them, which are one growable file here, in place of the first part.
+ * same heap. A path is a file, a folder that a growable heap has its file in, or a list of parts as
+ * PMDK writes them, which are one growable file here, in place of the first part.
  */
 final class HeapFile {
     /** A growable heap's file in its folder. */
@@ -50,7 +50,8 @@ final class HeapFile {
             String given, Kind kind, HeapOptions options, Maker maker) {
         requirePath(given);
         if (given.startsWith(DEVICES)) {
-            return create(given, kind, 0, 0, options, maker);
+            throw new HeapException("Failed to create heap. " + given + " is a device, and a heap"
+                    + " is a file: make a file system on the device, and a heap there");
         }
         Path folder = Path.of(given);
         if (given.isEmpty() || !Files.isDirectory(folder)) {
@@ -65,8 +66,7 @@ final class HeapFile {
             String given, long size, Kind kind, HeapOptions options, Maker maker) {
         requirePath(given);
         if (given.startsWith(DEVICES)) {
-            throw new IllegalArgumentException(given + " is a device: a heap takes all of it, so"
-                    + " that no size can be asked for");
+            throw new IllegalArgumentException(given + " is a device, and a heap is a file");
         }
         Path path = Path.of(given);
         if (size == 0 && Files.isRegularFile(path)) {

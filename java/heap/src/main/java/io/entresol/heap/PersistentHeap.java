@@ -11,7 +11,7 @@ public final class PersistentHeap extends AnyHeap {
         super(Kind.PERSISTENT, file, options);
     }
 
-    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    /** Creates a heap in a folder, that grows up to the room of its file system. */
     public static synchronized PersistentHeap createHeap(String path) {
         return createHeap(path, HeapOptions.DEFAULT);
     }

@@ -142,6 +142,11 @@ class HeapTest {
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), 1 << 20));
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), -1));
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder)));
+        HeapException device =
+                assertThrows(HeapException.class, () -> Heap.createHeap("/dev/dax0.0"));
+        assertTrue(device.getMessage().contains("is a device"), device.getMessage());
+        assertThrows(IllegalArgumentException.class,
+                () -> Heap.createHeap("/dev/dax0.0", Heaps.BYTES));
         String nowhere = folder.resolve("no").resolve("heap").toString();
         assertThrows(HeapException.class, () -> Heap.createHeap(nowhere, Heaps.BYTES));
         long most = new File(folder.toString()).getTotalSpace();
