@@ -8,8 +8,6 @@ import io.entresol.heap.engine.Text;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
@@ -47,8 +45,8 @@ public abstract class AnyHeap implements AutoCloseable {
     private final Object arena = Memory.arena();
     private final ThreadLocal<Work> current = new ThreadLocal<>();
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
-    /** Open transactions of a raw heap, whose stores its end must not keep; null in others. */
-    private final Set<Work> going;
+    /** Of a raw heap; null in others. */
+    private final GoingOn going;
     final Cursors cursors = new Cursors();
     private final long firstHandle;
     private volatile long bytes;
@@ -63,7 +61,7 @@ public abstract class AnyHeap implements AutoCloseable {
         this.base = Native.heapBase(address);
         this.bytes = Native.heapBytes(address);
         this.firstHandle = Native.heapFirst(address);
-        this.going = kind == Kind.RAW ? ConcurrentHashMap.newKeySet() : null;
+        this.going = kind == Kind.RAW ? new GoingOn(this) : null;
         this.lifetimes = options.strict ? new Lifetimes() : null;
         long opened = address;
         // Not when it is closed: other threads may be in the middle of an access.
@@ -378,7 +376,7 @@ public abstract class AnyHeap implements AutoCloseable {
         }
         Work work = new Work(this, log, held);
         if (going != null) {
-            going.add(work);
+            going.begin(work);
         }
         current.set(work);
         return work;
@@ -400,7 +398,7 @@ public abstract class AnyHeap implements AutoCloseable {
     final void endWork(Work work) {
         current.remove();
         if (going != null) {
-            going.remove(work);
+            going.end(work);
         }
         giveLog(work.log());
         work.settle();
@@ -524,17 +522,14 @@ public abstract class AnyHeap implements AutoCloseable {
         });
     }
 
-    /**
-     * At the end of a raw heap: makes durable what was never flushed, and takes transactions back
-     * that are open. The native library's failure, or 0.
-     */
+    /** At the end: makes durable what was never flushed; the native library's failure, or 0. */
     final long keepStores() {
-        if (going == null) {
-            return 0;
-        }
-        going.forEach(Work::takeBack);
-        long result = Native.heapPersistDirty(address);
-        return going.stream().mapToLong(Work::persistTakenBack).reduce(result, Math::min);
+        return going == null ? 0 : going.keepStores();
+    }
+
+    /** A change of a map, of which the end of the heap keeps no half. */
+    final LongSupplier guarded(LongSupplier change) {
+        return going == null ? change : going.guarded(change);
     }
 
     private void persistNow(long offset, long length) {

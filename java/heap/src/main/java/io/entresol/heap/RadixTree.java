@@ -47,7 +47,8 @@ public final class RadixTree {
     public static RadixTree create(AnyHeap heap) {
         heap.requireOpen();
         long handle = Transaction.create(heap, () ->
-                heap.checked(Native.treeCreate(heap.work().log().transaction(heap))));
+                heap.checked(heap.guarded(() -> Native.treeCreate(
+                        heap.work().log().transaction(heap))).getAsLong()));
         return new RadixTree(heap, handle);
     }
 
@@ -242,9 +243,10 @@ public final class RadixTree {
 
     /** What {@code change} gives, once no other transaction is in its way. */
     private long awaited(LongSupplier change) {
-        long result = change.getAsLong();
+        LongSupplier guarded = heap.guarded(change);
+        long result = guarded.getAsLong();
         if (result < 0) {
-            result = heap.awaited(result, change);
+            result = heap.awaited(result, guarded);
         }
         Reference.reachabilityFence(this);
         return result;

@@ -133,7 +133,7 @@ final class UndoLog {
     }
 
     /** A point to roll back to; ranges from here on do not lean on earlier ones. */
-    Mark mark() {
+    synchronized Mark mark() {
         long savepoint = transaction == 0
                 ? Mark.NONE : Native.transactionSavepoint(transaction);
         Mark mark = new Mark(count, used, floor, savepoint);
@@ -188,6 +188,15 @@ final class UndoLog {
                     + Failure.of(result).sentence());
         }
         clear();
+    }
+
+    /** Undoes all, but keeps the old bytes: {@link #restore} puts them back again. */
+    void takeBack(long base) {
+        restore(base);
+        if (transaction != 0) {
+            Native.transactionAbort(transaction);
+            transaction = 0;
+        }
     }
 
     /** Puts the old bytes back, and keeps them. */

@@ -6,6 +6,7 @@ import io.entresol.heap.engine.Native;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.Lock;
+import java.util.function.LongSupplier;
 
 /** The transaction that one Java thread, platform or virtual, has open in one heap. */
 final class Work {
@@ -53,8 +54,8 @@ final class Work {
     void takeBack() {
         synchronized (log) {
             if (!done) {
-                log.restore(heap.base());
                 takenBack = true;
+                log.takeBack(heap.base());
             }
         }
     }
@@ -73,11 +74,21 @@ final class Work {
         }
     }
 
+    /** Does what changes the heap by the native transaction, unless that was taken back. */
+    long guarded(LongSupplier change) {
+        synchronized (log) {
+            requireNotTakenBack();
+            return change.getAsLong();
+        }
+    }
+
     /** Allocates for a request of {@code size}; {@code header}, if not 0, goes to the front. */
     long allocate(long bytes, long header, long size) {
-        long handle = Native.transactionAllocate(log.transaction(heap), bytes);
+        LongSupplier allocation = heap.guarded(
+                () -> Native.transactionAllocate(log.transaction(heap), bytes));
+        long handle = allocation.getAsLong();
         if (handle < 0 && heap.cursors.reclaimAfter(handle)) {
-            handle = Native.transactionAllocate(log.transaction(heap), bytes);
+            handle = allocation.getAsLong();
         }
         if (handle < 0) {
             throw heap.notAllocated(handle, size, header == 0);
@@ -90,14 +101,16 @@ final class Work {
     }
 
     void free(long handle) {
-        long result = Native.transactionFree(log.transaction(heap), handle);
+        long result = heap.guarded(
+                () -> Native.transactionFree(log.transaction(heap), handle)).getAsLong();
         if (result < 0) {
             throw new HeapException(Failure.of(result).sentence());
         }
     }
 
     void setRoot(long handle) {
-        heap.checked(Native.transactionSetRoot(log.transaction(heap), handle));
+        heap.checked(heap.guarded(
+                () -> Native.transactionSetRoot(log.transaction(heap), handle)).getAsLong());
         hasRoot = true;
         root = handle;
     }

@@ -77,6 +77,7 @@ class CloseTest {
         block.setLong(0, 7);
         CountDownLatch stored = new CountDownLatch(1);
         CountDownLatch closed = new CountDownLatch(1);
+        block.setLong(16, treeOfOne(heap));
         FutureTask<Void> task = new FutureTask<>(() -> {
             storeHalf(heap, block, stored, closed);
             return null;
@@ -104,8 +105,62 @@ class CloseTest {
             MemoryBlock block = heap.memoryBlockFromHandle(heap.getRoot());
             assertEquals(7, block.getLong(0));
             assertEquals(0, block.getLong(8));
+            RadixTree tree = RadixTree.open(heap, block.getLong(16));
+            assertEquals(1, tree.size());
+            assertEquals(1, count(tree));
+            assertEquals(5, tree.get(new byte[] {9}, -1));
             assertEquals("", heap.check());
         }
+    }
+
+    private static long treeOfOne(Heap heap) {
+        RadixTree tree = RadixTree.create(heap);
+        tree.put(new byte[] {9}, 5, -1);
+        return tree.handle();
+    }
+
+    private static int count(RadixTree tree) {
+        int count = 0;
+        try (RadixTree.Cursor cursor = tree.entries()) {
+            while (cursor.next()) {
+                count++;
+            }
+        }
+        return count;
+    }
+
+    @Test
+    void aMapOfARawHeapIsWholeThoughItWasClosedUnderChanges() throws Exception {
+        // What was never flushed is kept, and so was the half of a change that was going on.
+        for (int round = 0; round < 3; round++) {
+            String path = folder.resolve("raw-" + round).toString();
+            HeapOptions options = HeapOptions.DEFAULT.durability(Durability.NONE);
+            Heap heap = Heap.createHeap(path, Heaps.BYTES, options);
+            RadixTree tree = RadixTree.create(heap);
+            heap.setRoot(tree.handle());
+            for (long number = 0; number < 30_000; number++) {
+                tree.put(key(number), 1, -1);
+            }
+            long[] next = {30_000, 0};
+            List<FutureTask<RuntimeException>> running = run(List.of(
+                    () -> tree.put(key(next[0]++), 1, -1),
+                    () -> tree.remove(key(next[1]++), -1)));
+            heap.close();
+            for (FutureTask<RuntimeException> each : running) {
+                each.get();
+            }
+            try (Heap again = Heap.openHeap(path, options)) {
+                assertEquals("", again.check());
+                RadixTree found = RadixTree.open(again, again.getRoot());
+                assertEquals(found.size(), count(found));
+                RadixTree.forEachBlock(again, found.handle(),
+                        block -> assertTrue(again.isLive(block)));
+            }
+        }
+    }
+
+    private static byte[] key(long number) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(number * 0x9E3779B97F4A7C15L).array();
     }
 
     private static void storeHalf(
@@ -114,6 +169,10 @@ class CloseTest {
             block.addToTransaction(0, 16);
             block.setLong(0, 1);
             block.setLong(8, 1);
+            RadixTree tree = RadixTree.open(heap, block.getLong(16));
+            for (int key = 0; key < 50; key++) {
+                tree.put(new byte[] {(byte) key}, key, -1);
+            }
             stored.countDown();
             WaitTest.await(goOn);
         });
@@ -129,6 +188,7 @@ class CloseTest {
             MemoryBlock block = heap.allocateMemoryBlock(64);
             heap.setRoot(block.handle());
             block.setLong(0, 7);
+            block.setLong(16, treeOfOne(heap));
             CountDownLatch stored = new CountDownLatch(1);
             new Thread(() -> storeHalf(heap, block, stored, new CountDownLatch(1))).start();
             stored.await();
