@@ -3,11 +3,14 @@ package io.entresol.collections;
 import java.util.AbstractList;
 import java.util.BitSet;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.ConcurrentModificationException;
+import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 
 /** The elements of an array list: a row of cells. */
 final class ArrayElements<E> extends AbstractList<E>
@@ -96,6 +99,32 @@ final class ArrayElements<E> extends AbstractList<E>
     }
 
     @Override
+    public boolean remove(Object element) {
+        return changed(() -> super.remove(element));
+    }
+
+    @Override
+    public void replaceAll(UnaryOperator<E> operator) {
+        changed(() -> {
+            super.replaceAll(operator);
+            return null;
+        });
+    }
+
+    @Override
+    public void sort(Comparator<? super E> order) {
+        changed(() -> {
+            super.sort(order);
+            return null;
+        });
+    }
+
+    @Override
+    public List<E> subList(int from, int to) {
+        return ListPart.withQuickAccess(super.subList(from, to), this::changed);
+    }
+
+    @Override
     public boolean removeAll(Collection<?> others) {
         Objects.requireNonNull(others, "others");
         return removeIf(others::contains);
@@ -159,11 +188,20 @@ final class ArrayElements<E> extends AbstractList<E>
         row.trace(tracer, word -> cells.trace(word, tracer));
     }
 
+    /**
+     * Runs {@code body} while no other thread changes the list. Java counts the undoing of changes
+     * as one more, so that parts and iterators which took part in them are refused.
+     */
     private <T> T changed(Supplier<T> body) {
         owner.handle();
         return owner.objects().run((Supplier<T>) () -> {
             row.hold();
-            return body.get();
+            int before = modCount;
+            T result = body.get();
+            if (modCount != before) {
+                owner.objects().heap().whenSettled(() -> { }, () -> modCount++);
+            }
+            return result;
         });
     }
 

@@ -1,6 +1,5 @@
 package io.entresol.collections;
 
-import java.util.AbstractCollection;
 import java.util.AbstractMap;
 import java.util.AbstractSet;
 import java.util.Collection;
@@ -13,7 +12,6 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /**
@@ -39,6 +37,11 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         this.entries = entries;
         this.keys = keys;
         this.values = values;
+    }
+
+    /** What spliterators of the map's views tell of the order of entries. */
+    int order() {
+        return 0;
     }
 
     /** Whether a key with that encoding may be in this map. */
@@ -67,6 +70,16 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     public boolean containsKey(Object key) {
         byte[] encoded = encoded(key);
         return admits(encoded) && entries.get(encoded) != 0;
+    }
+
+    @Override
+    public boolean containsValue(Object value) {
+        for (Entry<K, V> entry : entrySet()) {
+            if (isSame(value, entry.getValue())) {
+                return true;
+            }
+        }
+        return false;
     }
 
     @Override
@@ -161,7 +174,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         V present = get(key);
         return present != null ? present : held(encoded, () -> {
             V found = read(entries.get(encoded));
-            return found != null ? found : result(encoded, function.apply(key));
+            return found != null ? found : given(encoded, function.apply(key));
         });
     }
 
@@ -246,6 +259,14 @@ class EntryMap<K, V> extends AbstractMap<K, V>
             entries.hold(key);
             return body.get();
         });
+    }
+
+    /**
+     * Runs {@code body}, which removes entries that it looked at, while no other transaction
+     * changes the map: what it looked at is what it removes.
+     */
+    final boolean alone(Supplier<Boolean> body) {
+        return held(Entries.ANY, body);
     }
 
     final V store(byte[] key, V value) {
@@ -349,6 +370,11 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         };
     }
 
+    /** Arrays of bytes are what they hold: each read makes another one. */
+    private static boolean isSame(Object left, Object right) {
+        return Objects.deepEquals(left, right);
+    }
+
     private V read(long word) {
         return word == 0 ? null : values.read(word);
     }
@@ -363,7 +389,15 @@ class EntryMap<K, V> extends AbstractMap<K, V>
 
     private boolean holds(byte[] key, Object value) {
         long word = entries.get(key);
-        return word != 0 && Objects.equals(value, values.read(word));
+        return word != 0 && isSame(value, values.read(word));
+    }
+
+    /** Stores what a function gave, if it gave something. */
+    private V given(byte[] key, V value) {
+        if (value != null) {
+            store(key, value);
+        }
+        return value;
     }
 
     private V result(byte[] key, V value) {
@@ -490,95 +524,6 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         @Override
         public boolean remove(Object key) {
             return map.removes(key);
-        }
-    }
-
-    /** The values of a map, as a view of it; what changes many is one transaction. */
-    private static final class ValueView<V> extends AbstractCollection<V> {
-        private final EntryMap<?, V> map;
-
-        ValueView(EntryMap<?, V> map) {
-            this.map = map;
-        }
-
-        @Override
-        public Iterator<V> iterator() {
-            return parts(map, Entry::getValue);
-        }
-
-        @Override
-        public int size() {
-            return map.size();
-        }
-
-        @Override
-        public boolean isEmpty() {
-            return map.isEmpty();
-        }
-
-        @Override
-        public void clear() {
-            map.clear();
-        }
-
-        @Override
-        public boolean removeIf(Predicate<? super V> condition) {
-            return map.objects.run((Supplier<Boolean>) () -> super.removeIf(condition));
-        }
-
-        @Override
-        public boolean removeAll(Collection<?> others) {
-            return removeIf(others::contains);
-        }
-
-        @Override
-        public boolean retainAll(Collection<?> others) {
-            Objects.requireNonNull(others, "others");
-            return removeIf(value -> !others.contains(value));
-        }
-    }
-
-    /** A set that shows a map; what changes many elements is one transaction. */
-    abstract static class SetView<E> extends AbstractSet<E> {
-        private final EntryMap<?, ?> shown;
-
-        SetView(EntryMap<?, ?> shown) {
-            this.shown = shown;
-        }
-
-        @Override
-        public int size() {
-            return shown.size();
-        }
-
-        @Override
-        public boolean isEmpty() {
-            return shown.isEmpty();
-        }
-
-        @Override
-        public void clear() {
-            shown.clear();
-        }
-
-        @Override
-        public boolean removeIf(Predicate<? super E> condition) {
-            return shown.objects.run((Supplier<Boolean>) () -> super.removeIf(condition));
-        }
-
-        @Override
-        public boolean addAll(Collection<? extends E> others) {
-            return shown.objects.run((Supplier<Boolean>) () -> super.addAll(others));
-        }
-
-        @Override
-        public boolean removeAll(Collection<?> others) {
-            return shown.objects.run((Supplier<Boolean>) () -> super.removeAll(others));
-        }
-
-        @Override
-        public boolean retainAll(Collection<?> others) {
-            return shown.objects.run((Supplier<Boolean>) () -> super.retainAll(others));
         }
     }
 }

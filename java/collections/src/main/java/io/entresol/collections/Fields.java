@@ -156,16 +156,32 @@ public final class Fields {
     /** The block for a field that is stored to. */
     private TransactionalMemoryBlock made(long at) {
         TransactionalMemoryBlock found = holding(at);
-        return found != null ? found : Transaction.create(heap(), () -> {
-            TransactionalMemoryBlock made = heap().allocateMemoryBlock(all - own);
-            long before = block.getLong(MORE_AT);
-            if (before != 0) {
-                TransactionalMemoryBlock old = heap().memoryBlockFromHandle(before);
-                made.copyFrom(old, 0, 0, old.size());
-            }
-            block.setLong(MORE_AT, made.handle());
-            return made;
-        });
+        return found != null ? found : madeAlone(at);
+    }
+
+    /**
+     * Makes the block, unless another thread did meanwhile. The first one is committed by itself:
+     * stores of other threads to it must not go when the transaction that met the field is undone.
+     * A longer one has what this transaction stored to the shorter one, and ends as that does.
+     */
+    private synchronized TransactionalMemoryBlock madeAlone(long at) {
+        TransactionalMemoryBlock found = holding(at);
+        if (found != null) {
+            return found;
+        }
+        return block.getLong(MORE_AT) == 0
+                ? Transaction.apart(heap(), this::longer) : Transaction.create(heap(), this::longer);
+    }
+
+    private TransactionalMemoryBlock longer() {
+        TransactionalMemoryBlock made = heap().allocateMemoryBlock(all - own);
+        long before = block.getLong(MORE_AT);
+        if (before != 0) {
+            TransactionalMemoryBlock old = heap().memoryBlockFromHandle(before);
+            made.copyFrom(old, 0, 0, old.size());
+        }
+        block.setLong(MORE_AT, made.handle());
+        return made;
     }
 
     private TransactionalHeap heap() {

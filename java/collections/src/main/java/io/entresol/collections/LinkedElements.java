@@ -3,13 +3,16 @@ package io.entresol.collections;
 import java.util.AbstractSequentialList;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.ConcurrentModificationException;
 import java.util.Iterator;
 import java.util.List;
 import java.util.ListIterator;
 import java.util.NoSuchElementException;
 import java.util.Objects;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 
 /** The elements of a linked list or queue: nodes that lead to cells. */
 final class LinkedElements<E> extends AbstractSequentialList<E>
@@ -73,6 +76,76 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
 
     public void addLast(E element) {
         changed(() -> insert(0, element));
+    }
+
+    @Override
+    public void add(int index, E element) {
+        changed(() -> {
+            super.add(index, element);
+            return null;
+        });
+    }
+
+    @Override
+    public E set(int index, E element) {
+        return changed(() -> super.set(index, element));
+    }
+
+    @Override
+    public E remove(int index) {
+        return changed(() -> super.remove(index));
+    }
+
+    @Override
+    public boolean remove(Object element) {
+        return changed(() -> super.remove(element));
+    }
+
+    /** Removes the last element that equals this one; whether there was one. */
+    boolean removeLastOccurrence(Object element) {
+        return changed(() -> {
+            int index = lastIndexOf(element);
+            if (index >= 0) {
+                remove(index);
+            }
+            return index >= 0;
+        });
+    }
+
+    @Override
+    public boolean removeAll(Collection<?> others) {
+        return changed(() -> super.removeAll(others));
+    }
+
+    @Override
+    public boolean retainAll(Collection<?> others) {
+        return changed(() -> super.retainAll(others));
+    }
+
+    @Override
+    public boolean removeIf(Predicate<? super E> condition) {
+        return changed(() -> super.removeIf(condition));
+    }
+
+    @Override
+    public void replaceAll(UnaryOperator<E> operator) {
+        changed(() -> {
+            super.replaceAll(operator);
+            return null;
+        });
+    }
+
+    @Override
+    public void sort(Comparator<? super E> order) {
+        changed(() -> {
+            super.sort(order);
+            return null;
+        });
+    }
+
+    @Override
+    public List<E> subList(int from, int to) {
+        return new ListPart<>(super.subList(from, to), this::changed);
     }
 
     @Override
@@ -141,11 +214,20 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
         }
     }
 
+    /**
+     * Runs {@code body} while no other thread changes the list. Java counts the undoing of changes
+     * as one more, so that parts and iterators which took part in them are refused.
+     */
     private <T> T changed(Supplier<T> body) {
         owner.handle();
         return owner.objects().run((Supplier<T>) () -> {
             links.hold();
-            return body.get();
+            int before = modCount;
+            T result = body.get();
+            if (modCount != before) {
+                owner.objects().heap().whenSettled(() -> { }, () -> modCount++);
+            }
+            return result;
         });
     }
 

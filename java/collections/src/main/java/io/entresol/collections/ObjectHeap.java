@@ -220,8 +220,12 @@ public final class ObjectHeap implements AutoCloseable {
                 range.setInt(TYPE_AT, number);
                 initializer.accept(range);
             }).handle();
-            heap.whenSettled(() -> { }, () -> proxies.forget(handle));
-            return type.type().cast(proxies.get(handle, made -> type.make(this, made)));
+            Object making = new Object();
+            PersistentObject made =
+                    proxies.born(handle, making, fresh -> type.make(this, fresh));
+            heap.whenSettled(() -> proxies.settle(handle, making),
+                    () -> proxies.forget(handle, making));
+            return type.type().cast(made);
         });
     }
 

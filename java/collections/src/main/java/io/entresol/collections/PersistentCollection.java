@@ -3,6 +3,7 @@ package io.entresol.collections;
 import java.util.AbstractCollection;
 import java.util.Collection;
 import java.util.Iterator;
+import java.util.Spliterator;
 import java.util.function.Predicate;
 
 /** What collections in a heap have in common. Each change of many elements is one transaction. */
@@ -37,6 +38,11 @@ public abstract class PersistentCollection<E> extends CodedObject implements Col
     @Override
     public Iterator<E> iterator() {
         return elements().iterator();
+    }
+
+    @Override
+    public Spliterator<E> spliterator() {
+        return elements().spliterator();
     }
 
     @Override

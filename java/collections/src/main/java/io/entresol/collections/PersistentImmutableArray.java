@@ -32,12 +32,13 @@ public final class PersistentImmutableArray<T> extends PersistentElements {
     @Override
     public boolean equals(Object other) {
         return other instanceof PersistentImmutableArray
-                && Arrays.equals(toArray(), ((PersistentImmutableArray<?>) other).toArray());
+                && Arrays.deepEquals(
+                        toArray(), ((PersistentImmutableArray<?>) other).toArray());
     }
 
     @Override
     public int hashCode() {
-        return Arrays.hashCode(toArray());
+        return Arrays.deepHashCode(toArray());
     }
 
     @Override

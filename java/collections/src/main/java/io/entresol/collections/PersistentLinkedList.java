@@ -97,13 +97,7 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
 
     @Override
     public boolean removeLastOccurrence(Object element) {
-        return inTransaction(() -> {
-            int index = lastIndexOf(element);
-            if (index >= 0) {
-                remove(index);
-            }
-            return index >= 0;
-        });
+        return elements().removeLastOccurrence(element);
     }
 
     @Override

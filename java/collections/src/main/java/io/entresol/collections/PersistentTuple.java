@@ -25,12 +25,12 @@ public abstract class PersistentTuple extends PersistentObject {
     @Override
     public final boolean equals(Object other) {
         return this == other || other != null && other.getClass() == getClass()
-                && Arrays.equals(toArray(), ((PersistentTuple) other).toArray());
+                && Arrays.deepEquals(toArray(), ((PersistentTuple) other).toArray());
     }
 
     @Override
     public final int hashCode() {
-        return Arrays.hashCode(toArray());
+        return Arrays.deepHashCode(toArray());
     }
 
     @Override

@@ -10,6 +10,8 @@ import java.util.function.LongFunction;
 /** The Java objects of a heap that are alive, by handle: one each. */
 final class Proxies {
     private final ConcurrentHashMap<Long, Entry> entries = new ConcurrentHashMap<>();
+    /** What was born in transactions that go on, by handle: the newest. */
+    private final ConcurrentHashMap<Long, Object> unsettled = new ConcurrentHashMap<>();
     private final ReferenceQueue<PersistentObject> dead = new ReferenceQueue<>();
 
     /** The Java object of a handle, made if there is none. */
@@ -37,13 +39,35 @@ final class Proxies {
         return entry == null ? null : entry.get();
     }
 
-    /** The object of that handle is no more. */
-    void forget(long handle) {
-        Entry entry = entries.remove(handle);
-        PersistentObject gone = entry == null ? null : entry.get();
-        if (gone != null) {
-            gone.undo();
-        }
+    /**
+     * The Java object of a handle that was just allocated: one that is known by it was undone, and
+     * its own transaction is yet to say so. {@code making} tells the two apart.
+     */
+    PersistentObject born(long handle, Object making, LongFunction<PersistentObject> make) {
+        drain();
+        PersistentObject made = make.apply(handle);
+        entries.compute(handle, (same, stale) -> {
+            undo(stale);
+            unsettled.put(handle, making);
+            return new Entry(made, dead);
+        });
+        return made;
+    }
+
+    /** The transaction that made the object is committed. */
+    void settle(long handle, Object making) {
+        unsettled.remove(handle, making);
+    }
+
+    /** The object that was born so is no more; another one may have its handle already. */
+    void forget(long handle, Object making) {
+        entries.compute(handle, (same, entry) -> {
+            if (!unsettled.remove(handle, making)) {
+                return entry;
+            }
+            undo(entry);
+            return null;
+        });
     }
 
     /** All that are alive. */
@@ -57,6 +81,13 @@ final class Proxies {
             }
         }
         return alive;
+    }
+
+    private static void undo(Entry entry) {
+        PersistentObject gone = entry == null ? null : entry.get();
+        if (gone != null) {
+            gone.undo();
+        }
     }
 
     private void drain() {

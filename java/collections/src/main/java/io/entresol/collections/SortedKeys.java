@@ -3,6 +3,7 @@ package io.entresol.collections;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.NavigableSet;
+import java.util.Spliterator;
 
 /** The keys of a sorted map, or of a part of one, as a view of it; those of a set can be added. */
 final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
@@ -11,6 +12,11 @@ final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
     SortedKeys(SortedView<K, ?> map) {
         super(map);
         this.map = map;
+    }
+
+    @Override
+    public Spliterator<K> spliterator() {
+        return new ViewSpliterator<>(iterator(), comparator());
     }
 
     @Override

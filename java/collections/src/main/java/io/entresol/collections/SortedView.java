@@ -3,6 +3,7 @@ package io.entresol.collections;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.NavigableSet;
+import java.util.Spliterator;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.function.Supplier;
 
@@ -21,6 +22,11 @@ final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigab
         super(owner, entries, keys, values);
         this.bounds = bounds;
         this.descending = descending;
+    }
+
+    @Override
+    int order() {
+        return Spliterator.ORDERED;
     }
 
     @Override

@@ -202,6 +202,7 @@ class CollectionsTest {
             assertThrows(IllegalStateException.class, () -> each.add("another"));
             Iterator<Object> iterator = iterators.get(index);
             assertThrows(IllegalStateException.class, () -> {
+                assertTrue(iterator.hasNext());
                 iterator.next();
                 iterator.remove();
             });
@@ -363,6 +364,25 @@ class CollectionsTest {
         reopen();
         heap.collect();
         assertEquals(live, heap.heap().statistics().live());
+    }
+
+    @Test
+    void iteratorsThatNobodyFinishedDoNotFillTheHeap() {
+        // What they might have shown was not used again until Java happened to collect garbage.
+        try (ObjectHeap small = ObjectHeap.create(folder.resolve("small").toString(), 12L << 20,
+                HeapOptions.DEFAULT.durability(Durability.NONE))) {
+            PersistentTreeMap<Long, byte[]> map =
+                    PersistentTreeMap.create(small, Codec.LONG, Codec.BYTES);
+            byte[] value = new byte[1 << 20];
+            for (long key = 0; key < 4; key++) {
+                map.put(key, value);
+            }
+            for (long round = 0; round < 12; round++) {
+                map.keySet().iterator().next();
+                map.put(round % 4, value);
+            }
+            assertEquals(4, map.size());
+        }
     }
 
     @Test

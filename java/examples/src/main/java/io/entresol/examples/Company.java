@@ -86,12 +86,12 @@ public final class Company implements AutoCloseable {
         });
     }
 
-    /** Removes an employee; who reported to them reports to their boss. */
+    /** Removes an employee, if there is one; who reported to them reports to their boss. */
     public void dismiss(long number) {
         objects.run(() -> {
             Employee gone = byNumber.remove(number);
             for (Employee each : byNumber.values()) {
-                if (each.boss() == gone) {
+                if (gone != null && each.boss() == gone) {
                     each.boss(gone.boss());
                 }
             }

@@ -69,7 +69,9 @@ public final class Employees implements AutoCloseable {
                 range.setLong(NUMBER_AT, number);
                 range.setLong(SALARY_AT, salary);
                 range.setInt(NAME_BYTES_AT, text.length);
-                range.copyFromArray(text, 0, NAME_AT, text.length);
+                if (text.length > 0) {
+                    range.copyFromArray(text, 0, NAME_AT, text.length);
+                }
             }).handle();
             long before = byNumber.put(key(number), block, 0);
             if (before != 0) {
@@ -100,7 +102,9 @@ public final class Employees implements AutoCloseable {
     public void list() {
         forEach(employee -> {
             byte[] name = new byte[employee.getInt(NAME_BYTES_AT)];
-            employee.copyToArray(NAME_AT, name, 0, name.length);
+            if (name.length > 0) {
+                employee.copyToArray(NAME_AT, name, 0, name.length);
+            }
             System.out.println(employee.getLong(NUMBER_AT) + " "
                     + new String(name, StandardCharsets.UTF_8) + " "
                     + employee.getLong(SALARY_AT));

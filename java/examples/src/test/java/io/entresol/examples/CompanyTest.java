@@ -39,6 +39,8 @@ class CompanyTest {
             company.hire(2, 2000, "Grace", 1);
             company.hire(3, 3000, "Jean", 2);
             company.dismiss(2);
+            // Nobody reports to an employee who is not there.
+            company.dismiss(99);
         }
         try (Company company = new Company(path)) {
             assertNull(company.employee(2));

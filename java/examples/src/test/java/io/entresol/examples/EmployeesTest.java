@@ -20,6 +20,8 @@ class EmployeesTest {
             employees.hire(300, 2000, "Grace");
             employees.hire(7, 3000, "Gr\u00e9goire");
             employees.hire(7, 3000, "Gregor");
+            employees.hire(8, 4000, "");
+            employees.list();
         }
         long raises = Long.parseLong(
                 Kills.after(50, 0, Employees.class, path, "churn"));
@@ -28,7 +30,8 @@ class EmployeesTest {
             assertTrue(raised >= raises, raises + " raises were said, " + raised + " are there");
             assertEquals(raised, employees.salary(300) - 2000);
             assertEquals(raised, employees.salary(7) - 3000);
-            assertEquals(-1, employees.salary(8));
+            assertEquals(raised, employees.salary(8) - 4000);
+            assertEquals(-1, employees.salary(9));
         }
     }
 }

@@ -45,6 +45,9 @@ public abstract class AnyHeap implements AutoCloseable {
     private final Object arena = Memory.arena();
     private final ThreadLocal<Work> current = new ThreadLocal<>();
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
+    /** Of a raw heap; null in others. */
+    private final GoingOn going;
+    final Cursors cursors = new Cursors();
     private final long firstHandle;
     private volatile long bytes;
     /** Made when somebody asks for it, so that others do not pay. */
@@ -58,6 +61,7 @@ public abstract class AnyHeap implements AutoCloseable {
         this.base = Native.heapBase(address);
         this.bytes = Native.heapBytes(address);
         this.firstHandle = Native.heapFirst(address);
+        this.going = kind == Kind.RAW ? new GoingOn(this) : null;
         this.lifetimes = options.strict ? new Lifetimes() : null;
         long opened = address;
         // Not when it is closed: other threads may be in the middle of an access.
@@ -304,7 +308,7 @@ public abstract class AnyHeap implements AutoCloseable {
             Memory.close(arena);
             open = false;
         }
-        file.close(kind == Kind.RAW);
+        file.close(this::keepStores);
     }
 
     /** Closes the heap and removes its file. */
@@ -371,6 +375,9 @@ public abstract class AnyHeap implements AutoCloseable {
             held.lock();
         }
         Work work = new Work(this, log, held);
+        if (going != null) {
+            going.begin(work);
+        }
         current.set(work);
         return work;
     }
@@ -390,6 +397,9 @@ public abstract class AnyHeap implements AutoCloseable {
 
     final void endWork(Work work) {
         current.remove();
+        if (going != null) {
+            going.end(work);
+        }
         giveLog(work.log());
         work.settle();
     }
@@ -421,6 +431,9 @@ public abstract class AnyHeap implements AutoCloseable {
             return work.allocate(whole, header, size);
         }
         long handle = Native.heapAllocate(address, whole, header, Durability.DEFAULT.code());
+        if (handle < 0 && cursors.reclaimAfter(handle)) {
+            return allocate(size, compact, false);
+        }
         if (handle < 0) {
             throw notAllocated(handle, size, compact);
         }
@@ -472,11 +485,15 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
-    /** Lets {@code initializer} fill a new block, which then is logged or durable as a whole. */
-    final void initialize(MemoryAccessor block, long size, Consumer<Range> initializer) {
+    /**
+     * Lets {@code initializer} fill a new block, which then is logged or durable as a whole: one
+     * that was not allocated in the current transaction is no part of it.
+     */
+    final void initialize(MemoryAccessor block, long size, boolean transactional,
+            Consumer<Range> initializer) {
         long address = block.span(0, size);
         Range range = new Range(block, 0, size, address);
-        Work work = work();
+        Work work = transactional ? work() : null;
         if (work != null) {
             work.log().addBorn(address - base, size);
         }
@@ -490,15 +507,33 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
-    /** Makes a range durable; part of the current transaction besides, if there is one. */
+    /** Makes a range durable; what the current transaction logged of it waits for the commit. */
     final void persist(long from, long length) {
         Work work = work();
-        if (work != null) {
+        if (work == null) {
+            persistNow(from - base, length);
+            return;
+        }
+        work.log().forEachForeign(from - base, length, (offset, bytes) -> {
             // A block born in the transaction is zeroed by its commit, so that what was stored
             // there has to come after that.
-            work.log().addBorn(from - base, length);
-        }
-        checked(Native.heapPersist(address, from - base, length, Durability.DEFAULT.code()));
+            work.log().addDurable(offset, bytes);
+            persistNow(offset, bytes);
+        });
+    }
+
+    /** At the end: makes durable what was never flushed; the native library's failure, or 0. */
+    final long keepStores() {
+        return going == null ? 0 : going.keepStores();
+    }
+
+    /** A change of a map, of which the end of the heap keeps no half. */
+    final LongSupplier guarded(LongSupplier change) {
+        return going == null ? change : going.guarded(change);
+    }
+
+    private void persistNow(long offset, long length) {
+        checked(Native.heapPersist(address, offset, length, Durability.DEFAULT.code()));
     }
 
     final long committedRoot() {
@@ -521,7 +556,7 @@ public abstract class AnyHeap implements AutoCloseable {
      * to end first.
      */
     final long awaited(long result, LongSupplier again) {
-        long latest = result;
+        long latest = cursors.reclaimAfter(result) ? again.getAsLong() : result;
         Patience patience = new Patience();
         while (latest < 0) {
             Failure failure = Failure.of(latest);

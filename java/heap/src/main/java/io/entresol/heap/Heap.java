@@ -11,7 +11,7 @@ public final class Heap extends AnyHeap {
         super(Kind.RAW, file, options);
     }
 
-    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    /** Creates a heap in a folder, that grows up to the room of its file system. */
     public static synchronized Heap createHeap(String path) {
         return createHeap(path, HeapOptions.DEFAULT);
     }
@@ -86,12 +86,12 @@ public final class Heap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             MemoryBlock block = allocateMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             MemoryBlock block = allocateMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }
@@ -117,12 +117,12 @@ public final class Heap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             CompactMemoryBlock block = allocateCompactMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             CompactMemoryBlock block = allocateCompactMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }

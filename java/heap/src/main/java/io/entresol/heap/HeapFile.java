@@ -9,11 +9,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongSupplier;
 
 /**
  * The file of an open heap, and all of this process by their path, so that a second open gives the
- * same heap. A path is a file, a folder that a growable heap has its file in, a device, or a list
- * of parts as PMDK writes them, which are one growable file here, in place of the first part.
+ * same heap. A path is a file, a folder that a growable heap has its file in, or a list of parts as
+ * PMDK writes them, which are one growable file here, in place of the first part.
  */
 final class HeapFile {
     /** A growable heap's file in its folder. */
@@ -29,11 +30,14 @@ final class HeapFile {
     }
 
     private final String path;
+    /** Among the open ones; where links of the path led when it was opened. */
+    private final String canonical;
     private final long address;
     private boolean closed;
 
-    private HeapFile(String path, long address) {
+    private HeapFile(String path, String canonical, long address) {
         this.path = path;
+        this.canonical = canonical;
         this.address = address;
     }
 
@@ -46,7 +50,8 @@ final class HeapFile {
             String given, Kind kind, HeapOptions options, Maker maker) {
         requirePath(given);
         if (given.startsWith(DEVICES)) {
-            return create(given, kind, 0, 0, options, maker);
+            throw new HeapException("Failed to create heap. " + given + " is a device, and a heap"
+                    + " is a file: make a file system on the device, and a heap there");
         }
         Path folder = Path.of(given);
         if (given.isEmpty() || !Files.isDirectory(folder)) {
@@ -61,8 +66,7 @@ final class HeapFile {
             String given, long size, Kind kind, HeapOptions options, Maker maker) {
         requirePath(given);
         if (given.startsWith(DEVICES)) {
-            throw new IllegalArgumentException(given + " is a device: a heap takes all of it, so"
-                    + " that no size can be asked for");
+            throw new IllegalArgumentException(given + " is a device, and a heap is a file");
         }
         Path path = Path.of(given);
         if (size == 0 && Files.isRegularFile(path)) {
@@ -90,7 +94,7 @@ final class HeapFile {
     static synchronized AnyHeap open(String given, Kind kind, HeapOptions options, Maker maker) {
         requirePath(given);
         String file = fileOf(given);
-        AnyHeap known = OPEN.get(canonical(file));
+        AnyHeap known = known(canonical(file));
         if (known != null) {
             if (known.kind != kind) {
                 throw new HeapException("Failed to open heap. " + given + " is open as a "
@@ -109,6 +113,22 @@ final class HeapFile {
                     options.medium.ordinal(), key == null ? 0 : key.address());
             return register(given, file, address, maker, "open");
         }
+    }
+
+    /** The heap that is open at a path; one that is being closed is waited for. */
+    private static AnyHeap known(String canonical) {
+        AnyHeap known = OPEN.get(canonical);
+        try {
+            while (known != null && !known.open) {
+                HeapFile.class.wait();
+                known = OPEN.get(canonical);
+            }
+        } catch (InterruptedException interrupt) {
+            Thread.currentThread().interrupt();
+            throw new HeapException("Failed to open heap. " + canonical + " is being closed, and"
+                    + " the wait for that was interrupted", interrupt);
+        }
+        return known;
     }
 
     static boolean exists(String given) {
@@ -131,21 +151,27 @@ final class HeapFile {
         return path;
     }
 
-    /** Stores that were never flushed reach the file if {@code dirty}; then it is closed. */
-    void close(boolean dirty) {
+    /** {@code stores} makes those durable that were never flushed; then the file is closed. */
+    void close(LongSupplier stores) {
         synchronized (HeapFile.class) {
             if (closed) {
                 return;
             }
             closed = true;
-            OPEN.remove(canonical(path));
         }
-        long persisted = dirty ? Native.heapPersistDirty(address) : 0;
-        long result = Native.heapClose(address);
-        for (long each : new long[] {persisted, result}) {
-            if (each < 0) {
-                throw new HeapException("Failed to close heap. " + path + ": "
-                        + Failure.of(each).sentence());
+        try {
+            long persisted = stores.getAsLong();
+            long result = Native.heapClose(address);
+            for (long each : new long[] {persisted, result}) {
+                if (each < 0) {
+                    throw new HeapException("Failed to close heap. " + path + ": "
+                            + Failure.of(each).sentence());
+                }
+            }
+        } finally {
+            synchronized (HeapFile.class) {
+                OPEN.remove(canonical);
+                HeapFile.class.notifyAll();
             }
         }
     }
@@ -188,16 +214,15 @@ final class HeapFile {
             throw new HeapException("Failed to " + verb + " heap. " + given + ": "
                     + Failure.of(address).sentence());
         }
-        AnyHeap heap = maker.make(new HeapFile(file, address));
-        OPEN.put(canonical(file), heap);
+        String canonical = canonical(file);
+        AnyHeap heap = maker.make(new HeapFile(file, canonical, address));
+        OPEN.put(canonical, heap);
         return heap;
     }
 
     /** When the JVM ends: what was stored is kept, but nothing is unmapped under other threads. */
     private static void keep(AnyHeap heap) {
-        if (heap.kind == Kind.RAW) {
-            Native.heapPersistDirty(heap.address());
-        }
+        heap.keepStores();
         Native.heapSync(heap.address());
     }
 

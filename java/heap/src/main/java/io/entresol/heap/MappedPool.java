@@ -14,6 +14,7 @@ final class MappedPool implements MemoryPool {
     private final long address;
     private final long base;
     private final long size;
+    private final Object arena = Memory.arena();
     private volatile boolean open = true;
 
     MappedPool(String path, long address) {
@@ -139,7 +140,7 @@ final class MappedPool implements MemoryPool {
 
     @Override
     public ByteBuffer asByteBuffer(long offset, int bytes) {
-        ByteBuffer buffer = Memory.buffer(at(offset, bytes), bytes);
+        ByteBuffer buffer = Memory.buffer(at(offset, bytes), bytes, arena);
         // The memory stays until nobody has the buffer any more.
         AnyHeap.attach(buffer, () -> Reference.reachabilityFence(this));
         return buffer;
@@ -163,8 +164,12 @@ final class MappedPool implements MemoryPool {
     @Override
     public synchronized void close() {
         if (open) {
+            Memory.close(arena);
             open = false;
-            Native.poolClose(address);
+            long result = Native.poolClose(address);
+            if (result < 0) {
+                throw new MemoryPoolException(path + ": " + Failure.of(result).sentence());
+            }
         }
     }
 

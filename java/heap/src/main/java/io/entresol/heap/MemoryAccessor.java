@@ -190,10 +190,13 @@ public abstract class MemoryAccessor {
     /** Stores if {@code expected} is there; whether it was. {@code offset} must be aligned. */
     public boolean compareAndSetInt(long offset, int expected, int value) {
         long address = aligned(offset, 4);
-        keepInWork(address, 4);
+        UndoLog log = keepInWork(address, 4);
         boolean stored = Memory.compareAndSetInt(address, expected, value);
         if (stored) {
+            found(log, expected, 4);
             persistAtomic(address, 4);
+        } else if (log != null) {
+            log.atomicFailed(4);
         }
         return stored;
     }
@@ -201,8 +204,9 @@ public abstract class MemoryAccessor {
     /** Adds, and gives what was there. {@code offset} must be aligned. */
     public int getAndAddInt(long offset, int delta) {
         long address = aligned(offset, 4);
-        keepInWork(address, 4);
+        UndoLog log = keepInWork(address, 4);
         int before = Memory.getAndAddInt(address, delta);
+        found(log, before, 4);
         persistAtomic(address, 4);
         return before;
     }
@@ -236,10 +240,13 @@ public abstract class MemoryAccessor {
     /** Stores if {@code expected} is there; whether it was. {@code offset} must be aligned. */
     public boolean compareAndSetLong(long offset, long expected, long value) {
         long address = aligned(offset, 8);
-        keepInWork(address, 8);
+        UndoLog log = keepInWork(address, 8);
         boolean stored = Memory.compareAndSetLong(address, expected, value);
         if (stored) {
+            found(log, expected, 8);
             persistAtomic(address, 8);
+        } else if (log != null) {
+            log.atomicFailed(8);
         }
         return stored;
     }
@@ -247,8 +254,9 @@ public abstract class MemoryAccessor {
     /** Adds, and gives what was there. {@code offset} must be aligned. */
     public long getAndAddLong(long offset, long delta) {
         long address = aligned(offset, 8);
-        keepInWork(address, 8);
+        UndoLog log = keepInWork(address, 8);
         long before = Memory.getAndAddLong(address, delta);
+        found(log, before, 8);
         persistAtomic(address, 8);
         return before;
     }
@@ -529,9 +537,16 @@ public abstract class MemoryAccessor {
         }
     }
 
-    private void keepInWork(long address, long length) {
-        if (heap.kind == Kind.TRANSACTIONAL && heap.work() != null) {
-            heap.work().keep(address, length);
+    /** Before an atomic access: the current transaction's log, if that has new bytes to undo. */
+    private UndoLog keepInWork(long address, int length) {
+        Work work = heap.kind == Kind.TRANSACTIONAL ? heap.work() : null;
+        return work != null && work.log().addAtomic(heap.base(), address - heap.base(), length)
+                ? work.log() : null;
+    }
+
+    private static void found(UndoLog log, long value, int length) {
+        if (log != null) {
+            log.atomicFound(value, length);
         }
     }
 

@@ -11,7 +11,7 @@ public final class PersistentHeap extends AnyHeap {
         super(Kind.PERSISTENT, file, options);
     }
 
-    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    /** Creates a heap in a folder, that grows up to the room of its file system. */
     public static synchronized PersistentHeap createHeap(String path) {
         return createHeap(path, HeapOptions.DEFAULT);
     }
@@ -86,12 +86,12 @@ public final class PersistentHeap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             PersistentMemoryBlock block = allocateMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             PersistentMemoryBlock block = allocateMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }
@@ -119,12 +119,12 @@ public final class PersistentHeap extends AnyHeap {
         requireInitializer(initializer);
         if (!transactional) {
             PersistentCompactMemoryBlock block = allocateCompactMemoryBlock(size, false);
-            initialize(block, size, initializer);
+            initialize(block, size, false, initializer);
             return block;
         }
         return Transaction.create(this, () -> {
             PersistentCompactMemoryBlock block = allocateCompactMemoryBlock(size, true);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }

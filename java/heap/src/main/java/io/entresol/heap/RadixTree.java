@@ -47,7 +47,8 @@ public final class RadixTree {
     public static RadixTree create(AnyHeap heap) {
         heap.requireOpen();
         long handle = Transaction.create(heap, () ->
-                heap.checked(Native.treeCreate(heap.work().log().transaction(heap))));
+                heap.checked(heap.guarded(() -> Native.treeCreate(
+                        heap.work().log().transaction(heap))).getAsLong()));
         return new RadixTree(heap, handle);
     }
 
@@ -242,9 +243,10 @@ public final class RadixTree {
 
     /** What {@code change} gives, once no other transaction is in its way. */
     private long awaited(LongSupplier change) {
-        long result = change.getAsLong();
+        LongSupplier guarded = heap.guarded(change);
+        long result = guarded.getAsLong();
         if (result < 0) {
-            result = heap.awaited(result, change);
+            result = heap.awaited(result, guarded);
         }
         Reference.reachabilityFence(this);
         return result;
@@ -279,7 +281,7 @@ public final class RadixTree {
         private Cursor(RadixTree tree, long range, boolean backwards) {
             this.tree = tree;
             this.backwards = backwards;
-            this.view = new View(range);
+            this.view = new View(range, tree.heap.cursors);
             this.closing = AnyHeap.attach(this, view);
         }
 
@@ -352,11 +354,14 @@ public final class RadixTree {
     /** What a cursor holds in native memory. */
     private static final class View implements Runnable {
         private final long range;
+        private final Cursors cursors;
         private long buffer;
         private long bytes;
 
-        View(long range) {
+        View(long range, Cursors cursors) {
             this.range = range;
+            this.cursors = cursors;
+            cursors.opened();
         }
 
         void reserve(long wanted) {
@@ -371,6 +376,7 @@ public final class RadixTree {
         public void run() {
             Native.rangeClose(range);
             release(buffer, bytes);
+            cursors.closed();
         }
 
         private static void release(long buffer, long bytes) {

@@ -11,7 +11,7 @@ public final class TransactionalHeap extends AnyHeap {
         super(Kind.TRANSACTIONAL, file, options);
     }
 
-    /** Creates a heap in a folder, that grows up to the room of its file system, or on a device. */
+    /** Creates a heap in a folder, that grows up to the room of its file system. */
     public static synchronized TransactionalHeap createHeap(String path) {
         return createHeap(path, HeapOptions.DEFAULT);
     }
@@ -66,7 +66,7 @@ public final class TransactionalHeap extends AnyHeap {
         requireInitializer(initializer);
         return Transaction.create(this, () -> {
             TransactionalMemoryBlock block = allocateMemoryBlock(size);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }
@@ -82,7 +82,7 @@ public final class TransactionalHeap extends AnyHeap {
         requireInitializer(initializer);
         return Transaction.create(this, () -> {
             TransactionalCompactMemoryBlock block = allocateCompactMemoryBlock(size);
-            initialize(block, size, initializer);
+            initialize(block, size, true, initializer);
             return block;
         });
     }

@@ -9,15 +9,19 @@ import java.util.Arrays;
 /**
  * What a transaction changed: ranges with the bytes that were there before, in native memory, and
  * the native transaction that holds allocations and frees, begun by the first of them. The ranges
- * go to the native library in one call at commit; an abort restores them here. Not thread-safe; the
- * owner is one transaction.
+ * go to the native library in one call at commit; an abort restores them here. The owner is one
+ * transaction, and one thread. Another one may {@link #restore} the ranges of a raw heap's under
+ * the monitor, which whatever moves ranges there takes as well.
  */
 final class UndoLog {
     private static final Cleaner CLEANER = Cleaner.create();
     /** Ranges before the newest that a new one is compared with. */
     private static final int COMPARED = 4;
     private static final int PAIR = 16;
+    /** In place of where the old bytes are: none, since the block was born in the transaction. */
     private static final int BORN = -1;
+    /** None, since the bytes were durable before the transaction's end and stay. */
+    private static final int DURABLE = -2;
     private static final int KEPT_BYTES_MAX = 1 << 20;
 
     private final Chunk ranges = new Chunk(64 * PAIR);
@@ -34,17 +38,12 @@ final class UndoLog {
 
     /** Keeps the bytes of a range, which the commit will log. */
     void add(long base, long offset, long length) {
-        if (covers(offset, length)) {
+        if (covers(offset, length, BORN)) {
             return;
         }
-        if (length > Integer.MAX_VALUE - used - 8) {
-            throw new TransactionException("a transaction keeps at most 2 GiB of bytes for its"
-                    + " undo; it has " + used + " and " + length + " more are too many");
-        }
-        before.reserve(used, used + length);
-        Memory.copy(base + offset, before.address + used, length);
+        keep(base, offset, length);
         int last = count - 1;
-        boolean adjoins = last >= floor && positions[last] != BORN
+        boolean adjoins = last >= floor && positions[last] >= 0
                 && offsetOf(last) + lengthOf(last) == offset
                 && positions[last] + lengthOf(last) == used;
         if (adjoins) {
@@ -55,11 +54,70 @@ final class UndoLog {
         used += (int) length;
     }
 
-    /** A range that needs no undo: its block was born in this transaction, or it is durable. */
-    void addBorn(long offset, long length) {
-        if (!covers(offset, length)) {
+    /** A range that needs no undo: its block was born in this transaction. */
+    synchronized void addBorn(long offset, long length) {
+        if (!covers(offset, length, BORN)) {
             append(offset, length, BORN);
         }
+    }
+
+    /** A range whose bytes an abort leaves as they are: they are durable already. */
+    synchronized void addDurable(long offset, long length) {
+        if (!covers(offset, length, DURABLE)) {
+            append(offset, length, DURABLE);
+        }
+    }
+
+    /**
+     * Keeps the bytes that an atomic access is about to change; whether they were not kept before,
+     * so that {@link #atomicFound} or {@link #atomicFailed} has to follow.
+     */
+    boolean addAtomic(long base, long offset, int length) {
+        if (covers(offset, length, BORN)) {
+            return false;
+        }
+        keep(base, offset, length);
+        append(offset, length, used);
+        used += length;
+        return true;
+    }
+
+    /** What the access found: another thread may have stored it after the bytes were kept. */
+    void atomicFound(long value, int length) {
+        long kept = before.address + used - length;
+        if (length == Integer.BYTES) {
+            Memory.putInt(kept, (int) value);
+        } else {
+            Memory.putLong(kept, value);
+        }
+    }
+
+    /** The access changed nothing, so that nothing is to be undone. */
+    void atomicFailed(int length) {
+        count--;
+        used -= length;
+    }
+
+    /** Gives the parts of a range that this log has no old bytes of and that were not born. */
+    void forEachForeign(long offset, long length, Part part) {
+        foreign(count - 1, offset, offset + length, part);
+    }
+
+    private void foreign(int newest, long start, long end, Part part) {
+        for (int index = newest; index >= 0; index--) {
+            long from = offsetOf(index);
+            long to = from + lengthOf(index);
+            if (positions[index] != DURABLE && from < end && start < to) {
+                if (start < from) {
+                    foreign(index - 1, start, from, part);
+                }
+                if (to < end) {
+                    foreign(index - 1, to, end, part);
+                }
+                return;
+            }
+        }
+        part.see(start, end - start);
     }
 
     /** The native transaction, begun if there is none. */
@@ -75,7 +133,7 @@ final class UndoLog {
     }
 
     /** A point to roll back to; ranges from here on do not lean on earlier ones. */
-    Mark mark() {
+    synchronized Mark mark() {
         long savepoint = transaction == 0
                 ? Mark.NONE : Native.transactionSavepoint(transaction);
         Mark mark = new Mark(count, used, floor, savepoint);
@@ -89,7 +147,7 @@ final class UndoLog {
     }
 
     /** Undoes all since {@code mark}. */
-    void rollback(AnyHeap heap, Mark mark) {
+    synchronized void rollback(AnyHeap heap, Mark mark) {
         restore(heap.base(), mark.count);
         count = mark.count;
         used = mark.used;
@@ -132,6 +190,33 @@ final class UndoLog {
         clear();
     }
 
+    /** Undoes all, but keeps the old bytes: {@link #restore} puts them back again. */
+    void takeBack(long base) {
+        restore(base);
+        if (transaction != 0) {
+            Native.transactionAbort(transaction);
+            transaction = 0;
+        }
+    }
+
+    /** Puts the old bytes back, and keeps them. */
+    void restore(long base) {
+        restore(base, 0);
+    }
+
+    /** Makes the bytes durable that old ones are kept of; the native library's failure, or 0. */
+    long persist(AnyHeap heap) {
+        long result = 0;
+        for (int index = 0; index < count; index++) {
+            if (positions[index] >= 0) {
+                long each = Native.heapPersist(heap.address(), offsetOf(index), lengthOf(index),
+                        Durability.DEFAULT.code());
+                result = Math.min(result, each);
+            }
+        }
+        return result;
+    }
+
     private void clear() {
         count = 0;
         used = 0;
@@ -143,18 +228,29 @@ final class UndoLog {
 
     private void restore(long base, int to) {
         for (int index = count - 1; index >= to; index--) {
-            if (positions[index] != BORN) {
+            if (positions[index] >= 0) {
                 Memory.copy(before.address + positions[index], base + offsetOf(index),
                         lengthOf(index));
             }
         }
     }
 
-    private boolean covers(long offset, long length) {
+    private void keep(long base, long offset, long length) {
+        if (length > Integer.MAX_VALUE - used - 8) {
+            throw new TransactionException("a transaction keeps at most 2 GiB of bytes for its"
+                    + " undo; it has " + used + " and " + length + " more are too many");
+        }
+        before.reserve(used, used + length);
+        Memory.copy(base + offset, before.address + used, length);
+    }
+
+    /** Whether one of the newest ranges, kept or {@code lowest} at least, contains this one. */
+    private boolean covers(long offset, long length, int lowest) {
         int oldest = Math.max(floor, count - COMPARED);
         for (int index = count - 1; index >= oldest; index--) {
             long start = offsetOf(index);
-            if (start <= offset && offset + length <= start + lengthOf(index)) {
+            if (positions[index] >= lowest && start <= offset
+                    && offset + length <= start + lengthOf(index)) {
                 return true;
             }
         }
@@ -179,6 +275,12 @@ final class UndoLog {
 
     private long lengthOf(int index) {
         return Memory.getLong(ranges.address + (long) index * PAIR + 8);
+    }
+
+    /** Sees a part of a range. */
+    interface Part {
+        /** {@code length} bytes at {@code offset}. */
+        void see(long offset, long length);
     }
 
     /** A point in a log. */

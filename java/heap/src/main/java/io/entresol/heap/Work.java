@@ -6,6 +6,7 @@ import io.entresol.heap.engine.Native;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.Lock;
+import java.util.function.LongSupplier;
 
 /** The transaction that one Java thread, platform or virtual, has open in one heap. */
 final class Work {
@@ -18,6 +19,10 @@ final class Work {
     /** Who wants to know of the end, in pairs: once it is committed, once it is undone. */
     private List<Runnable> waiting = List.of();
     private boolean committed;
+    /** Under the log's monitor: the log is another transaction's, or nobody's. */
+    private boolean done;
+    /** Under the log's monitor: the heap ended first, and all was undone. */
+    private boolean takenBack;
 
     Work(AnyHeap heap, UndoLog log, Lock held) {
         this.heap = heap;
@@ -35,12 +40,56 @@ final class Work {
 
     /** Keeps the bytes at an address, which the commit will log. */
     void keep(long address, long length) {
-        log.add(heap.base(), address - heap.base(), length);
+        if (heap.kind != Kind.RAW) {
+            log.add(heap.base(), address - heap.base(), length);
+            return;
+        }
+        synchronized (log) {
+            requireNotTakenBack();
+            log.add(heap.base(), address - heap.base(), length);
+        }
+    }
+
+    /** Undoes all stores to what was kept, and refuses the commit: the heap ends before it. */
+    void takeBack() {
+        synchronized (log) {
+            if (!done) {
+                takenBack = true;
+                log.takeBack(heap.base());
+            }
+        }
+    }
+
+    /**
+     * Makes durable what {@link #takeBack} put back, as the thread may have stored to it again; the
+     * result of the native library.
+     */
+    long persistTakenBack() {
+        synchronized (log) {
+            if (done || !takenBack) {
+                return 0;
+            }
+            log.restore(heap.base());
+            return log.persist(heap);
+        }
+    }
+
+    /** Does what changes the heap by the native transaction, unless that was taken back. */
+    long guarded(LongSupplier change) {
+        synchronized (log) {
+            requireNotTakenBack();
+            return change.getAsLong();
+        }
     }
 
     /** Allocates for a request of {@code size}; {@code header}, if not 0, goes to the front. */
     long allocate(long bytes, long header, long size) {
-        long handle = Native.transactionAllocate(log.transaction(heap), bytes);
+        LongSupplier allocation = heap.guarded(
+                () -> Native.transactionAllocate(log.transaction(heap), bytes));
+        long handle = allocation.getAsLong();
+        if (handle < 0 && heap.cursors.reclaimAfter(handle)) {
+            handle = allocation.getAsLong();
+        }
         if (handle < 0) {
             throw heap.notAllocated(handle, size, header == 0);
         }
@@ -52,14 +101,16 @@ final class Work {
     }
 
     void free(long handle) {
-        long result = Native.transactionFree(log.transaction(heap), handle);
+        long result = heap.guarded(
+                () -> Native.transactionFree(log.transaction(heap), handle)).getAsLong();
         if (result < 0) {
             throw new HeapException(Failure.of(result).sentence());
         }
     }
 
     void setRoot(long handle) {
-        heap.checked(Native.transactionSetRoot(log.transaction(heap), handle));
+        heap.checked(heap.guarded(
+                () -> Native.transactionSetRoot(log.transaction(heap), handle)).getAsLong());
         hasRoot = true;
         root = handle;
     }
@@ -69,12 +120,19 @@ final class Work {
     }
 
     void commit(Durability durability) {
-        log.commit(heap, durability);
-        committed = true;
+        synchronized (log) {
+            requireNotTakenBack();
+            log.commit(heap, durability);
+            committed = true;
+            done = true;
+        }
     }
 
     void abort() {
-        log.abort(heap);
+        synchronized (log) {
+            done = true;
+            log.abort(heap);
+        }
     }
 
     void whenSettled(Runnable ifCommitted, Runnable ifUndone) {
@@ -116,6 +174,13 @@ final class Work {
         hasRoot = point.hasRoot;
         root = point.root;
         tellUndone(point.waiting);
+    }
+
+    private void requireNotTakenBack() {
+        if (takenBack) {
+            throw new TransactionException("the transaction was not committed and is undone: the"
+                    + " heap was closed before, or the JVM ends");
+        }
     }
 
     private void tellUndone(int from) {

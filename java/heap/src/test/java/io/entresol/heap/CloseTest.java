@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -68,6 +69,134 @@ class CloseTest {
     }
 
     @Test
+    void closingARawHeapTakesATransactionBackThatAnotherThreadHasOpen() throws Exception {
+        // Closing keeps what was never flushed, and kept what was never committed as well.
+        Heap heap = Heaps.raw(folder);
+        MemoryBlock block = heap.allocateMemoryBlock(64);
+        heap.setRoot(block.handle());
+        block.setLong(0, 7);
+        CountDownLatch stored = new CountDownLatch(1);
+        CountDownLatch closed = new CountDownLatch(1);
+        block.setLong(16, treeOfOne(heap));
+        FutureTask<Void> task = new FutureTask<>(() -> {
+            storeHalf(heap, block, stored, closed);
+            return null;
+        });
+        new Thread(task).start();
+        stored.await();
+        heap.close();
+        closed.countDown();
+        Throwable end = assertThrows(ExecutionException.class, task::get).getCause();
+        assertEquals(TransactionException.class, end.getClass());
+        assertFoundAsBefore();
+    }
+
+    @Test
+    void theEndOfTheJvmTakesATransactionOfARawHeapBack() throws Exception {
+        ChildJvm child = ChildJvm.run(folder, ChildJvm.command(
+                io.entresol.heap.engine.Native.path(), List.of(), Ending.class,
+                Heaps.at(folder)));
+        assertEquals(0, child.status, child.err);
+        assertFoundAsBefore();
+    }
+
+    private void assertFoundAsBefore() {
+        try (Heap heap = Heap.openHeap(Heaps.at(folder))) {
+            MemoryBlock block = heap.memoryBlockFromHandle(heap.getRoot());
+            assertEquals(7, block.getLong(0));
+            assertEquals(0, block.getLong(8));
+            RadixTree tree = RadixTree.open(heap, block.getLong(16));
+            assertEquals(1, tree.size());
+            assertEquals(1, count(tree));
+            assertEquals(5, tree.get(new byte[] {9}, -1));
+            assertEquals("", heap.check());
+        }
+    }
+
+    private static long treeOfOne(Heap heap) {
+        RadixTree tree = RadixTree.create(heap);
+        tree.put(new byte[] {9}, 5, -1);
+        return tree.handle();
+    }
+
+    private static int count(RadixTree tree) {
+        int count = 0;
+        try (RadixTree.Cursor cursor = tree.entries()) {
+            while (cursor.next()) {
+                count++;
+            }
+        }
+        return count;
+    }
+
+    @Test
+    void aMapOfARawHeapIsWholeThoughItWasClosedUnderChanges() throws Exception {
+        // What was never flushed is kept, and so was the half of a change that was going on.
+        for (int round = 0; round < 3; round++) {
+            String path = folder.resolve("raw-" + round).toString();
+            HeapOptions options = HeapOptions.DEFAULT.durability(Durability.NONE);
+            Heap heap = Heap.createHeap(path, Heaps.BYTES, options);
+            RadixTree tree = RadixTree.create(heap);
+            heap.setRoot(tree.handle());
+            for (long number = 0; number < 30_000; number++) {
+                tree.put(key(number), 1, -1);
+            }
+            long[] next = {30_000, 0};
+            List<FutureTask<RuntimeException>> running = run(List.of(
+                    () -> tree.put(key(next[0]++), 1, -1),
+                    () -> tree.remove(key(next[1]++), -1)));
+            heap.close();
+            for (FutureTask<RuntimeException> each : running) {
+                each.get();
+            }
+            try (Heap again = Heap.openHeap(path, options)) {
+                assertEquals("", again.check());
+                RadixTree found = RadixTree.open(again, again.getRoot());
+                assertEquals(found.size(), count(found));
+                RadixTree.forEachBlock(again, found.handle(),
+                        block -> assertTrue(again.isLive(block)));
+            }
+        }
+    }
+
+    private static byte[] key(long number) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(number * 0x9E3779B97F4A7C15L).array();
+    }
+
+    private static void storeHalf(
+            Heap heap, MemoryBlock block, CountDownLatch stored, CountDownLatch goOn) {
+        Transaction.create(heap, () -> {
+            block.addToTransaction(0, 16);
+            block.setLong(0, 1);
+            block.setLong(8, 1);
+            RadixTree tree = RadixTree.open(heap, block.getLong(16));
+            for (int key = 0; key < 50; key++) {
+                tree.put(new byte[] {(byte) key}, key, -1);
+            }
+            stored.countDown();
+            WaitTest.await(goOn);
+        });
+    }
+
+    /** A program that ends while a transaction is open. */
+    static final class Ending {
+        private Ending() {
+        }
+
+        public static void main(String[] arguments) throws InterruptedException {
+            Heap heap = Heap.createHeap(arguments[0], Heaps.BYTES);
+            MemoryBlock block = heap.allocateMemoryBlock(64);
+            heap.setRoot(block.handle());
+            block.setLong(0, 7);
+            block.setLong(16, treeOfOne(heap));
+            CountDownLatch stored = new CountDownLatch(1);
+            new Thread(() -> storeHalf(heap, block, stored, new CountDownLatch(1))).start();
+            stored.await();
+            System.exit(0);
+        }
+    }
+
+    @Test
     void aPoolIsClosedUnderThreads() throws Exception {
         MemoryPool pool = MemoryPool.createPool(folder.resolve("pool").toString(), 1 << 20);
         List<FutureTask<RuntimeException>> running = run(List.of(
@@ -76,6 +205,45 @@ class CloseTest {
         pool.close();
         for (FutureTask<RuntimeException> each : running) {
             assertEquals(IllegalStateException.class, each.get().getClass());
+        }
+    }
+
+    @Test
+    void aBufferOfAPoolEndsWithIt() {
+        MemoryPool pool = MemoryPool.createPool(folder.resolve("pool").toString(), 1 << 20);
+        pool.setByte(64, (byte) 1);
+        ByteBuffer buffer = pool.asByteBuffer(0, 4096);
+        assertEquals(1, buffer.get(64));
+        pool.close();
+        if ("ffm".equals(io.entresol.heap.engine.Native.path())) {
+            assertThrows(IllegalStateException.class, () -> buffer.get(64));
+        } else {
+            assertEquals(0, buffer.get(64));
+        }
+    }
+
+    @Test
+    void openingAHeapThatIsBeingClosedWaitsForThat() throws Exception {
+        // It gave the closed heap, or said that this process had it open.
+        Heaps.transactional(folder).close();
+        for (int round = 0; round < 10 * ROUNDS; round++) {
+            TransactionalHeap heap = TransactionalHeap.openHeap(Heaps.at(folder));
+            CountDownLatch both = new CountDownLatch(2);
+            FutureTask<TransactionalHeap> opening = new FutureTask<>(() -> {
+                both.countDown();
+                TransactionalHeap again;
+                do {
+                    again = TransactionalHeap.openHeap(Heaps.at(folder));
+                } while (again == heap);
+                return again;
+            });
+            new Thread(opening).start();
+            both.countDown();
+            both.await();
+            heap.close();
+            try (TransactionalHeap again = opening.get()) {
+                assertEquals(0, again.getRoot());
+            }
         }
     }
 

@@ -77,6 +77,21 @@ class HeapTest {
     }
 
     @Test
+    void aHeapOpenedThroughALinkThatIsGoneCanBeOpenedAgain() throws IOException {
+        // What was closed stayed among the open ones, under the path that the link had led to.
+        Path link = Files.createSymbolicLink(folder.resolve("link"), Files.createDirectory(
+                folder.resolve("real")));
+        TransactionalHeap heap =
+                TransactionalHeap.createHeap(link.resolve("heap").toString(), Heaps.BYTES);
+        Files.delete(link);
+        heap.close();
+        try (TransactionalHeap again = TransactionalHeap.openHeap(
+                folder.resolve("real").resolve("heap").toString())) {
+            assertEquals(0, again.getRoot());
+        }
+    }
+
+    @Test
     void closingAndDeletingAreFinal() {
         TransactionalHeap heap = Heaps.transactional(folder);
         TransactionalMemoryBlock block = heap.allocateMemoryBlock(8);
@@ -127,6 +142,11 @@ class HeapTest {
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), 1 << 20));
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder), -1));
         assertThrows(HeapException.class, () -> Heap.createHeap(Heaps.at(folder)));
+        HeapException device =
+                assertThrows(HeapException.class, () -> Heap.createHeap("/dev/dax0.0"));
+        assertTrue(device.getMessage().contains("is a device"), device.getMessage());
+        assertThrows(IllegalArgumentException.class,
+                () -> Heap.createHeap("/dev/dax0.0", Heaps.BYTES));
         String nowhere = folder.resolve("no").resolve("heap").toString();
         assertThrows(HeapException.class, () -> Heap.createHeap(nowhere, Heaps.BYTES));
         long most = new File(folder.toString()).getTotalSpace();

@@ -263,6 +263,47 @@ class TransactionTest {
     }
 
     @Test
+    void aComparisonThatFailedLeavesNothingToUndo() throws Exception {
+        // The undo put back what stood there when the comparison failed, over what another thread
+        // had committed since.
+        TransactionalMemoryBlock block = heap.allocateMemoryBlock(64);
+        assertThrows(Refused.class, () -> Transaction.create(heap, () -> {
+            assertFalse(block.compareAndSetLong(0, 7, 8));
+            assertFalse(block.compareAndSetInt(16, 7, 8));
+            inAnotherThread(() -> {
+                block.setLong(0, 5);
+                block.setInt(16, 6);
+            });
+            assertTrue(block.compareAndSetLong(8, 0, 9));
+            assertEquals(0, block.getAndAddLong(24, 3));
+            throw new Refused();
+        }));
+        assertEquals(5, block.getLong(0));
+        assertEquals(6, block.getInt(16));
+        assertEquals(0, block.getLong(8));
+        assertEquals(0, block.getLong(24));
+        Transaction.create(heap, () -> {
+            assertFalse(block.compareAndSetLong(0, 7, 8));
+            assertTrue(block.compareAndSetLong(0, 5, 8));
+            block.setLong(8, 1);
+        });
+        heap.setRoot(block.handle());
+        reopen();
+        assertEquals(8, heap.memoryBlockFromHandle(heap.getRoot()).getLong(0));
+        assertEquals(1, heap.memoryBlockFromHandle(heap.getRoot()).getLong(8));
+    }
+
+    private static void inAnotherThread(Runnable body) {
+        Thread thread = new Thread(body);
+        thread.start();
+        try {
+            thread.join();
+        } catch (InterruptedException failure) {
+            throw new IllegalStateException(failure);
+        }
+    }
+
+    @Test
     void oneThreadMayHaveTransactionsInTwoHeaps() {
         String path = folder.resolve("other").toString();
         try (TransactionalHeap other = TransactionalHeap.createHeap(path, Heaps.BYTES)) {

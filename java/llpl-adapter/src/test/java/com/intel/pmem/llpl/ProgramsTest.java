@@ -52,6 +52,29 @@ class ProgramsTest {
     }
 
     @Test
+    void everyValueThatClearingRemovesIsCleaned() throws Exception {
+        // One that another thread put while the first was cleaned went without, and with it what it
+        // led to.
+        TransactionalHeap heap = TransactionalHeap.createHeap(path("clear"), 16L << 20);
+        ConcurrentLongART map = new ConcurrentLongART(heap, 1);
+        map.put(new byte[] {1}, 1);
+        Thread other = new Thread(() -> map.put(new byte[] {2}, 2));
+        List<Long> cleaned = new ArrayList<>();
+        map.clear(value -> {
+            cleaned.add(value);
+            if (value == 1) {
+                other.start();
+                while (other.isAlive() && other.getState() != Thread.State.TIMED_WAITING) {
+                    Thread.onSpinWait();
+                }
+            }
+        });
+        other.join();
+        assertEquals(2 - cleaned.size(), map.size());
+        heap.close();
+    }
+
+    @Test
     void aRingOfBlocksIsWalkedAfterReopening() {
         PersistentHeap heap = PersistentHeap.createHeap(path("ring"), 16L << 20);
         PersistentMemoryBlock first = heap.allocateMemoryBlock(64, true);

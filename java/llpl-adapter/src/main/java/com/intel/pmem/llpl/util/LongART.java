@@ -98,6 +98,8 @@ public final class LongART {
             throw new IllegalArgumentException("the cleaner of values must not be null");
         }
         Transaction.create(tree.heap(), () -> {
+            // No other transaction adds a value that nobody cleans.
+            tree.hold(new byte[0]);
             values().forEach(cleaner);
             tree.clear();
         });

@@ -1,0 +1,150 @@
+package io.entresol.collections;
+
+import java.util.AbstractList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.Iterator;
+import java.util.List;
+import java.util.ListIterator;
+import java.util.RandomAccess;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+
+/**
+ * A part of a list in a heap, as Java's own lists make it. What changes many elements is one
+ * transaction, and so is what finds the element that it removes.
+ */
+class ListPart<E> extends AbstractList<E> {
+    private final List<E> part;
+    final Change change;
+
+    ListPart(List<E> part, Change change) {
+        this.part = part;
+        this.change = change;
+    }
+
+    /** How the list that this is a part of is changed. */
+    interface Change {
+        /** Runs {@code body} in a transaction, while no other thread changes the list. */
+        <T> T run(Supplier<T> body);
+    }
+
+    /** A part of a list with quick access by index. */
+    static <E> List<E> withQuickAccess(List<E> part, Change change) {
+        return new Quick<>(part, change);
+    }
+
+    @Override
+    public int size() {
+        return part.size();
+    }
+
+    @Override
+    public E get(int index) {
+        return part.get(index);
+    }
+
+    @Override
+    public E set(int index, E element) {
+        return change.run(() -> part.set(index, element));
+    }
+
+    @Override
+    public boolean add(E element) {
+        return change.run(() -> part.add(element));
+    }
+
+    @Override
+    public void add(int index, E element) {
+        runs(() -> part.add(index, element));
+    }
+
+    @Override
+    public boolean addAll(Collection<? extends E> others) {
+        return change.run(() -> part.addAll(others));
+    }
+
+    @Override
+    public boolean addAll(int index, Collection<? extends E> others) {
+        return change.run(() -> part.addAll(index, others));
+    }
+
+    @Override
+    public E remove(int index) {
+        return change.run(() -> part.remove(index));
+    }
+
+    @Override
+    public boolean remove(Object element) {
+        return change.run(() -> part.remove(element));
+    }
+
+    @Override
+    public boolean removeAll(Collection<?> others) {
+        return change.run(() -> part.removeAll(others));
+    }
+
+    @Override
+    public boolean retainAll(Collection<?> others) {
+        return change.run(() -> part.retainAll(others));
+    }
+
+    @Override
+    public boolean removeIf(Predicate<? super E> condition) {
+        return change.run(() -> part.removeIf(condition));
+    }
+
+    @Override
+    public void replaceAll(UnaryOperator<E> operator) {
+        runs(() -> part.replaceAll(operator));
+    }
+
+    @Override
+    public void sort(Comparator<? super E> order) {
+        runs(() -> part.sort(order));
+    }
+
+    @Override
+    public void clear() {
+        runs(part::clear);
+    }
+
+    @Override
+    public Iterator<E> iterator() {
+        return part.iterator();
+    }
+
+    @Override
+    public ListIterator<E> listIterator(int index) {
+        return part.listIterator(index);
+    }
+
+    @Override
+    public List<E> subList(int from, int to) {
+        return within(part.subList(from, to));
+    }
+
+    /** The same of a part of this one. */
+    ListPart<E> within(List<E> smaller) {
+        return new ListPart<>(smaller, change);
+    }
+
+    private void runs(Runnable body) {
+        change.run(() -> {
+            body.run();
+            return null;
+        });
+    }
+
+    private static final class Quick<E> extends ListPart<E> implements RandomAccess {
+        Quick(List<E> part, Change change) {
+            super(part, change);
+        }
+
+        @Override
+        Quick<E> within(List<E> smaller) {
+            return new Quick<>(smaller, change);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package io.entresol.collections;
+
+import java.util.AbstractSet;
+import java.util.Collection;
+import java.util.Spliterator;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+
+/** A set that shows a map; what changes many elements is one transaction. */
+abstract class SetView<E> extends AbstractSet<E> {
+    private final EntryMap<?, ?> shown;
+
+    SetView(EntryMap<?, ?> shown) {
+        this.shown = shown;
+    }
+
+    @Override
+    public Spliterator<E> spliterator() {
+        return new ViewSpliterator<>(iterator(), shown.order() | Spliterator.DISTINCT);
+    }
+
+    @Override
+    public int size() {
+        return shown.size();
+    }
+
+    @Override
+    public boolean isEmpty() {
+        return shown.isEmpty();
+    }
+
+    @Override
+    public void clear() {
+        shown.clear();
+    }
+
+    @Override
+    public boolean removeIf(Predicate<? super E> condition) {
+        return shown.alone(() -> super.removeIf(condition));
+    }
+
+    @Override
+    public boolean addAll(Collection<? extends E> others) {
+        return shown.objects.run((Supplier<Boolean>) () -> super.addAll(others));
+    }
+
+    @Override
+    public boolean removeAll(Collection<?> others) {
+        return shown.alone(() -> super.removeAll(others));
+    }
+
+    @Override
+    public boolean retainAll(Collection<?> others) {
+        return shown.alone(() -> super.retainAll(others));
+    }
+}

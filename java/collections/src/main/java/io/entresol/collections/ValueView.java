@@ -1,0 +1,64 @@
+package io.entresol.collections;
+
+import java.util.AbstractCollection;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Spliterator;
+import java.util.function.Predicate;
+
+/** The values of a map, as a view of it; what changes many is one transaction. */
+final class ValueView<V> extends AbstractCollection<V> {
+    private final EntryMap<?, V> map;
+
+    ValueView(EntryMap<?, V> map) {
+        this.map = map;
+    }
+
+    @Override
+    public Iterator<V> iterator() {
+        return EntryMap.parts(map, Map.Entry::getValue);
+    }
+
+    @Override
+    public Spliterator<V> spliterator() {
+        return new ViewSpliterator<>(iterator(), map.order());
+    }
+
+    @Override
+    public int size() {
+        return map.size();
+    }
+
+    @Override
+    public boolean isEmpty() {
+        return map.isEmpty();
+    }
+
+    @Override
+    public void clear() {
+        map.clear();
+    }
+
+    @Override
+    public boolean removeIf(Predicate<? super V> condition) {
+        return map.alone(() -> super.removeIf(condition));
+    }
+
+    @Override
+    public boolean remove(Object value) {
+        return map.alone(() -> super.remove(value));
+    }
+
+    @Override
+    public boolean removeAll(Collection<?> others) {
+        return removeIf(others::contains);
+    }
+
+    @Override
+    public boolean retainAll(Collection<?> others) {
+        Objects.requireNonNull(others, "others");
+        return removeIf(value -> !others.contains(value));
+    }
+}

@@ -1,0 +1,164 @@
+package io.entresol.collections;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.ConcurrentModificationException;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.RandomAccess;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Parts of lists; and what is equal to what. */
+class PartsTest {
+    private static final class Undone extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+
+    @TempDir
+    Path folder;
+
+    private ObjectHeap heap;
+
+    @BeforeEach
+    void create() {
+        heap = Heaps.create(folder);
+    }
+
+    @AfterEach
+    void close() {
+        assertEquals("", heap.heap().check());
+        heap.close();
+    }
+
+    @Test
+    void aPartOfAListIsRefusedOnceAChangeThroughItWasUndone() {
+        // It still counted what had been added, and cleared one element of the list too many.
+        for (List<String> list : everyList()) {
+            List<String> part = list.subList(1, 2);
+            undone(() -> part.add("new"));
+            assertThrows(ConcurrentModificationException.class, part::clear);
+            assertThrows(ConcurrentModificationException.class, part::size);
+            assertEquals(List.of("d", "b", "c", "a"), list);
+            list.subList(1, 2).clear();
+            assertEquals(List.of("d", "c", "a"), list);
+        }
+    }
+
+    @Test
+    void anIteratorIsRefusedOnceItsRemovalWasUndone() {
+        // It had gone back by one, and came to the same element again.
+        for (List<String> list : everyList()) {
+            Iterator<String> each = list.iterator();
+            each.next();
+            undone(each::remove);
+            assertThrows(ConcurrentModificationException.class, each::next);
+            assertEquals(List.of("d", "b", "c", "a"), list);
+        }
+    }
+
+    @Test
+    void whatChangesManyElementsOfAPartIsOneTransaction() {
+        // A kill in the middle of a sort left one element twice and another one nowhere.
+        List<Consumer<List<String>>> changes = List.of(
+                part -> part.sort(null),
+                part -> part.replaceAll(element -> element + "!"),
+                part -> part.removeIf(element -> element.equals("d") || element.equals("b")),
+                part -> part.removeAll(List.of("d", "b")),
+                part -> part.retainAll(List.of("c")),
+                part -> part.addAll(List.of("x", "y")),
+                List::clear,
+                part -> part.subList(0, 2).sort(null));
+        for (Consumer<List<String>> change : changes) {
+            for (List<String> list : everyList()) {
+                List<String> expected = new ArrayList<>(list);
+                change.accept(expected.subList(0, 3));
+                List<String> part = list.subList(0, 3);
+                assertEquals(list instanceof RandomAccess, part instanceof RandomAccess);
+                long before = heap.heap().statistics().commits();
+                change.accept(part);
+                assertEquals(before + 1, heap.heap().statistics().commits());
+                assertEquals(expected, list);
+                assertEquals(list.subList(0, part.size()), part);
+            }
+        }
+    }
+
+    @Test
+    void bytesAreComparedByWhatTheyAre() {
+        // Each read gives another array, so that nothing was ever what was expected.
+        byte[] first = {1, 2};
+        for (ConcurrentMap<String, byte[]> map : everyMap()) {
+            map.put("key", first);
+            assertTrue(map.containsValue(first));
+            assertTrue(map.entrySet().contains(Map.entry("key", first)));
+            assertFalse(map.replace("key", new byte[] {1}, new byte[] {3}));
+            assertTrue(map.replace("key", map.get("key"), new byte[] {3}));
+            assertFalse(map.remove("key", first));
+            assertTrue(map.remove("key", new byte[] {3}));
+            assertTrue(map.isEmpty());
+        }
+        PersistentImmutableArray<Object> array =
+                PersistentImmutableArray.of(heap, first, "text", null);
+        assertEquals(array, array);
+        assertEquals(array, PersistentImmutableArray.of(heap, new byte[] {1, 2}, "text", null));
+        assertNotEquals(array, PersistentImmutableArray.of(heap, new byte[] {1}, "text", null));
+        assertEquals(array.hashCode(), array.hashCode());
+        PersistentImmutableTuple2<Object, Object> tuple =
+                PersistentImmutableTuple2.of(heap, first, 5);
+        assertEquals(tuple, PersistentImmutableTuple2.of(heap, new byte[] {1, 2}, 5));
+        assertEquals(tuple.hashCode(), tuple.hashCode());
+        assertEquals(Arrays.hashCode(new Object[] {"a", 5}),
+                PersistentImmutableTuple2.of(heap, "a", 5).hashCode());
+        assertArrayEquals(first, (byte[]) tuple._1());
+    }
+
+    @Test
+    void aFunctionThatGivesNothingLeavesAKeyOfNull() {
+        for (ConcurrentMap<String, Object> map : List.<ConcurrentMap<String, Object>>of(
+                PersistentHashMap.create(heap, Codec.STRING, heap.any()),
+                PersistentTreeMap.create(heap, Codec.STRING, heap.any()))) {
+            map.put("key", null);
+            assertNull(map.computeIfAbsent("key", key -> null));
+            assertTrue(map.containsKey("key"));
+            assertNull(map.computeIfAbsent("other", key -> null));
+            assertEquals(1, map.size());
+            assertEquals(1L, map.computeIfAbsent("key", key -> 1L));
+            assertEquals(Map.of("key", 1L), map);
+        }
+    }
+
+    private List<List<String>> everyList() {
+        List<List<String>> lists = List.of(PersistentArrayList.create(heap, Codec.STRING),
+                PersistentLinkedList.create(heap, Codec.STRING));
+        lists.forEach(list -> list.addAll(List.of("d", "b", "c", "a")));
+        return lists;
+    }
+
+    private List<ConcurrentMap<String, byte[]>> everyMap() {
+        return List.of(PersistentHashMap.create(heap, Codec.STRING, Codec.BYTES),
+                PersistentTreeMap.create(heap, Codec.STRING, Codec.BYTES),
+                PersistentSkipListMap.create(heap, Codec.STRING, Codec.BYTES));
+    }
+
+    private void undone(Runnable body) {
+        assertThrows(Undone.class, () -> heap.run(() -> {
+            body.run();
+            throw new Undone();
+        }));
+    }
+}

@@ -1,0 +1,59 @@
+package io.entresol.heap;
+
+import io.entresol.heap.engine.Native;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.LongSupplier;
+
+/**
+ * What goes on in a raw heap that its end must not keep by half, when it keeps all else that was
+ * stored and never flushed: transactions, and changes of maps outside of them.
+ */
+final class GoingOn {
+    private final AnyHeap heap;
+    private final Set<Work> transactions = ConcurrentHashMap.newKeySet();
+    /** Changes outside of transactions hold the read side, the end of the heap the other one. */
+    private final ReentrantReadWriteLock changes = new ReentrantReadWriteLock();
+
+    GoingOn(AnyHeap heap) {
+        this.heap = heap;
+    }
+
+    void begin(Work work) {
+        transactions.add(work);
+    }
+
+    void end(Work work) {
+        transactions.remove(work);
+    }
+
+    /** {@code change}, which the end of the heap finds done or not begun. */
+    LongSupplier guarded(LongSupplier change) {
+        Work work = heap.work();
+        return () -> work != null ? work.guarded(change) : alone(change);
+    }
+
+    /** Makes all else durable, and takes transactions back; the native library's failure, or 0. */
+    long keepStores() {
+        changes.writeLock().lock();
+        try {
+            transactions.forEach(Work::takeBack);
+            long result = Native.heapPersistDirty(heap.address());
+            return transactions.stream().mapToLong(Work::persistTakenBack)
+                    .reduce(result, Math::min);
+        } finally {
+            changes.writeLock().unlock();
+        }
+    }
+
+    private long alone(LongSupplier change) {
+        changes.readLock().lock();
+        try {
+            heap.requireOpen();
+            return change.getAsLong();
+        } finally {
+            changes.readLock().unlock();
+        }
+    }
+}
