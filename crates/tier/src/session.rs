@@ -44,8 +44,8 @@ const PREFETCH_KEYS: usize = 32;
 enum Kind {
     Get,
     Write,
-    /// A put that may not enter flash: what was there is removed instead.
-    Rejected,
+    /// A put that may not enter flash: what was there is removed instead, under its condition.
+    Rejected(Condition),
 }
 
 impl Session {
@@ -270,12 +270,15 @@ impl Session {
         let gate = tiered.gate(hash);
         gate.begin();
         let bytes = (key.bytes.len() + value.len()) as u64;
-        if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
+        if options.pinning == Pinning::Pinned {
+            // Only a remove or expiry ends it, so it is not left out either.
+            tiered.admission.spend(bytes);
+        } else if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
             tiered.memory.invalidate(hash, key.space.0, key.bytes);
-            let rejected =
-                Pending { token, hash, space: key.space, kind: Kind::Rejected, stamp: 0 };
-            let operation = Operation::Remove { key, condition: Condition::Always };
-            self.pass_on(rejected, now, operation, visit);
+            let condition = options.condition;
+            let kind = Kind::Rejected(condition);
+            let rejected = Pending { token, hash, space: key.space, kind, stamp: 0 };
+            self.pass_on(rejected, now, Operation::Remove { key, condition }, visit);
             return;
         }
         let mut stored = None;
@@ -378,16 +381,10 @@ fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: V
             }
         }
         (Kind::Get, _) => {}
-        (Kind::Write, outcome) => {
-            if let Ok(Outcome::Stored { version }) = outcome {
-                gate.version.fetch_max(version.0, Ordering::AcqRel);
-            }
+        (Kind::Write, _) => gate.end(),
+        (Kind::Rejected(condition), _) => {
             gate.end();
-        }
-        (Kind::Rejected, _) => {
-            gate.end();
-            let stored = outcome.map(|_| Outcome::Stored { version: Version(0) });
-            visit(done.token, stored);
+            visit(done.token, outcome.map(|outcome| answer_of_rejected(condition, outcome)));
             return;
         }
     }
@@ -396,6 +393,18 @@ fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: V
 
 fn cached<'a>(key: Key<'a>, value: &'a [u8], options: &PutOptions, version: Version) -> Cached<'a> {
     Cached {
+/// What the caller of a put that may not enter flash is told, once what was there is removed: as if
+/// the entry had been stored and evicted at once, where the put's condition holds.
+fn answer_of_rejected(condition: Condition, removed: Outcome<'_>) -> Outcome<'_> {
+    match (removed, condition) {
+        (Outcome::Refused { current }, _) => Outcome::Refused { current },
+        (Outcome::Missing, Condition::Present | Condition::Version(_)) => {
+            Outcome::Refused { current: None }
+        }
+        _ => Outcome::Stored { version: Version(0) },
+    }
+}
+
         space: key.space.0,
         key: key.bytes,
         value,
