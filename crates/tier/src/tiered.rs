@@ -60,8 +60,6 @@ pub(crate) struct Gate {
     pub active: AtomicU32,
     /// Changes with every begin and end of a write.
     pub stamp: AtomicU64,
-    /// The highest version written.
-    pub version: AtomicU64,
 }
 
 /// What the tier counts without a lock.
@@ -248,13 +246,14 @@ impl Gate {
         Closed { gate: self }
     }
 
-    pub(crate) fn begin(&self) {
+    /// Begins a write; the stamp from then on, until another begins or ends.
+    pub(crate) fn begin(&self) -> u64 {
         self.active.fetch_add(1, Ordering::AcqRel);
         self.stamp.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(crate) fn end(&self) {
-        self.stamp.fetch_add(1, Ordering::AcqRel);
+        self.stamp.fetch_add(1, Ordering::AcqRel) + 1
         self.active.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -264,6 +263,16 @@ impl Gate {
 }
 
 /// A closed gate.
+
+    /// Whether the write that began with `stamp` has had no other beside it since.
+    pub(crate) fn is_alone_since(&self, stamp: u64) -> bool {
+        self.active.load(Ordering::Acquire) == 1 && self.is_at(stamp)
+    }
+
+    /// Whether no write has begun or ended since the stamp was `stamp`.
+    pub(crate) fn is_at(&self, stamp: u64) -> bool {
+        self.stamp.load(Ordering::Acquire) == stamp
+    }
 pub(crate) struct Closed<'a> {
     gate: &'a Gate,
 }
@@ -271,5 +280,26 @@ pub(crate) struct Closed<'a> {
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
         self.gate.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gate;
+
+    /// A writer looked whether it was alone, and put its entry into the cache a moment later:
+    /// another that began and ended between the two left the older value there for good.
+    #[test]
+    fn a_writer_is_alone_only_while_no_other_has_begun_or_ended_beside_it() {
+        let gate = Gate::default();
+        let stamp = gate.begin();
+        assert!(gate.is_alone_since(stamp));
+        let beside = gate.begin();
+        assert!(!gate.is_alone_since(stamp) && !gate.is_alone_since(beside));
+        gate.end();
+        assert!(!gate.is_alone_since(stamp), "the other one was faster");
+        gate.end();
+        let stamp = gate.begin();
+        assert!(gate.is_alone_since(stamp) && !gate.is_open());
     }
 }

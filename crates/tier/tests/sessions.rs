@@ -101,3 +101,19 @@ fn a_pinned_put_is_not_left_out_by_the_write_budget() {
     }
     assert_eq!(get(&mut session, b"x"), None, "pinned entries take from the budget");
 }
+
+/// Gets of keys whose hash is near that of the write went to the device for ever.
+#[test]
+fn a_session_dropped_with_a_write_pending_leaves_its_key_to_the_cache() {
+    let tiered = open(Durability::Synced, 32 << 20, Admission::Always);
+    let mut dropped = session(&tiered);
+    let operation = Operation::Put { key: key(b"a"), value: b"1", options: PutOptions::default() };
+    dropped.submit(7, NOW, operation, &mut |_, _| panic!("it is not durable yet"));
+    assert_eq!(dropped.in_flight(), 1);
+    drop(dropped);
+    let mut session = session(&tiered);
+    for _ in 0..3 {
+        assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"1"[..]));
+    }
+    assert_eq!(tiered.statistics().memory_hits, 2);
+}
