@@ -232,7 +232,10 @@ impl Tiered {
         let left = self.options.memory_bytes.saturating_sub(used + SLACK_BYTES);
         let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
         let current = self.cache_bytes.load(Ordering::Relaxed);
-        if wanted.abs_diff(current) > current / 64 {
+        // What the others took is given up by the slack's half; what they left waits for more.
+        let least =
+            if wanted < current { (current / 64).min(SLACK_BYTES / 2) } else { current / 64 };
+        if wanted.abs_diff(current) > least {
             self.cache_bytes.store(wanted, Ordering::Relaxed);
             self.memory.resize(wanted);
         }
@@ -249,20 +252,17 @@ impl Gate {
     /// Begins a write; the stamp from then on, until another begins or ends.
     pub(crate) fn begin(&self) -> u64 {
         self.active.fetch_add(1, Ordering::AcqRel);
-        self.stamp.fetch_add(1, Ordering::AcqRel);
+        self.stamp.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     pub(crate) fn end(&self) {
-        self.stamp.fetch_add(1, Ordering::AcqRel) + 1
+        self.stamp.fetch_add(1, Ordering::AcqRel);
         self.active.fetch_sub(1, Ordering::AcqRel);
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.active.load(Ordering::Acquire) == 0
     }
-}
-
-/// A closed gate.
 
     /// Whether the write that began with `stamp` has had no other beside it since.
     pub(crate) fn is_alone_since(&self, stamp: u64) -> bool {
@@ -273,6 +273,9 @@ impl Gate {
     pub(crate) fn is_at(&self, stamp: u64) -> bool {
         self.stamp.load(Ordering::Acquire) == stamp
     }
+}
+
+/// A closed gate.
 pub(crate) struct Closed<'a> {
     gate: &'a Gate,
 }

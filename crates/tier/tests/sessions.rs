@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use entresol_device::MemoryDevice;
 use entresol_tier::{
-    Admission, Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions, Reclaim,
-    Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions, Timestamp, Version,
+    Admission, Budget, Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions,
+    Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions, Timestamp,
+    Version,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -116,4 +117,24 @@ fn a_session_dropped_with_a_write_pending_leaves_its_key_to_the_cache() {
         assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"1"[..]));
     }
     assert_eq!(tiered.statistics().memory_hits, 2);
+}
+
+/// The cache gave way to an index only once that had grown by a part of the cache.
+#[test]
+fn a_large_cache_gives_way_to_a_growing_index_within_the_cap() {
+    const CAP: u64 = 4 << 30;
+    let tiered = open(Durability::Memory, CAP, Admission::Always);
+    let mut session = session(&tiered);
+    for number in 0..600_000u32 {
+        put(&mut session, (&number.to_be_bytes(), b""), PutOptions::default()).unwrap();
+        if number % 20_000 == 0 {
+            tiered.maintain(NOW, Budget { segments: 1 }).unwrap();
+        }
+    }
+    tiered.maintain(NOW, Budget { segments: 1 }).unwrap();
+    let used = tiered.statistics();
+    assert!(used.index_bytes > 4 << 20, "{} bytes of index", used.index_bytes);
+    let all = tiered.cache_capacity() + used.index_bytes + used.buffer_bytes + used.other_bytes;
+    // What sessions and the program itself take is held back: 8 MiB, of which half may be late.
+    assert!(all <= CAP - (4 << 20), "{all} bytes of {CAP}, {} of them index", used.index_bytes);
 }
