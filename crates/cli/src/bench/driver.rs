@@ -19,14 +19,18 @@ use std::time::{Duration, Instant};
 
 use entresol_tier::PutOptions;
 use entresol_workload::{
-    Action, Arrivals, KeyChooser, Mix, Random, Recorder, Schedule, Sizes, Values, key_bytes, mix64,
+    Action, Arrivals, KeyChooser, Mix, Random, Schedule, Sizes, Values, key_bytes, mix64,
 };
 
+pub(crate) use super::tally::Tally;
 use super::target::{Answer, Connection, Request};
 use crate::failure::{Failure, Outcome};
 
 /// Operations chosen ahead of their begin.
 const AHEAD: usize = 16;
+
+/// How long after the end of a run requests may begin that were due before it.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Operations that one reading of the clock serves.
 const A_READING: usize = 4;
@@ -84,84 +88,6 @@ impl Shared {
             next_insert: AtomicU64::new(keys),
             finished: AtomicU64::new(0),
         }
-    }
-}
-
-/// What happened.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    /// Gets, from the intended start, ns.
-    pub(crate) reads: Recorder,
-    /// Puts, from the intended start, ns.
-    pub(crate) writes: Recorder,
-    /// All operations, from their begin, ns.
-    pub(crate) service: Recorder,
-    /// Entries visited by scans.
-    pub(crate) scanned: u64,
-    /// Gets that found nothing.
-    pub(crate) misses: u64,
-    /// Gets whose value was not the one that was put.
-    pub(crate) wrong: u64,
-    /// Operations that failed.
-    pub(crate) failures: u64,
-    /// The first thing that went wrong.
-    pub(crate) first_problem: Option<String>,
-    /// How long it took.
-    pub(crate) elapsed: Duration,
-    /// Processor time of this process meanwhile, µs.
-    pub(crate) cpu_us: f64,
-}
-
-impl Tally {
-    /// Operations finished.
-    pub(crate) fn operations(&self) -> u64 {
-        self.reads.count() + self.writes.count()
-    }
-
-    /// Operations finished a second.
-    pub(crate) fn per_second(&self) -> f64 {
-        self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    /// Processor time of an operation, µs.
-    pub(crate) fn cpu_us_per_op(&self) -> f64 {
-        self.cpu_us / self.operations().max(1) as f64
-    }
-
-    /// Adds another round's.
-    pub(crate) fn merge(&mut self, other: &Tally) {
-        self.reads.merge(&other.reads);
-        self.writes.merge(&other.writes);
-        self.service.merge(&other.service);
-        self.scanned += other.scanned;
-        self.misses += other.misses;
-        self.wrong += other.wrong;
-        self.failures += other.failures;
-        if self.first_problem.is_none() {
-            self.first_problem.clone_from(&other.first_problem);
-        }
-        self.elapsed += other.elapsed;
-        self.cpu_us += other.cpu_us;
-    }
-
-    /// All latencies together.
-    pub(crate) fn latencies(&self) -> Recorder {
-        let mut all = self.reads.clone();
-        all.merge(&self.writes);
-        all
-    }
-
-    /// The tally, unless something failed or a value was wrong.
-    pub(crate) fn sound(self) -> Outcome<Tally> {
-        if self.wrong + self.failures == 0 {
-            return Ok(self);
-        }
-        Err(Failure::Failed(format!(
-            "{} operations failed and {} values were wrong; the first: {}",
-            self.failures,
-            self.wrong,
-            self.first_problem.as_deref().unwrap_or("unknown")
-        )))
     }
 }
 
@@ -224,6 +150,8 @@ struct Thread<'a, C> {
     schedule: Schedule,
     due_ns: Option<u64>,
     left: Range<u64>,
+    /// Requests that are due from here on do not begin.
+    ends_ns: u64,
     /// Chosen, and not begun: what they will touch in memory is being loaded.
     ahead: VecDeque<(Action, u64)>,
     value: Vec<u8>,
@@ -307,6 +235,10 @@ impl<'a, C: Connection> Thread<'a, C> {
             schedule: Schedule::new(job.arrivals),
             due_ns: None,
             left,
+            ends_ns: match job.until {
+                Until::Elapsed(time) => time.as_nanos() as u64,
+                _ => u64::MAX,
+            },
             ahead: VecDeque::with_capacity(AHEAD),
             value: vec![0; job.sizes.max() as usize],
             threads: threads as u64,
@@ -321,7 +253,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let depth = self.state.slots.len();
         let mut counted = 0;
         loop {
-            let over = self.is_over() || self.state.epoch.elapsed() >= deadline;
+            let over = self.is_over() || self.is_past(deadline);
             if !over {
                 self.begin_some(depth)?;
             }
@@ -357,6 +289,10 @@ impl<'a, C: Connection> Thread<'a, C> {
             }
             let begun_ns = self.state.begin_ns();
             let intended_ns = match self.due() {
+                Some(due) if due >= self.ends_ns => {
+                    self.nap(self.ends_ns.saturating_sub(begun_ns));
+                    return Ok(());
+                }
                 Some(due) if due > begun_ns => {
                     self.nap(due - begun_ns);
                     return Ok(());
@@ -375,6 +311,26 @@ impl<'a, C: Connection> Thread<'a, C> {
     /// Whether all was begun.
     fn is_over(&self) -> bool {
         self.left.is_empty() && self.ahead.is_empty()
+    }
+
+    /// Whether no more begins after `deadline`. What an open schedule had due before it begins all
+    /// the same, or a stall at the end would hide what it cost; for some time.
+    fn is_past(&mut self, deadline: Duration) -> bool {
+        let elapsed = self.state.epoch.elapsed();
+        if elapsed < deadline {
+            return false;
+        }
+        let ends_ns = self.ends_ns;
+        let Some(due) = self.due().filter(|due| *due < ends_ns) else { return true };
+        if elapsed < deadline.saturating_add(GRACE) {
+            return false;
+        }
+        let per_second = match self.job.arrivals {
+            Arrivals::Even(rate) | Arrivals::Poisson(rate) => rate,
+            Arrivals::Closed => 0.0,
+        };
+        self.state.tally.not_begun = 1 + ((ends_ns - due) as f64 * per_second / 1e9) as u64;
+        true
     }
 
     /// Sleeps towards a moment `ns` from now if nothing is in flight that may finish before.
@@ -571,5 +527,55 @@ impl State<'_> {
         if self.tally.first_problem.is_none() {
             self.tally.first_problem = Some(what);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::target::Visit;
+
+    /// Answers every request as soon as it is waited for.
+    struct Prompt(Vec<u64>);
+
+    impl Connection for Prompt {
+        fn begin(&mut self, token: u64, _request: Request<'_>, _visit: Visit<'_>) {
+            self.0.push(token);
+        }
+
+        fn flush(&mut self) -> Outcome<()> {
+            Ok(())
+        }
+
+        fn wait(&mut self, _at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+            self.0.drain(..).for_each(|token| visit(token, Answer::Missing));
+            Ok(())
+        }
+
+        fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
+            Ok(0)
+        }
+    }
+
+    /// What was due while the store was slow and had not begun when the time was over was left out:
+    /// of a stall at the end only those in flight were counted.
+    #[test]
+    fn every_request_that_is_due_within_an_open_run_is_counted() {
+        let time = Duration::from_millis(1);
+        let job = Job {
+            mix: Mix::gets(entresol_workload::Distribution::Uniform),
+            keys: 10,
+            first_key: 0,
+            sizes: Sizes::Fixed(10),
+            put: PutOptions::default(),
+            in_flight: 8,
+            // No machine makes a hundred a microsecond.
+            arrivals: Arrivals::Even(1e8),
+            seed: 1,
+            until: Until::Elapsed(time),
+        };
+        let tally = drive(&job, &Shared::new(10), vec![Prompt(Vec::new())]).unwrap();
+        assert_eq!(tally.operations() + tally.not_begun, 100_000);
+        assert_eq!(tally.not_begun, 0);
     }
 }

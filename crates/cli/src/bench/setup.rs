@@ -67,7 +67,7 @@ impl Setup {
         const SEGMENTS_APART: u64 = 12 << 20;
         let wanted = self.data_bytes(self.keys) / self.fill;
         let least = 64 << 20;
-        let chosen = (wanted as u64 + SEGMENTS_APART).max(least);
+        let chosen = (wanted as u64).saturating_add(SEGMENTS_APART).max(least);
         self.capacity.unwrap_or(chosen) >> 20 << 20
     }
 
@@ -84,7 +84,7 @@ impl Setup {
         };
         let memory = self.memory.unwrap_or_else(|| {
             let base = (256 << 20) + self.keys * 24;
-            base + cache.unwrap_or(0)
+            base.saturating_add(cache.unwrap_or(0))
         });
         TieredOptions {
             store,
@@ -171,13 +171,13 @@ pub(crate) enum Subject {
 pub(crate) struct Store {
     pub(crate) engine: Engine,
     pub(crate) path: std::path::PathBuf,
-    _scratch: Vec<Scratch>,
+    scratch: Vec<Scratch>,
 }
 
 impl Store {
     /// An engine on the file at `path`, which someone else keeps.
     pub(crate) fn new(engine: Engine, path: std::path::PathBuf) -> Store {
-        Store { engine, path, _scratch: Vec::new() }
+        Store { engine, path, scratch: Vec::new() }
     }
 }
 
@@ -199,7 +199,12 @@ impl Subject {
         let (buffers, setup) = setup.with_buffers()?;
         let engine = Engine::open(device, setup.options(cache))?;
         let scratch = buffers.into_iter().chain([scratch]).collect();
-        Ok(Subject::Embedded(Box::new(Store { engine, path, _scratch: scratch })))
+        Ok(Subject::Embedded(Box::new(Store { engine, path, scratch })))
+    }
+
+    /// The path of a file beside the store's, of which nothing stays behind.
+    pub(crate) fn fresh_sibling(&self, name: &str) -> Option<std::path::PathBuf> {
+        Some(self.store()?.scratch.last()?.fresh(name))
     }
 
     /// The store, where it is embedded.
