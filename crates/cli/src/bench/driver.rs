@@ -22,6 +22,7 @@ use entresol_workload::{
     Action, Arrivals, KeyChooser, Mix, Random, Schedule, Sizes, Values, key_bytes, mix64,
 };
 
+use super::inserts::{self, Inserts};
 pub(crate) use super::tally::Tally;
 use super::target::{Answer, Connection, Request};
 use crate::failure::{Failure, Outcome};
@@ -74,8 +75,8 @@ pub(crate) enum Until {
 pub(crate) struct Shared {
     /// Makes and verifies values.
     pub(crate) values: Values,
-    /// The next key to insert.
-    pub(crate) next_insert: AtomicU64,
+    /// Keys to insert.
+    pub(crate) inserts: Inserts,
     /// Operations finished, brought up to date each turn: for progress bars.
     pub(crate) finished: AtomicU64,
 }
@@ -83,9 +84,14 @@ pub(crate) struct Shared {
 impl Shared {
     /// Shared state of a run over `keys` keys.
     pub(crate) fn new(keys: u64) -> Shared {
+        Shared::with_room(keys, u64::MAX)
+    }
+
+    /// The same of a target with room for so many keys more.
+    pub(crate) fn with_room(keys: u64, room: u64) -> Shared {
         Shared {
             values: Values::new(1),
-            next_insert: AtomicU64::new(keys),
+            inserts: Inserts::new(keys, room),
             finished: AtomicU64::new(0),
         }
     }
@@ -155,7 +161,8 @@ struct Thread<'a, C> {
     /// Chosen, and not begun: what they will touch in memory is being loaded.
     ahead: VecDeque<(Action, u64)>,
     value: Vec<u8>,
-    threads: u64,
+    number: usize,
+    threads: usize,
 }
 
 /// What visits change; apart from the connection, which is borrowed while they happen.
@@ -165,6 +172,8 @@ struct State<'a> {
     epoch: Instant,
     tally: Tally,
     slots: Vec<Slot>,
+    /// By slot, the key that is being inserted.
+    inserting: Vec<u64>,
     free: Vec<u32>,
     /// Slots whose read is done and whose write is to follow.
     to_write: Vec<u32>,
@@ -222,6 +231,7 @@ impl<'a, C: Connection> Thread<'a, C> {
                 epoch: Instant::now(),
                 tally: Tally::default(),
                 slots: vec![Slot::default(); depth],
+                inserting: vec![inserts::NONE; depth],
                 free: (0..depth as u32).rev().collect(),
                 to_write: Vec::new(),
                 puts: (number as u64 + 1) << 40,
@@ -241,7 +251,8 @@ impl<'a, C: Connection> Thread<'a, C> {
             },
             ahead: VecDeque::with_capacity(AHEAD),
             value: vec![0; job.sizes.max() as usize],
-            threads: threads as u64,
+            number,
+            threads,
         }
     }
 
@@ -274,6 +285,10 @@ impl<'a, C: Connection> Thread<'a, C> {
             self.connection.wait(at_least, &mut |token, answer| state.finish(token, answer))?;
             state.waits = false;
             state.record_answered();
+            if self.job.mix.inserts > 0 {
+                let oldest = state.inserting.iter().copied().min().unwrap_or(inserts::NONE);
+                self.shared.inserts.settle(self.number, oldest);
+            }
             let operations = self.state.tally.operations();
             self.shared.finished.fetch_add(operations - counted, Ordering::Relaxed);
             counted = operations;
@@ -363,6 +378,9 @@ impl<'a, C: Connection> Thread<'a, C> {
         };
         let Some(number) = self.state.free.pop() else { return Ok(()) };
         self.state.slots[number as usize] = Slot { id, intended_ns, begun_ns, kind };
+        if action == Action::Insert {
+            self.state.inserting[number as usize] = id;
+        }
         match kind {
             SlotKind::Write => self.put(number, id),
             _ => {
@@ -393,7 +411,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let action = self.job.mix.next(&mut self.random);
         let id = match (&self.job.until, action) {
             (Until::Keys(_), _) => step,
-            (_, Action::Insert) => self.shared.next_insert.fetch_add(1, Ordering::Relaxed),
+            (_, Action::Insert) => self.shared.inserts.take(self.number),
             _ => {
                 self.see_inserts();
                 self.job.first_key + self.chooser.next(&mut self.random)
@@ -405,9 +423,7 @@ impl<'a, C: Connection> Thread<'a, C> {
     /// Lets the chooser choose keys whose insertion is surely over.
     fn see_inserts(&mut self) {
         if self.job.mix.inserts > 0 {
-            let begun = self.shared.next_insert.load(Ordering::Relaxed);
-            let pending = self.threads * self.state.slots.len() as u64;
-            self.chooser.grow(begun.saturating_sub(pending));
+            self.chooser.grow(self.shared.inserts.visible(self.threads));
         }
     }
 
@@ -517,6 +533,7 @@ impl State<'_> {
             self.to_write.push(number);
             return;
         }
+        self.inserting[number as usize] = inserts::NONE;
         self.answered.push(number);
         if !self.waits || self.answered.len() == A_READING {
             self.record_answered();
@@ -577,5 +594,78 @@ mod tests {
         let tally = drive(&job, &Shared::new(10), vec![Prompt(Vec::new())]).unwrap();
         assert_eq!(tally.operations() + tally.not_begun, 100_000);
         assert_eq!(tally.not_begun, 0);
+    }
+
+    /// Answers an insert only after many other requests, and knows what it answered.
+    #[derive(Default)]
+    struct Slow {
+        there: std::collections::HashMap<Vec<u8>, Vec<u8>>,
+        begun: Vec<(u64, Vec<u8>, Option<Vec<u8>>)>,
+        held: VecDeque<(u64, Vec<u8>, Vec<u8>)>,
+        turns: u64,
+    }
+
+    impl Connection for Slow {
+        fn begin(&mut self, token: u64, request: Request<'_>, _visit: Visit<'_>) {
+            self.begun.push(match request {
+                Request::Get(key) => (token, key.to_vec(), None),
+                Request::Put(key, value, _) => (token, key.to_vec(), Some(value.to_vec())),
+            });
+        }
+
+        fn flush(&mut self) -> Outcome<()> {
+            Ok(())
+        }
+
+        fn wait(&mut self, _at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+            self.turns += 1;
+            for (token, key, value) in std::mem::take(&mut self.begun) {
+                match (value, self.there.get(&key)) {
+                    (None, Some(value)) => visit(token, Answer::Value(value)),
+                    (None, None) => visit(token, Answer::Missing),
+                    (Some(value), _) => self.held.push_back((token, key, value)),
+                }
+            }
+            // One at a time, the newest first: the oldest waits longest.
+            let done = if self.turns.is_multiple_of(40) { self.held.pop_back() } else { None };
+            let all = if self.turns.is_multiple_of(1000) { self.held.len() } else { 0 };
+            for (token, key, value) in done.into_iter().chain(self.held.drain(..all)) {
+                self.there.insert(key, value);
+                visit(token, Answer::Done);
+            }
+            Ok(())
+        }
+
+        fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
+            Ok(0)
+        }
+    }
+
+    /// A key counted as there once as many inserts had begun after it as could be in flight, which
+    /// a thread that was slow at its own did not keep to: keys were reported as lost.
+    #[test]
+    fn no_key_is_read_before_its_insert_was_answered() {
+        const KEYS: u64 = 50;
+        let shared = Shared::new(KEYS);
+        let mut slow = Slow::default();
+        for id in 0..KEYS {
+            let mut value = vec![0; 30];
+            shared.values.fill(id, 1, &mut value);
+            slow.there.insert(key_bytes(id).to_vec(), value);
+        }
+        let job = Job {
+            mix: entresol_workload::YCSB[3],
+            keys: KEYS,
+            first_key: 0,
+            sizes: Sizes::Fixed(30),
+            put: PutOptions::default(),
+            in_flight: 4,
+            arrivals: Arrivals::Closed,
+            seed: 3,
+            until: Until::Operations(3_000),
+        };
+        let tally = drive(&job, &shared, vec![slow]).unwrap().sound().unwrap();
+        assert_eq!((tally.operations(), tally.misses), (3_000, 0));
+        assert!(shared.inserts.visible(1) > KEYS + 50, "new keys were read");
     }
 }

@@ -4,6 +4,7 @@ mod bigmemory;
 mod device;
 pub(crate) mod driver;
 pub(crate) mod grid;
+mod inserts;
 mod mixed;
 pub(crate) mod probe;
 mod ram;
@@ -28,6 +29,7 @@ use crate::client::Address;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
+use inserts::THREADS_MAX;
 use setup::Setup;
 
 /// The benches.
@@ -258,6 +260,8 @@ impl Name {
                 ..base
             },
             Name::Bigmemory => Defaults { keys: 2_000_000, seconds: 12.0, ..base },
+            // Room for what they insert.
+            Name::YcsbD | Name::YcsbE => Defaults { fill: 50, ..base },
             Name::ZipfGet => Defaults { threads: 2, ..base },
             _ => base,
         }
@@ -326,7 +330,6 @@ pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
 
 /// Most entries of a bench: their numbers fit into keys, and their bytes into 64 bits.
 const ENTRIES_MAX: u64 = 1 << 40;
-const THREADS_MAX: usize = 1024;
 /// A year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 const RATE_MAX: f64 = 1e9;
