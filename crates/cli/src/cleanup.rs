@@ -1,4 +1,5 @@
-//! What must not stay behind when a command is interrupted: children and scratch directories.
+//! What must not stay behind when a command is interrupted: children, scratch directories, and
+//! files in directories of others.
 //!
 //! Owners clean up on drop; a signal ends the process without drops, so they also register here.
 
@@ -16,10 +17,11 @@ use crate::failure::{Failure, Outcome};
 struct Registered {
     children: Vec<u32>,
     directories: Vec<PathBuf>,
+    files: Vec<PathBuf>,
 }
 
 static REGISTERED: Mutex<Registered> =
-    Mutex::new(Registered { children: Vec::new(), directories: Vec::new() });
+    Mutex::new(Registered { children: Vec::new(), directories: Vec::new(), files: Vec::new() });
 
 /// From now on a signal that ends the process cleans up first.
 pub(crate) fn on_signals() -> Outcome<()> {
@@ -55,11 +57,25 @@ pub(crate) fn forget_directory(path: &Path) {
     registered().directories.retain(|directory| directory != path);
 }
 
+/// A file to remove on a signal.
+pub(crate) fn register_file(path: &Path) {
+    registered().files.push(path.to_owned());
+}
+
+/// A file that is gone.
+pub(crate) fn forget_file(path: &Path) {
+    registered().files.retain(|file| file != path);
+}
+
 fn clean_up() {
     let registered = registered();
     for child in &registered.children {
         // One that has ended meanwhile needs no signal.
         let _gone = kill(Pid::from_raw(child.cast_signed()), Signal::SIGKILL);
+    }
+    for file in &registered.files {
+        // It may not have been made.
+        drop(std::fs::remove_file(file));
     }
     for directory in &registered.directories {
         // There is no one left to tell about a directory that will not go away.

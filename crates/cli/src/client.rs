@@ -4,6 +4,7 @@
 //! 1. Replies come in the order of the commands; the caller keeps what each one was.
 //! 2. Sending never waits without receiving, so that a server whose replies nobody takes cannot
 //!    stand against a client whose commands it doesn't take.
+//! 3. What was sent is kept no longer than as much again waits to be sent.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -95,8 +96,8 @@ impl Client {
 
     /// Gathers a command; [`Client::flush`] or [`Client::receive`] sends it.
     pub(crate) fn gather(&mut self, arguments: &[&[u8]]) {
-        if self.sent == self.output.len() {
-            self.output.clear();
+        if self.sent * 2 >= self.output.len() {
+            self.output.drain(..self.sent);
             self.sent = 0;
         }
         push_length(&mut self.output, b'*', arguments.len());
@@ -105,6 +106,17 @@ impl Client {
             self.output.extend_from_slice(argument);
             self.output.extend_from_slice(b"\r\n");
         }
+    }
+
+    /// Bytes of commands that the server did not take yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Bytes of commands that are in memory.
+    #[cfg(test)]
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.output.len()
     }
 
     /// Sends what the server takes without waiting.

@@ -13,7 +13,7 @@ use crate::engine::{DATA_FILE, Engine};
 use crate::failure::{Failure, Outcome};
 
 /// Which stopped store. The options mean what they mean to `entresol serve`.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct DataArgs {
     /// Data directory of a stopped store
     #[arg(long, conflicts_with = "devices")]
@@ -30,6 +30,9 @@ pub(crate) struct DataArgs {
     /// File with the key of a store that is encrypted
     #[arg(long, value_name = "FILE")]
     encryption_key: Option<PathBuf>,
+    /// Directory of the server's write buffers, for a store whose server was killed
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    buffer_directory: PathBuf,
 }
 
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -51,7 +54,7 @@ impl DataArgs {
             capacity_bytes: capacity,
             mode,
             durability: Durability::Process,
-            buffer_directory: Some("/dev/shm".into()),
+            buffer_directory: Some(self.buffer_directory.clone()),
             encryption,
             ..StoreOptions::default()
         };

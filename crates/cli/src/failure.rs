@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What a shell reports of a program that wrote to a pipe nobody reads: 128 and SIGPIPE.
+pub(crate) const NOBODY_READS: u8 = 141;
+
 /// The result of a command.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
@@ -23,6 +26,14 @@ impl Failure {
             Failure::Failed(_) => 1,
             Failure::CannotRun(_) => 2,
             Failure::Told(status) => *status,
+        }
+    }
+
+    /// A command whose output cannot be written; without a word where nobody reads it any more.
+    pub(crate) fn not_written(error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Told(NOBODY_READS),
+            _ => Failure::doing("cannot write", error),
         }
     }
 

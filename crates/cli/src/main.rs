@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use bench::BenchArgs;
-use failure::Failure;
+use failure::{Failure, NOBODY_READS};
 
 /// A data set larger than memory, served from flash as if it were in memory.
 #[derive(Debug, Parser)]
@@ -55,7 +55,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Load CSV or JSON lines into a store or a server
     Load(transfer::LoadArgs),
-    /// Write all entries of a store or a server as JSON lines or CSV
+    /// Write all entries of a space of a store or a server as JSON lines or CSV
     Export(transfer::ExportArgs),
     /// Look into a stopped store
     #[command(subcommand)]
@@ -82,9 +82,6 @@ enum Command {
     #[command(hide = true)]
     FillUntilKilled(BenchArgs),
 }
-
-/// What a shell reports of a program that wrote to a pipe nobody reads: 128 and SIGPIPE.
-const NOBODY_READS: i32 = 141;
 
 fn main() -> ExitCode {
     end_when_nobody_reads();
@@ -123,7 +120,7 @@ fn end_when_nobody_reads() {
     std::panic::set_hook(Box::new(move |info| {
         let message = info.payload_as_str().unwrap_or_default();
         if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
-            std::process::exit(NOBODY_READS);
+            std::process::exit(NOBODY_READS.into());
         }
         otherwise(info);
     }));

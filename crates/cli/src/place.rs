@@ -2,10 +2,11 @@
 //! process, or a running server.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 
 use clap::Args;
 use entresol_tier::{
-    Entry, Expiry, Key, OpenMode, Operation, PutOptions, Session, SessionOptions, SpaceId,
+    Entry, Expiry, Key, OpenMode, Operation, Pinning, PutOptions, Session, SessionOptions, SpaceId,
     Timestamp,
 };
 
@@ -27,6 +28,9 @@ pub(crate) struct PlaceArgs {
     space: u16,
 }
 
+/// Fields and values of a hash.
+pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// One entry on its way in or out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Item {
@@ -35,11 +39,23 @@ pub(crate) struct Item {
     /// Its value; of a hash of a server, empty.
     pub(crate) value: Vec<u8>,
     /// Fields and values, where a server holds a hash.
-    pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) fields: Pairs,
     /// The caller's byte of the engine's entry.
     pub(crate) label: u8,
     /// When it expires, milliseconds since the epoch.
     pub(crate) expires_at_ms: Option<u64>,
+    /// After how many seconds without use it expires, in an engine.
+    pub(crate) idle_seconds: Option<NonZeroU32>,
+    /// Whether an engine's cache may not evict it.
+    pub(crate) is_pinned: bool,
+}
+
+impl Item {
+    /// Bytes of its key and its value or hash.
+    pub(crate) fn bytes(&self) -> u64 {
+        let fields = self.fields.iter().map(|(name, value)| name.len() + value.len());
+        (self.key.len() + self.value.len() + fields.sum::<usize>()) as u64
+    }
 }
 
 /// An open place.
@@ -91,6 +107,8 @@ pub(crate) struct Embedded {
 
 /// Commands in flight to a server.
 const IN_FLIGHT: usize = 256;
+/// Bytes of commands that wait to be sent; with more of them, all are answered first.
+const UNSENT_BYTES_MAX: usize = 4 << 20;
 
 impl PlaceArgs {
     /// Refuses a command line that names no place.
@@ -128,10 +146,11 @@ impl Place {
             Place::Embedded(embedded) => embedded.put(item),
             Place::Server { client, owed } => {
                 *owed += gather_put(client, item)?;
-                if *owed >= IN_FLIGHT {
-                    settle(client, owed, IN_FLIGHT / 2)?;
+                let all = *owed;
+                if client.unsent() > UNSENT_BYTES_MAX {
+                    return settle(client, owed, all);
                 }
-                Ok(())
+                if all >= IN_FLIGHT { settle(client, owed, IN_FLIGHT / 2) } else { Ok(()) }
             }
         }
     }
@@ -148,6 +167,19 @@ impl Place {
                 settle(&mut client, &mut owed, all)
             }
         }
+    }
+
+    /// Whether an error may be of an item that was put before.
+    pub(crate) fn may_answer_late(&self) -> bool {
+        matches!(self, Place::Server { .. })
+    }
+
+    /// The spaces besides its own that hold entries, and how many, where that is known.
+    pub(crate) fn other_spaces(&self) -> Vec<(u16, u64)> {
+        let Place::Embedded(embedded) = self else { return Vec::new() };
+        let tiered = &embedded.engine.tiered;
+        let spaces = tiered.spaces().into_iter().filter(|space| *space != embedded.space);
+        spaces.map(|space| (space.0, tiered.count(space))).collect()
     }
 
     /// Visits every entry; one that is written meanwhile may come twice. Those that cannot be read
@@ -173,8 +205,9 @@ impl Embedded {
         }
         let at = item.expires_at_ms.map(Timestamp);
         let options = PutOptions {
-            expiry: Expiry { at, idle_seconds: None },
+            expiry: Expiry { at, idle_seconds: item.idle_seconds },
             label: item.label,
+            pinning: if item.is_pinned { Pinning::Pinned } else { Pinning::Evictable },
             ..PutOptions::default()
         };
         let key = Key::new(self.space, &item.key);
@@ -188,23 +221,25 @@ impl Embedded {
         visit: &mut dyn FnMut(Item) -> Outcome<()>,
     ) -> Outcome<()> {
         let space = self.space;
-        scan(&mut self.session, space, damage, &mut |entry| {
+        scan(&mut self.session, (space, now()), damage, &mut |entry| {
             visit(Item {
                 key: entry.key.to_vec(),
                 value: entry.value.to_vec(),
                 fields: Vec::new(),
                 label: entry.label,
                 expires_at_ms: entry.expiry.at.map(|at| at.0),
+                idle_seconds: entry.expiry.idle_seconds,
+                is_pinned: entry.pinning == Pinning::Pinned,
             })
         })
     }
 }
 
-/// Visits every entry of `space` in hash order, until `visit` fails; those that cannot be read are
-/// noted in `damage`.
+/// Visits every entry of `space` that has not ended at `now` in hash order, until `visit` fails;
+/// those that cannot be read are noted in `damage`.
 pub(crate) fn scan(
     session: &mut Session,
-    space: SpaceId,
+    (space, now): (SpaceId, Timestamp),
     damage: &mut Damage,
     visit: &mut dyn FnMut(Entry<'_>) -> Outcome<()>,
 ) -> Outcome<()> {
@@ -212,7 +247,7 @@ pub(crate) fn scan(
     let mut cursor = 0;
     loop {
         let mut ended = Ok(());
-        cursor = session.scan(space, (cursor, AT_ONCE), now(), &mut |entry| match entry {
+        cursor = session.scan(space, (cursor, AT_ONCE), now, &mut |entry| match entry {
             Err(error) => damage.note(error.to_string()),
             Ok(entry) if ended.is_ok() => ended = visit(entry),
             Ok(_) => {}
@@ -226,9 +261,10 @@ pub(crate) fn scan(
 
 /// Gathers the commands of `item`; returns how many replies they bring.
 fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
-    if item.label != 0 {
+    if item.label != 0 || item.idle_seconds.is_some() || item.is_pinned {
         return Err(Failure::CannotRun(format!(
-            "entry '{}' is of type {} of an engine's export; load it with --dir",
+            "entry '{}' has a type ({}), an idle time or a pin of an engine's export, which no \
+             server takes; load it with --dir",
             String::from_utf8_lossy(&item.key),
             item.label
         )));
@@ -241,6 +277,8 @@ fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
         }
         return Ok(1);
     }
+    // As a string's, the fields and the end of what is there are replaced, not added to.
+    client.gather(&[b"DEL", &item.key]);
     let mut arguments: Vec<&[u8]> = vec![b"HSET", &item.key];
     for (field, value) in &item.fields {
         arguments.push(field);
@@ -250,13 +288,13 @@ fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
     match &expires {
         Some(at) => {
             client.gather(&[b"PEXPIREAT", &item.key, at.as_bytes()]);
-            Ok(2)
+            Ok(3)
         }
-        None => Ok(1),
+        None => Ok(2),
     }
 }
 
-/// Takes at least `count` replies, all of which must be good.
+/// Takes at least `count` replies, all of which must be good. They are of records before.
 fn settle(client: &mut Client, owed: &mut usize, count: usize) -> Outcome<()> {
     let mut ended = Ok(());
     *owed -= client.receive(count, &mut |reply| {
@@ -337,10 +375,7 @@ enum Got {
 
 /// The entry of `key`, if it is still there and a string or a hash.
 fn item_of(client: &mut Client, key: Vec<u8>, pair: &[Got]) -> Outcome<Option<Item>> {
-    let expires_at_ms = match pair.get(1) {
-        Some(Got::Number(ms)) => u64::try_from(*ms).ok(),
-        _ => None,
-    };
+    let Some(expires_at_ms) = end_of(&key, pair.get(1))? else { return Ok(None) };
     let mut item = Item { key, expires_at_ms, ..Item::default() };
     match pair.first() {
         Some(Got::Value(value)) => item.value.clone_from(value),
@@ -361,9 +396,84 @@ fn item_of(client: &mut Client, key: Vec<u8>, pair: &[Got]) -> Outcome<Option<It
     Ok(Some(item))
 }
 
+/// When the key that PEXPIRETIME was asked of expires, if it does; `None` if it has by now.
+fn end_of(key: &[u8], answer: Option<&Got>) -> Outcome<Option<Option<u64>>> {
+    const NEVER: i64 = -1;
+    const GONE: i64 = -2;
+    let found = match answer {
+        Some(Got::Number(GONE)) => return Ok(None),
+        Some(Got::Number(NEVER)) => return Ok(Some(None)),
+        Some(Got::Number(ms)) if *ms >= 0 => return Ok(Some(Some(ms.cast_unsigned()))),
+        Some(Got::Number(other)) => other.to_string(),
+        Some(Got::Failed(text)) => text.clone(),
+        _ => "nothing".to_owned(),
+    };
+    Err(Failure::CannotRun(format!(
+        "PEXPIRETIME of key '{}': expected a time, found {found}; without it entries would lose \
+         their end",
+        key.escape_ascii()
+    )))
+}
+
 fn bulk(reply: &Reply<'_>) -> Option<Vec<u8>> {
     match reply {
         Reply::Bulk(bytes) => Some(bytes.to_vec()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A loaded export kept all that it had sent in memory, once its values were larger than what
+    /// the sockets hold.
+    #[test]
+    fn a_loader_keeps_little_of_what_it_sends_in_memory() {
+        const VALUE_BYTES: usize = 200_000;
+        const ITEMS: usize = 600;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let command = {
+                let value = "x".repeat(VALUE_BYTES);
+                format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${VALUE_BYTES}\r\n{value}\r\n")
+            };
+            let mut bytes = vec![0; command.len()];
+            for _ in 0..ITEMS {
+                stream.read_exact(&mut bytes).unwrap();
+                assert!(bytes == command.as_bytes());
+                stream.write_all(b"+OK\r\n").unwrap();
+            }
+        });
+        let mut client = Box::new(Client::connect(&address).unwrap());
+        let item = Item { key: b"k".into(), value: vec![b'x'; VALUE_BYTES], ..Item::default() };
+        let mut owed = 0;
+        for _ in 0..ITEMS {
+            let mut place = Place::Server { client, owed };
+            place.put(&item).unwrap();
+            let Place::Server { client: back, owed: left } = place else { unreachable!() };
+            (client, owed) = (back, left);
+            let kept = client.output_bytes();
+            assert!(kept <= 4 * UNSENT_BYTES_MAX, "{kept} bytes are kept");
+        }
+        Place::Server { client, owed }.finish().unwrap();
+        server.join().unwrap();
+    }
+
+    /// What expired between its value and its end was exported as what never expires, and so was
+    /// everything where the server does not tell.
+    #[test]
+    fn the_end_of_an_entry_is_known_or_the_export_says_why_not() {
+        let end = |got| end_of(b"k", Some(&got));
+        assert_eq!(end(Got::Number(-1)).unwrap(), Some(None));
+        assert_eq!(end(Got::Number(17)).unwrap(), Some(Some(17)));
+        assert_eq!(end(Got::Number(-2)).unwrap(), None);
+        let error = end(Got::Failed("ERR unknown command".into())).unwrap_err().to_string();
+        assert!(error.contains("found ERR unknown command"), "{error}");
     }
 }

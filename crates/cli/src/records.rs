@@ -1,15 +1,18 @@
 //! CSV and JSON lines as entries, and back.
 //!
 //! What is not UTF-8 travels as hexadecimal digits under the field's name with `_hex` behind it, so
-//! that every entry comes back as it was.
+//! that every entry comes back as it was. Only the records of an export, which is read with `key`
+//! and `value` as its fields, say more of an entry: elsewhere such names are the records' own.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Write};
+use std::num::NonZeroU32;
 
 use csv::StringRecord;
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Outcome};
-use crate::place::Item;
+use crate::place::{Item, Pairs};
 
 /// How records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -31,9 +34,30 @@ pub(crate) struct Fields {
     pub(crate) value: Option<String>,
 }
 
+impl Fields {
+    /// Whether they are those that an export writes.
+    fn are_of_export(&self) -> bool {
+        self.key == [KEY] && self.value.as_deref() == Some(VALUE)
+    }
+
+    /// Whether the field called `name` becomes part of entries.
+    fn takes(&self, name: &str) -> bool {
+        let own = |wanted: &str| name.strip_suffix("_hex").unwrap_or(name) == wanted;
+        match &self.value {
+            None => true,
+            Some(value) => own(value) || self.key.iter().any(|key| own(key)),
+        }
+    }
+}
+
+const KEY: &str = "key";
+const VALUE: &str = "value";
 const EXPIRES: &str = "expires_at_ms";
+const IDLE: &str = "idle_seconds";
+const PINNED: &str = "pinned";
 const LABEL: &str = "label";
 const FIELDS: &str = "fields";
+const FIELDS_HEX: &str = "fields_hex";
 
 /// Reads records from `input` and gives their entries to `visit`; errors name the line.
 pub(crate) fn read(
@@ -64,16 +88,17 @@ impl<W: Write> Writer<W> {
         }
         let mut writer = csv::Writer::from_writer(output);
         writer
-            .write_record(["key", "key_hex", "value", "value_hex", LABEL, EXPIRES])
-            .map_err(|e| Failure::doing("cannot write", e))?;
+            .write_record([KEY, "key_hex", VALUE, "value_hex", LABEL, EXPIRES, IDLE, PINNED])
+            .map_err(not_written)?;
         Ok(Writer::Csv(Box::new(writer)))
     }
 
     /// Writes one entry.
     pub(crate) fn write(&mut self, item: &Item) -> Outcome<()> {
-        let failed = |e: &dyn std::fmt::Display| Failure::doing("cannot write", e);
         match self {
-            Writer::Jsonl(output) => writeln!(output, "{}", to_json(item)).map_err(|e| failed(&e)),
+            Writer::Jsonl(output) => {
+                writeln!(output, "{}", to_json(item)).map_err(Failure::not_written)
+            }
             Writer::Csv(writer) => {
                 if !item.fields.is_empty() {
                     return Err(Failure::CannotRun(format!(
@@ -85,9 +110,12 @@ impl<W: Write> Writer<W> {
                 let (value, value_hex) = text_or_hex(&item.value);
                 let label = item.label.to_string();
                 let expires = item.expires_at_ms.map_or(String::new(), |ms| ms.to_string());
+                let idle = item.idle_seconds.map_or(String::new(), |idle| idle.to_string());
+                let pinned = if item.is_pinned { "true" } else { "" };
+                let pinned = pinned.to_owned();
                 writer
-                    .write_record([&key, &key_hex, &value, &value_hex, &label, &expires])
-                    .map_err(|e| failed(&e))
+                    .write_record([key, key_hex, value, value_hex, label, expires, idle, pinned])
+                    .map_err(not_written)
             }
         }
     }
@@ -98,7 +126,14 @@ impl<W: Write> Writer<W> {
             Writer::Jsonl(mut output) => output.flush(),
             Writer::Csv(mut writer) => writer.flush(),
         }
-        .map_err(|e| Failure::doing("cannot write", e))
+        .map_err(Failure::not_written)
+    }
+}
+
+fn not_written(error: csv::Error) -> Failure {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => Failure::not_written(error),
+        other => Failure::CannotRun(format!("cannot write: {other:?}")),
     }
 }
 
@@ -111,11 +146,16 @@ fn read_lines(
         let number = index + 1;
         let wrong = |what: String| Failure::CannotRun(format!("line {number}: {what}"));
         let line = line.map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        // The mark that some programs begin a text with is no part of it.
+        let line = if index == 0 { line.trim_start_matches('\u{FEFF}') } else { &line };
         if line.trim().is_empty() {
             continue;
         }
-        let record: Map<String, Value> = serde_json::from_str(&line)
-            .map_err(|e| wrong(format!("expected a JSON object: {e}")))?;
+        let record: Map<String, Value> = serde_json::from_str(line).map_err(|error| {
+            let (text, column) = (error.to_string(), error.column());
+            let what = text.split(" at line ").next().unwrap_or_default();
+            wrong(format!("expected a JSON object: {what} at column {column}"))
+        })?;
         let item = from_json(&record, fields).map_err(wrong)?;
         visit(item).map_err(|failure| wrong(failure.to_string()))?;
     }
@@ -127,22 +167,61 @@ fn read_csv(
     fields: &Fields,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
-    let mut reader = csv::Reader::from_reader(input);
+    let input = input.chain(END.as_bytes());
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
     let headings = reader.headers().map_err(|e| Failure::doing("line 1", e))?.clone();
+    if is_end(&headings) {
+        return Ok(());
+    }
+    demand_headings(&headings, fields).map_err(|what| Failure::doing("line 1", what))?;
     let mut record = StringRecord::new();
     loop {
         match reader.read_record(&mut record) {
-            Ok(false) => return Ok(()),
-            Ok(true) => {}
+            Ok(read) if !read || is_end(&record) => return Ok(()),
+            Ok(_) => {}
             Err(error) => return Err(Failure::CannotRun(error.to_string())),
         }
         let line = record.position().map_or(0, csv::Position::line);
         let wrong = |what: String| Failure::CannotRun(format!("line {line}: {what}"));
+        demand_closed(&record).map_err(wrong)?;
+        if record.len() != headings.len() {
+            let (expected, found) = (headings.len(), record.len());
+            return Err(wrong(format!("expected {expected} fields as in line 1, found {found}")));
+        }
         let pairs = headings.iter().zip(record.iter());
         let object: Map<String, Value> =
             pairs.map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
         let item = from_json(&object, fields).map_err(wrong)?;
         visit(item).map_err(|failure| wrong(failure.to_string()))?;
+    }
+}
+
+/// Stands behind the last record. A quote that nobody closes takes it in, with all between.
+const END: &str = "\n\0the end\0\n";
+
+fn is_end(record: &StringRecord) -> bool {
+    record.len() == 1 && record.get(0) == Some(END.trim())
+}
+
+/// Refuses a record whose last field goes on to the end of the file.
+fn demand_closed(record: &StringRecord) -> Result<(), String> {
+    match record.iter().next_back() {
+        Some(last) if last.ends_with(END) => Err(format!(
+            "field {} begins with a quote that is never closed: the file was cut off, or a quote \
+             stands for itself and is not doubled",
+            record.len()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses headings that say in two ways what becomes part of entries.
+fn demand_headings(headings: &StringRecord, fields: &Fields) -> Result<(), String> {
+    demand_closed(headings)?;
+    let mut seen = HashSet::new();
+    match headings.iter().find(|name| !seen.insert(*name) && fields.takes(name)) {
+        Some(twice) => Err(format!("two fields are called '{twice}'; rename one of them")),
+        None => Ok(()),
     }
 }
 
@@ -157,49 +236,73 @@ fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, Strin
     if key.is_empty() {
         return Err(format!("the key field '{}' is empty", fields.key.join(",")));
     }
-    let hash = record.get(FIELDS).and_then(Value::as_object);
     let mut item = Item { key, ..Item::default() };
-    match (&fields.value, hash) {
-        (Some(_), Some(hash)) => {
-            for (name, value) in hash {
-                item.fields.push((name.clone().into_bytes(), text_of(value).into_bytes()));
-            }
-        }
-        (Some(name), None) => item.value = field(record, name)?,
-        (None, _) => {
-            item.value = Value::Object(record.clone()).to_string().into_bytes();
-            return Ok(item);
-        }
-    }
+    let Some(value) = &fields.value else {
+        item.value = Value::Object(record.clone()).to_string().into_bytes();
+        return Ok(item);
+    };
     item.expires_at_ms = number(record, EXPIRES)?;
-    item.label = number(record, LABEL)?.unwrap_or(0) as u8;
+    let is_export = fields.are_of_export();
+    if is_export {
+        item.label = number(record, LABEL)?.unwrap_or(0);
+        item.idle_seconds = number::<u32>(record, IDLE)?.and_then(NonZeroU32::new);
+        item.is_pinned = record.get(PINNED).is_some_and(|pinned| text_of(pinned) == "true");
+        item.fields = hash_of(record)?;
+    }
+    if item.fields.is_empty() {
+        item.value = field(record, value)?;
+    }
     Ok(item)
+}
+
+/// The fields and values of a hash, where the record is that of one.
+fn hash_of(record: &Map<String, Value>) -> Result<Pairs, String> {
+    let mut all = Vec::new();
+    if [VALUE, "value_hex"].iter().any(|name| record.contains_key(*name)) {
+        return Ok(all);
+    }
+    for (name, value) in record.get(FIELDS).and_then(Value::as_object).into_iter().flatten() {
+        all.push((name.clone().into_bytes(), text_of(value).into_bytes()));
+    }
+    for (name, value) in record.get(FIELDS_HEX).and_then(Value::as_object).into_iter().flatten() {
+        let pair = from_hex(name).zip(from_hex(&text_of(value)));
+        all.push(pair.ok_or_else(|| {
+            format!("field '{name}' in '{FIELDS_HEX}': expected pairs of hexadecimal digits")
+        })?);
+    }
+    Ok(all)
 }
 
 /// The bytes of field `name`, or of its hexadecimal twin.
 fn field(record: &Map<String, Value>, name: &str) -> Result<Vec<u8>, String> {
+    // Beside a text of its own, a field with such a name is another one.
+    let text = record.get(name).map(text_of).unwrap_or_default();
     let twin = record.get(&format!("{name}_hex")).and_then(Value::as_str).unwrap_or_default();
-    match record.get(name) {
-        Some(value) if twin.is_empty() => Ok(text_of(value).into_bytes()),
-        _ if !twin.is_empty() => from_hex(twin).ok_or_else(|| format!("'{name}_hex' is no hex")),
-        _ => {
-            let known: Vec<&str> = record.keys().map(String::as_str).take(20).collect();
-            Err(format!("no field '{name}'; there are {}", known.join(", ")))
-        }
+    if text.is_empty() && !twin.is_empty() {
+        return from_hex(twin).ok_or_else(|| {
+            format!("field '{name}_hex': expected pairs of hexadecimal digits, found '{twin}'")
+        });
     }
+    if record.contains_key(name) {
+        return Ok(text.into_bytes());
+    }
+    let known: Vec<&str> = record.keys().map(String::as_str).take(20).collect();
+    Err(format!("no field '{name}'; there are {}", known.join(", ")))
 }
 
-fn number(record: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> {
-    match record.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match text_of(value).as_str() {
-            "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|_| format!("field '{name}': expected a whole number, found '{text}'")),
-        },
+fn number<T: TryFrom<u64>>(record: &Map<String, Value>, name: &str) -> Result<Option<T>, String> {
+    let text = match record.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => text_of(value),
+    };
+    if text.is_empty() {
+        return Ok(None);
     }
+    let number = text.parse::<u64>().ok().and_then(|number| T::try_from(number).ok());
+    let max = if size_of::<T>() < 8 { (1 << (8 * size_of::<T>())) - 1 } else { u64::MAX };
+    number.map(Some).ok_or_else(|| {
+        format!("field '{name}': expected a whole number up to {max}, found '{text}'")
+    })
 }
 
 fn text_of(value: &Value) -> String {
@@ -219,20 +322,29 @@ fn to_json(item: &Item) -> Value {
             record.insert(format!("{name}_hex"), hex.into());
         }
     };
-    put("key", &item.key);
+    put(KEY, &item.key);
     if item.fields.is_empty() {
-        put("value", &item.value);
-    } else {
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields: Map<String, Value> =
-            item.fields.iter().map(|(f, v)| (lossy(f), lossy(v).into())).collect();
-        record.insert(FIELDS.to_owned(), fields.into());
+        put(VALUE, &item.value);
+    }
+    for (name, value) in &item.fields {
+        let (place, name, value) = match (str::from_utf8(name), str::from_utf8(value)) {
+            (Ok(name), Ok(value)) => (FIELDS, name.to_owned(), value.to_owned()),
+            _ => (FIELDS_HEX, hex(name), hex(value)),
+        };
+        let fields = record.entry(place).or_insert_with(|| Map::new().into());
+        fields[name] = value.into();
     }
     if item.label != 0 {
         record.insert(LABEL.to_owned(), item.label.into());
     }
     if let Some(ms) = item.expires_at_ms {
         record.insert(EXPIRES.to_owned(), ms.into());
+    }
+    if let Some(idle) = item.idle_seconds {
+        record.insert(IDLE.to_owned(), idle.get().into());
+    }
+    if item.is_pinned {
+        record.insert(PINNED.to_owned(), true.into());
     }
     Value::Object(record)
 }
@@ -241,16 +353,17 @@ fn to_json(item: &Item) -> Value {
 pub(crate) fn text_or_hex(bytes: &[u8]) -> (String, String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), String::new()),
-        Err(_) => {
-            let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            (String::new(), hex)
-        }
+        Err(_) => (String::new(), hex(bytes)),
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) {
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let pairs = digits.chunks(2);
@@ -303,7 +416,10 @@ mod tests {
         let cases = [
             ("{\"a\":1}\n{oops\n", Layout::Jsonl, "line 2"),
             ("{\"a\":1}\n{\"b\":1}\n", Layout::Jsonl, "line 2: no field 'a'; there are b"),
-            ("a,b\n1,2\n3\n", Layout::Csv, "line: 3"),
+            ("a,b\n1,2\n3\n", Layout::Csv, "line 3: expected 2 fields as in line 1, found 1"),
+            ("a,b,a\n1,2,3\n", Layout::Csv, "line 1: two fields are called 'a'"),
+            ("\"a,b\n1,2\n", Layout::Csv, "line 1: field 1 begins with a quote"),
+            ("{\"a\":1}\n{\"a\":", Layout::Jsonl, "line 2: expected a JSON object: EOF while"),
             ("a,b\n1,2\n,3\n", Layout::Csv, "line 3: the key field 'a' is empty"),
         ];
         for (text, layout, expected) in cases {
@@ -312,12 +428,71 @@ mod tests {
         }
     }
 
+    /// A number was read into 64 bits and written anew: long ones fell together.
+    #[test]
+    fn numbers_become_entries_digit_by_digit() {
+        let text = "{\"id\":12345678901234567890123,\"x\":1.10}\n\
+                    {\"id\":12345678901234567890124,\"x\":-0.0}\n";
+        let items = all(text, Layout::Jsonl, &fields("id", Some("x"))).unwrap();
+        let keys: Vec<&[u8]> = items.iter().map(|item| &item.key[..]).collect();
+        assert_eq!(keys, [b"12345678901234567890123", b"12345678901234567890124"]);
+        assert_eq!((&items[0].value[..], &items[1].value[..]), (&b"1.10"[..], &b"-0.0"[..]));
+        let whole = all(text, Layout::Jsonl, &fields("id", None)).unwrap();
+        assert_eq!(whole[0].value, text.lines().next().unwrap().as_bytes());
+    }
+
+    /// All that followed became part of the value, and one record was loaded.
+    #[test]
+    fn a_quote_that_is_never_closed_is_refused_where_it_opens() {
+        for text in ["id,text\n1,plain\n2,\"cut off\n3,x\n4,y\n", "id,text\n1,plain\n2,\"cut"] {
+            let mut items = Vec::new();
+            let ended = read(text.as_bytes(), Layout::Csv, &fields("id", Some("text")), &mut |i| {
+                items.push(i);
+                Ok(())
+            });
+            let error = ended.unwrap_err().to_string();
+            assert!(error.contains("line 3: field 2 begins with a quote"), "{error}");
+            assert_eq!(items.len(), 1);
+        }
+        let closed = "id,text\r\n1,\"a\"\"\"\r\n2,b\" \"c";
+        let items = all(closed, Layout::Csv, &fields("id", Some("text"))).unwrap();
+        assert_eq!((&items[0].value[..], &items[1].value[..]), (&b"a\""[..], &b"b\" \"c"[..]));
+        assert!(all("", Layout::Csv, &fields("id", None)).unwrap().is_empty());
+        assert!(all("id\n", Layout::Csv, &fields("id", None)).unwrap().is_empty());
+    }
+
+    /// `color_hex` was taken for the bytes of `color`, `label` for the type of the entry.
+    #[test]
+    fn names_that_an_export_uses_are_fields_like_others_elsewhere() {
+        let text = "{\"id\":1,\"color\":\"red\",\"color_hex\":\"ff0000\",\"label\":1,\
+                    \"fields\":{\"a\":1},\"pinned\":true,\"idle_seconds\":\"long\"}";
+        let items = all(text, Layout::Jsonl, &fields("id", Some("color"))).unwrap();
+        let expected = Item { key: b"1".into(), value: b"red".into(), ..Item::default() };
+        assert_eq!(items, [expected]);
+        let of_export = fields("key", Some("value"));
+        let text = "{\"key\":\"a\",\"value\":\"b\",\"label\":300}";
+        let error = all(text, Layout::Jsonl, &of_export).unwrap_err().to_string();
+        assert!(error.contains("up to 255, found '300'"), "{error}");
+        let text = "{\"key\":\"a\",\"value_hex\":\"+f\"}";
+        let error = all(text, Layout::Jsonl, &of_export).unwrap_err().to_string();
+        assert!(error.contains("'value_hex': expected pairs"), "{error}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let wanted = fields("id", Some("x"));
+        let json = all("\u{FEFF}{\"id\":1,\"x\":2}\n", Layout::Jsonl, &wanted).unwrap();
+        assert_eq!(json, all("\u{FEFF}id,x\r\n1,2\r\n", Layout::Csv, &wanted).unwrap());
+    }
+
     #[test]
     fn what_is_written_reads_back() {
         let items = [
             Item { key: b"a".into(), value: b"x,\"y\"\n".into(), ..Item::default() },
             Item { key: vec![0xFF, 0], value: vec![0xC0, 1, 2], label: 1, ..Item::default() },
             Item { key: b"t".into(), expires_at_ms: Some(99), ..Item::default() },
+            Item { key: b"i".into(), idle_seconds: NonZeroU32::new(9), ..Item::default() },
+            Item { key: b"p".into(), is_pinned: true, label: 255, ..Item::default() },
         ];
         for layout in [Layout::Csv, Layout::Jsonl] {
             let mut output = Vec::new();
@@ -329,6 +504,10 @@ mod tests {
         }
         let hash =
             Item { key: b"h".into(), fields: vec![(b"f".into(), b"v".into())], ..Item::default() };
+        let mut hash = hash;
+        for (name, value) in [(&b"g"[..], &b"\xFF"[..]), (b"\xFE", b"x"), (b"\xFD\0", b"\n")] {
+            hash.fields.push((name.to_vec(), value.to_vec()));
+        }
         let mut output = Vec::new();
         Writer::new(Layout::Jsonl, &mut output).unwrap().write(&hash).unwrap();
         let text = String::from_utf8(output).unwrap();

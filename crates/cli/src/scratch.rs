@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cleanup::{forget_directory, register_directory};
+use crate::cleanup::{forget_directory, forget_file, register_directory, register_file};
 use crate::failure::{Failure, Outcome};
 
 /// A directory for files that a command makes and no one needs later.
@@ -52,6 +52,7 @@ impl Scratch {
         let path = self.path.join(name);
         // Absence is what is wanted; any other trouble shows when the file is made.
         drop(std::fs::remove_file(&path));
+        register_file(&path);
         self.files.borrow_mut().push(path.clone());
         path
     }
@@ -61,7 +62,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         for file in self.files.get_mut() {
             // A file that was never made needs no removing.
-            drop(std::fs::remove_file(file));
+            drop(std::fs::remove_file(&*file));
+            forget_file(file);
         }
         if self.whole == Whole::Ours {
             // Nothing can be done here about a directory that will not go away.

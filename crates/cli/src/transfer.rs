@@ -50,6 +50,8 @@ pub(crate) struct LoadArgs {
 /// Options of `entresol export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Exports one space. Read it back with --key key --value value.
+
 Examples:
   entresol export --dir /var/lib/entresol > entries.jsonl
   entresol export --target redis://127.0.0.1:6379 --format csv --output entries.csv")]
@@ -93,15 +95,16 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     let input = BufReader::with_capacity(1 << 20, bar.wrap_read(input));
     let (mut count, mut bytes) = (0u64, 0u64);
     let ended = records::read(input, layout, &fields, &mut |item| {
+        place.put(&item)?;
         count += 1;
-        bytes += (item.key.len() + item.value.len()) as u64;
-        place.put(&item)
+        bytes += item.bytes();
+        Ok(())
     });
     // What was read before an error stays loaded.
-    place.finish()?;
-    ended.map_err(|failure| {
-        let name = args.file.display();
-        Failure::CannotRun(format!("{name}, {failure}; {count} records were loaded before"))
+    let (about, finished) = (place.may_answer_late(), place.finish());
+    ended.and(finished).map_err(|failure| {
+        let (name, about) = (args.file.display(), if about { "about " } else { "" });
+        Failure::CannotRun(format!("{name}, {failure}; {about}{count} records were loaded before"))
     })?;
     bar.finish_and_clear();
     let seconds = began.elapsed().as_secs_f64();
@@ -120,14 +123,13 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     args.place.demand()?;
     let by_name = args.output.as_deref().and_then(layout_of);
     let layout = args.format.or(by_name).unwrap_or(Layout::Jsonl);
-    let output: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(
-            File::create(path)
-                .map_err(|e| Failure::doing(format!("cannot write {}", path.display()), e))?,
-        ),
+    // A place that cannot be opened leaves an earlier export as it is.
+    let mut place = args.place.open(OpenMode::ReadOnly, None)?;
+    let file = args.output.as_deref().map(ExportFile::create).transpose()?;
+    let output: Box<dyn Write> = match &file {
+        Some(file) => Box::new(file.open()?),
         None => Box::new(std::io::stdout()),
     };
-    let mut place = args.place.open(OpenMode::ReadOnly, None)?;
     let mut writer = Writer::new(layout, BufWriter::with_capacity(1 << 20, output))?;
     let spinner = progress::spinner("exporting");
     let (mut count, mut damage) = (0u64, Damage::default());
@@ -139,9 +141,66 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
         writer.write(&item)
     })?;
     writer.finish()?;
+    file.map_or(Ok(()), ExportFile::keep)?;
     spinner.finish_and_clear();
     eprintln!("exported {count} entries");
+    for (space, entries) in place.other_spaces() {
+        eprintln!("note: {entries} entries are in space {space}; --space {space} exports those");
+    }
     damage.judge("all others were exported")
+}
+
+/// A file that is in its place once it is whole; until then, what was there stays.
+struct ExportFile {
+    path: PathBuf,
+    /// Where it is until then; `None`: no file, but a device or a pipe, which is written as it is.
+    partial: Option<PathBuf>,
+}
+
+impl ExportFile {
+    fn create(path: &Path) -> Outcome<ExportFile> {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_there = path.metadata();
+        let mut file = ExportFile { partial: None, path };
+        if is_there.as_ref().is_ok_and(|found| !found.is_file()) {
+            return Ok(file);
+        }
+        let mut partial = file.path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        File::create(&partial)
+            .and_then(|made| {
+                is_there.map_or(Ok(()), |found| made.set_permissions(found.permissions()))
+            })
+            .map_err(|e| file.cannot_write(e))?;
+        file.partial = Some(partial);
+        Ok(file)
+    }
+
+    fn open(&self) -> Outcome<File> {
+        let path = self.partial.as_ref().unwrap_or(&self.path);
+        File::options().write(true).open(path).map_err(|e| self.cannot_write(e))
+    }
+
+    /// Puts it in its place.
+    fn keep(mut self) -> Outcome<()> {
+        let Some(partial) = self.partial.take() else { return Ok(()) };
+        File::open(&partial)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| std::fs::rename(&partial, &self.path))
+            .map_err(|e| self.cannot_write(e))
+    }
+
+    fn cannot_write(&self, error: std::io::Error) -> Failure {
+        Failure::doing(format!("cannot write {}", self.path.display()), error)
+    }
+}
+
+impl Drop for ExportFile {
+    fn drop(&mut self) {
+        // It is not whole, and nobody knows of it.
+        drop(self.partial.take().map(std::fs::remove_file));
+    }
 }
 
 fn layout_of(path: &Path) -> Option<Layout> {

@@ -232,6 +232,92 @@ fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
 }
 
 #[test]
+fn figures_that_no_bench_can_take_are_refused() {
+    refused(&["bench", "load", "--keys", "18446744073709551615"], "found '18446744073709551615'");
+    refused(&["bench", "load", "--keys", "0"], "found '0'");
+    refused(&["bench", "grid", "--iterations", "1e3"], "unknown unit 'e3'");
+    refused(&["bench", "flash-get", "--seconds", "inf"], "found 'inf'");
+    refused(&["bench", "flash-get", "--seconds=-1"], "found '-1'");
+    refused(&["bench", "ycsb-a", "--rate", "NaN"], "found 'NaN'");
+    refused(&["bench", "ycsb-a", "--threads", "0"], "found '0'");
+    refused(&["bench", "ycsb-a", "--distribution", "zipf:inf"], "up to 100");
+    refused(&["bench", "ycsb-a", "--value-size", "lognormal:9:NaN:99"], "lognormal:MEDIAN");
+    refused(&["demo", "--times", "0"], "1..=1000");
+}
+
+/// The file was emptied before anything else was looked at.
+#[test]
+fn an_export_that_fails_leaves_the_earlier_one_as_it_is() {
+    let directory = Directory::new("earlier");
+    let out = directory.file("out.jsonl", "precious\n").display().to_string();
+    refused(&["export", "--dir", "/nowhere", "--output", &out], "does not exist");
+    refused(&["export", "--target", "unix:/nowhere/s", "--output", &out], "cannot connect");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let missing = directory.path("no/such.jsonl");
+    refused(&["export", "--dir", &store, "--output", &missing], "such.jsonl");
+    assert_eq!(std::fs::read_to_string(&out).expect("it is there"), "precious\n");
+    assert!(entresol(&["export", "--dir", &store, "--output", &out]).status.success());
+    let text = std::fs::read_to_string(&out).expect("it is there");
+    assert_eq!(text, "{\"key\":\"a\",\"value\":\"b\"}\n");
+    let left: Vec<_> = std::fs::read_dir(&directory.0).expect("a directory").flatten().collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// They are among the entries that are counted, and were missed as if they had been lost.
+#[test]
+fn a_store_whose_entries_expired_is_sound() {
+    let directory = Directory::new("expired");
+    let text = "key,value,expires_at_ms\na,b,1000\nc,d,\n";
+    let csv = directory.file("a.csv", text).display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let verify = json(&entresol(&["store", "verify", "--dir", &store, "--json"]));
+    assert_eq!(verify["entries_verified"], verify["entries_indexed"]);
+    assert_eq!(sorted_export(&store), ["{\"key\":\"c\",\"value\":\"d\"}"]);
+}
+
+#[test]
+fn an_export_of_one_space_says_what_the_others_hold() {
+    let directory = Directory::new("spaces");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    for space in ["0", "3"] {
+        let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+        let load = [&["load", &csv, "--space", space], &to[..]].concat();
+        assert!(entresol(&load).status.success());
+    }
+    let output = entresol(&["export", "--dir", &store]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("1 entries are in space 3; --space 3"), "{said}");
+}
+
+/// Files in a directory of the caller's stayed behind.
+#[test]
+fn an_interrupted_bench_leaves_nothing_behind() {
+    let directory = Directory::new("interrupted");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["bench", "load", "--keys", "100000", "--rounds", "1000", "--dir"])
+        .arg(&directory.0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    while !directory.0.join("bench.probe").exists() {
+        assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
+        std::thread::yield_now();
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let left: Vec<_> = std::fs::read_dir(&directory.0).expect("a directory").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn a_store_in_use_is_refused() {
     let directory = Directory::new("busy");
     let path = directory.path("store");
@@ -245,14 +331,27 @@ fn a_store_in_use_is_refused() {
 
 #[test]
 fn a_reader_that_has_enough_is_no_defect() {
-    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
-    drop(reader);
-    let output = Command::new(env!("CARGO_BIN_EXE_entresol"))
-        .args(["pblio", "--simulate", "--asu1", "45MiB", "--asu2", "45MiB", "--asu3", "10MiB"])
-        .stdout(writer)
-        .stderr(Stdio::piped())
-        .output()
-        .expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*said), (Some(141), ""));
+    let directory = Directory::new("enough");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let commands: [&[&str]; 4] = [
+        &["pblio", "--simulate", "--asu1", "45MiB", "--asu2", "45MiB", "--asu3", "10MiB"],
+        &["export", "--dir", &store],
+        &["export", "--dir", &store, "--format", "csv"],
+        &["store", "dump", "--dir", &store],
+    ];
+    for command in commands {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_entresol"))
+            .args(command)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*said), (Some(141), ""), "{command:?}");
+    }
 }

@@ -187,6 +187,47 @@ fn a_flipped_bit_costs_one_record_which_verify_names() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 101);
 }
 
+/// Bytes of hashes that are no text were replaced, and hashes that were there were added to.
+#[test]
+fn what_one_server_exports_another_one_loads_as_it_was() {
+    let directory = Directory::new("servers");
+    let (first, second) = (directory.path("first"), directory.path("second"));
+    let [out, again] = ["out.jsonl", "again.jsonl"].map(|name| directory.path(name));
+    let target = format!("unix:{}", directory.path("socket"));
+    let sorted = |path: &str| {
+        let text = fs::read_to_string(path).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let served = Served::start(&directory, &["--dir", &first, "--capacity", "64MiB"]);
+    let mut client = served.client();
+    let commands: [&[&[u8]]; 4] = [
+        &[b"HSET", b"hash", b"text", b"x", b"\xFE", b"\xFF\0", b"n", b"\xC0"],
+        &[b"SET", b"\xFFkey", b"\xC1", b"PXAT", b"9999999999999"],
+        &[b"SET", b"plain", b"\"a\",\n"],
+        &[b"PEXPIREAT", b"hash", b"9999999999998"],
+    ];
+    for command in commands {
+        let reply = client.call(command);
+        assert!(!reply.starts_with('-'), "{reply}");
+    }
+    let output = entresol(&["export", "--target", &target, "--output", &out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    served.stop();
+    let served = Served::start(&directory, &["--dir", &second, "--capacity", "64MiB"]);
+    let mut client = served.client();
+    assert_eq!(client.call(&[b"HSET", b"hash", b"old", b"1"]), ":1");
+    assert_eq!(client.call(&[b"HSET", b"plain", b"was", b"a hash"]), ":1");
+    let fields = ["--key", "key", "--value", "value", "--target", &target];
+    let output = entresol(&[&["load", &out], &fields[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = entresol(&["export", "--target", &target, "--output", &again]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(sorted(&out), sorted(&again));
+    assert_eq!(sorted(&out).len(), 3);
+}
+
 #[test]
 fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     let directory = Directory::new("mistakes");
@@ -208,6 +249,9 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     serve(&["--bind", "0.0.0.0"], &["`bind`", "other machines", "entresol user add", "127.0.0.1"]);
     serve(&["--encryption-key", "/nowhere/key"], &["`encryption-key`", "/nowhere/key"]);
     serve(&["--buffer-directory", "/nowhere"], &["`buffer-directory`", "/nowhere", "`flushed`"]);
+    serve(&["--buffer-directory", ""], &["`buffer-directory`", "found nothing", "`synced`"]);
+    serve(&["--memory", "100TiB"], &["`memory`", "more than this machine has", "`100TiB`"]);
+    serve(&["--slowlog-log-slower-than", "slow"], &["`slowlog-log-slower-than`", "found `slow`"]);
     serve(&["--users", "/nowhere/users"], &["`users`", "/nowhere/users", "entresol user add"]);
     serve(&["--tls-cert", "/nowhere/cert"], &["`tls-key`", "`tls-cert` is given"]);
     serve(&["--devices", "/nowhere"], &["`devices`", "not both"]);

@@ -42,6 +42,7 @@ fn process_memory_bytes(config: &Config) -> u64 {
 /// No store is named, its device cannot be used, or what is on it cannot be opened.
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
     demand_buffers(config)?;
+    demand_memory(config)?;
     let encryption = config.read_encryption_key()?;
     let absent = absent_files(config);
     let device = config.open_device()?;
@@ -184,17 +185,30 @@ fn absent_files(config: &Config) -> Vec<PathBuf> {
 /// Refuses a directory of write buffers that is not there, where they are needed.
 fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     let needed = matches!(config.durability(), Durability::Process | Durability::Periodic(_));
-    match config.buffer_directory().filter(|path| needed && !path.is_dir()) {
-        None => Ok(()),
-        Some(path) => {
-            let detail = format!(
-                "expected a directory in memory for the write buffers that outlive the process, \
-                 found none at {}; name one, or choose the durability `flushed` or `synced`",
-                path.display()
-            );
-            Err(wrong("buffer-directory", &detail))
-        }
+    let path = config.buffer_directory();
+    if !needed || path.as_ref().is_some_and(|path| path.is_dir()) {
+        return Ok(());
     }
+    // Without one, what was acknowledged would be lost with the process.
+    let found = path.map_or("nothing".to_owned(), |path| format!("none at {}", path.display()));
+    let detail = format!(
+        "expected a directory in memory for the write buffers that outlive the process, found \
+         {found}; name one, or choose the durability `flushed` or `synced`"
+    );
+    Err(wrong("buffer-directory", &detail))
+}
+
+/// Refuses a cap that the machine could not keep.
+fn demand_memory(config: &Config) -> Result<(), ConfigError> {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split(' ').rev().nth(1));
+    let total = kib.and_then(|kib| kib.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib << 10);
+    if config.memory_bytes() <= total {
+        return Ok(());
+    }
+    let (wanted, total) = (config.choice("memory"), total >> 20);
+    let detail = format!("expected no more than this machine has, {total}MiB, found `{wanted}`");
+    Err(wrong("memory", &detail))
 }
 
 /// Half of the free space around `dir`, at most 8 GiB.

@@ -72,8 +72,7 @@ impl AdmissionPolicy {
         }
     }
 
-    /// Counts bytes against the budget that were written without asking.
-    #[cfg(test)]
+    /// Counts bytes against the budget that are written without asking.
     pub(crate) fn spend(&self, bytes: u64) {
         if let Some(budget) = &self.budget {
             budget.lock().tokens -= bytes as f64;

@@ -99,7 +99,7 @@ impl Tiered {
     fn absorb_entry(&self, segment: &mut AheadSegment, entry: AheadEntry, now: Timestamp) {
         let hash = entry.hash();
         let gate = self.gate(hash);
-        // As a get: its stamp, the look at the store, the insert, and the stamp again.
+        // As a get: its stamp, the look at the store, and the insert while the stamp is the same.
         let stamp = gate.stamp.load(Ordering::Acquire);
         if !gate.is_open() || !segment.is_current(entry) {
             return;
@@ -108,10 +108,7 @@ impl Tiered {
         if found.expiry.idle_seconds.is_some() {
             return;
         }
-        self.memory.insert_ahead(hash, cached_entry(space, &found));
-        if gate.stamp.load(Ordering::Acquire) != stamp {
-            self.memory.invalidate(hash, space.0, found.key);
-        }
+        self.memory.insert_ahead_if(hash, cached_entry(space, &found), &|| gate.is_at(stamp));
     }
 }
 

@@ -113,26 +113,49 @@ impl MemoryCache {
     }
 
     /// Puts `item` in, in place of an earlier version.
+    #[cfg(test)]
     pub(crate) fn insert(&self, hash: u128, item: Cached<'_>) {
         self.shard(hash).lock().put(hash, &item);
     }
 
-    /// Puts `item` in, which nobody has asked for yet, unless an entry of its key is here.
-    pub(crate) fn insert_ahead(&self, hash: u128, item: Cached<'_>) {
+    /// Puts `item` in, in place of an earlier version, if `is_latest` says so. It is asked under
+    /// the shard's lock, which whoever makes the item stale takes after it has: either it is seen
+    /// here, or it finds the item.
+    pub(crate) fn insert_if(&self, hash: u128, item: Cached<'_>, is_latest: &dyn Fn() -> bool) {
         let mut shard = self.shard(hash).lock();
-        if !shard.holds(hash, (item.space, item.key)) {
+        if is_latest() {
+            shard.put(hash, &item);
+        }
+    }
+
+    /// As `insert_if`, of what nobody has asked for yet, unless an entry of its key is here.
+    pub(crate) fn insert_ahead_if(
+        &self,
+        hash: u128,
+        item: Cached<'_>,
+        is_latest: &dyn Fn() -> bool,
+    ) {
+        let mut shard = self.shard(hash).lock();
+        if is_latest() && !shard.holds(hash, (item.space, item.key)) {
             shard.put_ahead(hash, &item);
         }
     }
 
-    /// Puts `item` in if an entry of its key is here; whether there was.
-    pub(crate) fn update_if_present(&self, hash: u128, item: Cached<'_>) -> bool {
+    /// Puts `item` in if `is_latest` says so, asked as by `insert_if`, and there is `room` or an
+    /// entry of its key to replace. If it is not the latest, none of its key stays.
+    pub(crate) fn replace(
+        &self,
+        hash: u128,
+        item: Cached<'_>,
+        room: bool,
+        is_latest: &dyn Fn() -> bool,
+    ) {
         let mut shard = self.shard(hash).lock();
-        let present = shard.holds(hash, (item.space, item.key));
-        if present {
+        if !is_latest() {
+            shard.remove(hash, (item.space, item.key));
+        } else if room || shard.holds(hash, (item.space, item.key)) {
             shard.put(hash, &item);
         }
-        present
     }
 
     /// Drops the entry of the key.

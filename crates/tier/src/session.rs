@@ -44,8 +44,8 @@ const PREFETCH_KEYS: usize = 32;
 enum Kind {
     Get,
     Write,
-    /// A put that may not enter flash: what was there is removed instead.
-    Rejected,
+    /// A put that may not enter flash: what was there is removed instead, under its condition.
+    Rejected(Condition),
 }
 
 impl Session {
@@ -267,15 +267,17 @@ impl Session {
     ) {
         let tiered = &*self.tiered;
         let hash = tiered.store.hash(key);
-        let gate = tiered.gate(hash);
-        gate.begin();
+        let stamp = tiered.gate(hash).begin();
         let bytes = (key.bytes.len() + value.len()) as u64;
-        if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
+        if options.pinning == Pinning::Pinned {
+            // Only a remove or expiry ends it, so it is not left out either.
+            tiered.admission.spend(bytes);
+        } else if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
             tiered.memory.invalidate(hash, key.space.0, key.bytes);
-            let rejected =
-                Pending { token, hash, space: key.space, kind: Kind::Rejected, stamp: 0 };
-            let operation = Operation::Remove { key, condition: Condition::Always };
-            self.pass_on(rejected, now, operation, visit);
+            let condition = options.condition;
+            let kind = Kind::Rejected(condition);
+            let rejected = Pending { token, hash, space: key.space, kind, stamp: 0 };
+            self.pass_on(rejected, now, Operation::Remove { key, condition }, visit);
             return;
         }
         let mut stored = None;
@@ -297,19 +299,13 @@ impl Session {
                 stored = Some(*version);
             }
             let gate = tiered.gate(done.hash);
-            match (&outcome, stored) {
-                (_, Some(version)) => {
-                    let newest = gate.version.fetch_max(version.0, Ordering::AcqRel) < version.0;
+            match stored {
+                Some(version) => {
                     let item = cached(key, value, &options, version);
-                    let alone = gate.active.load(Ordering::Acquire) == 1;
-                    let fresh = newest && alone;
-                    if fresh && tiered.has_room(value.len()) {
-                        tiered.memory.insert(hash, item);
-                    } else if !(fresh && tiered.memory.update_if_present(hash, item)) {
-                        tiered.memory.invalidate(hash, key.space.0, key.bytes);
-                    }
+                    let room = tiered.has_room(value.len());
+                    tiered.memory.replace(hash, item, room, &|| gate.is_alone_since(stamp));
                 }
-                _ => tiered.memory.invalidate(hash, key.space.0, key.bytes),
+                None => tiered.memory.invalidate(hash, key.space.0, key.bytes),
             }
             gate.end();
             visit(done.token, outcome);
@@ -363,35 +359,50 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// Opens the gates of writes that nobody will visit: they are in the store by now, or never
+    /// will be, and what they replace has left the cache.
+    fn drop(&mut self) {
+        for slot in self.unused.drain(..) {
+            self.pending[slot as usize].kind = Kind::Get;
+        }
+        for pending in self.pending.iter().filter(|pending| pending.kind != Kind::Get) {
+            self.tiered.gate(pending.hash).end();
+        }
+    }
+}
+
 /// Ends an operation that flash answered: caches what a get found, opens the gate of a write.
 fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
     let gate = tiered.gate(done.hash);
     match (done.kind, &outcome) {
         (Kind::Get, Ok(Outcome::Found(found))) => {
-            let unchanged = gate.stamp.load(Ordering::Acquire) == done.stamp && gate.is_open();
-            if unchanged && found.expiry.idle_seconds.is_none() {
-                tiered.memory.insert(done.hash, cached_entry(done.space, found));
-                // A write that began between the look and the insert invalidated too early.
-                if gate.stamp.load(Ordering::Acquire) != done.stamp {
-                    tiered.memory.invalidate(done.hash, done.space.0, found.key);
-                }
+            if found.expiry.idle_seconds.is_none() && gate.is_open() {
+                let item = cached_entry(done.space, found);
+                tiered.memory.insert_if(done.hash, item, &|| gate.is_at(done.stamp));
             }
         }
         (Kind::Get, _) => {}
-        (Kind::Write, outcome) => {
-            if let Ok(Outcome::Stored { version }) = outcome {
-                gate.version.fetch_max(version.0, Ordering::AcqRel);
-            }
+        (Kind::Write, _) => gate.end(),
+        (Kind::Rejected(condition), _) => {
             gate.end();
-        }
-        (Kind::Rejected, _) => {
-            gate.end();
-            let stored = outcome.map(|_| Outcome::Stored { version: Version(0) });
-            visit(done.token, stored);
+            visit(done.token, outcome.map(|outcome| answer_of_rejected(condition, outcome)));
             return;
         }
     }
     visit(done.token, outcome);
+}
+
+/// What the caller of a put that may not enter flash is told, once what was there is removed: as if
+/// the entry had been stored and evicted at once, where the put's condition holds.
+fn answer_of_rejected(condition: Condition, removed: Outcome<'_>) -> Outcome<'_> {
+    match (removed, condition) {
+        (Outcome::Refused { current }, _) => Outcome::Refused { current },
+        (Outcome::Missing, Condition::Present | Condition::Version(_)) => {
+            Outcome::Refused { current: None }
+        }
+        _ => Outcome::Stored { version: Version(0) },
+    }
 }
 
 fn cached<'a>(key: Key<'a>, value: &'a [u8], options: &PutOptions, version: Version) -> Cached<'a> {

@@ -60,8 +60,6 @@ pub(crate) struct Gate {
     pub active: AtomicU32,
     /// Changes with every begin and end of a write.
     pub stamp: AtomicU64,
-    /// The highest version written.
-    pub version: AtomicU64,
 }
 
 /// What the tier counts without a lock.
@@ -234,7 +232,10 @@ impl Tiered {
         let left = self.options.memory_bytes.saturating_sub(used + SLACK_BYTES);
         let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
         let current = self.cache_bytes.load(Ordering::Relaxed);
-        if wanted.abs_diff(current) > current / 64 {
+        // What the others took is given up by the slack's half; what they left waits for more.
+        let least =
+            if wanted < current { (current / 64).min(SLACK_BYTES / 2) } else { current / 64 };
+        if wanted.abs_diff(current) > least {
             self.cache_bytes.store(wanted, Ordering::Relaxed);
             self.memory.resize(wanted);
         }
@@ -248,9 +249,10 @@ impl Gate {
         Closed { gate: self }
     }
 
-    pub(crate) fn begin(&self) {
+    /// Begins a write; the stamp from then on, until another begins or ends.
+    pub(crate) fn begin(&self) -> u64 {
         self.active.fetch_add(1, Ordering::AcqRel);
-        self.stamp.fetch_add(1, Ordering::AcqRel);
+        self.stamp.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     pub(crate) fn end(&self) {
@@ -260,6 +262,16 @@ impl Gate {
 
     pub(crate) fn is_open(&self) -> bool {
         self.active.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether the write that began with `stamp` has had no other beside it since.
+    pub(crate) fn is_alone_since(&self, stamp: u64) -> bool {
+        self.active.load(Ordering::Acquire) == 1 && self.is_at(stamp)
+    }
+
+    /// Whether no write has begun or ended since the stamp was `stamp`.
+    pub(crate) fn is_at(&self, stamp: u64) -> bool {
+        self.stamp.load(Ordering::Acquire) == stamp
     }
 }
 
@@ -271,5 +283,26 @@ pub(crate) struct Closed<'a> {
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
         self.gate.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gate;
+
+    /// A writer looked whether it was alone, and put its entry into the cache a moment later:
+    /// another that began and ended between the two left the older value there for good.
+    #[test]
+    fn a_writer_is_alone_only_while_no_other_has_begun_or_ended_beside_it() {
+        let gate = Gate::default();
+        let stamp = gate.begin();
+        assert!(gate.is_alone_since(stamp));
+        let beside = gate.begin();
+        assert!(!gate.is_alone_since(stamp) && !gate.is_alone_since(beside));
+        gate.end();
+        assert!(!gate.is_alone_since(stamp), "the other one was faster");
+        gate.end();
+        let stamp = gate.begin();
+        assert!(gate.is_alone_since(stamp) && !gate.is_open());
     }
 }

@@ -118,17 +118,17 @@ impl FromStr for Distribution {
             ("uniform", []) => Distribution::Uniform,
             ("sequential", []) => Distribution::Sequential,
             ("zipf", []) => Distribution::Zipf { theta: 0.99 },
-            ("zipf", [theta]) if *theta > 0.0 => Distribution::Zipf { theta: *theta },
+            ("zipf", [theta]) if is_skew(*theta) => Distribution::Zipf { theta: *theta },
             ("latest", []) => Distribution::Latest { theta: 0.99 },
-            ("latest", [theta]) if *theta > 0.0 => Distribution::Latest { theta: *theta },
+            ("latest", [theta]) if is_skew(*theta) => Distribution::Latest { theta: *theta },
             ("hotspot", []) => Distribution::Hotspot { keys: 0.2, choices: 0.8 },
             ("hotspot", [keys, choices]) if is_share(*keys) && is_share(*choices) => {
                 Distribution::Hotspot { keys: *keys, choices: *choices }
             }
             _ => {
                 return Err(format!(
-                    "expected uniform, zipf[:THETA], latest[:THETA], hotspot[:KEYS:CHOICES] or \
-                     sequential, found '{text}'"
+                    "expected uniform, zipf[:THETA], latest[:THETA] with a skew above 0 and up to \
+                     100, hotspot[:KEYS:CHOICES] or sequential, found '{text}'"
                 ));
             }
         };
@@ -261,6 +261,11 @@ impl Zipf {
         let ratio = if t.abs() > 1e-8 { t.ln_1p() / t } else { 1.0 - t / 2.0 };
         (ratio * u).exp()
     }
+}
+
+/// A skew of which ranks can be drawn.
+fn is_skew(x: f64) -> bool {
+    x > 0.0 && x <= 100.0
 }
 
 fn is_share(x: f64) -> bool {

@@ -72,9 +72,10 @@ impl FromStr for Sizes {
         if let Some(rest) = text.strip_prefix("lognormal:") {
             let parts: Vec<&str> = rest.split(':').collect();
             let [median, sigma, max] = parts.as_slice() else { return Err(wrong()) };
+            let sigma = sigma.parse().ok().filter(|sigma: &f64| *sigma >= 0.0 && sigma.is_finite());
             return Ok(Sizes::LogNormal {
                 median: median.parse().map_err(|_| wrong())?,
-                sigma: sigma.parse().map_err(|_| wrong())?,
+                sigma: sigma.ok_or_else(wrong)?,
                 max: max.parse().map_err(|_| wrong())?,
             });
         }

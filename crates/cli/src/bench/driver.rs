@@ -19,14 +19,19 @@ use std::time::{Duration, Instant};
 
 use entresol_tier::PutOptions;
 use entresol_workload::{
-    Action, Arrivals, KeyChooser, Mix, Random, Recorder, Schedule, Sizes, Values, key_bytes, mix64,
+    Action, Arrivals, KeyChooser, Mix, Random, Schedule, Sizes, Values, key_bytes, mix64,
 };
 
+use super::inserts::{self, Inserts};
+pub(crate) use super::tally::Tally;
 use super::target::{Answer, Connection, Request};
 use crate::failure::{Failure, Outcome};
 
 /// Operations chosen ahead of their begin.
 const AHEAD: usize = 16;
+
+/// How long after the end of a run requests may begin that were due before it.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Operations that one reading of the clock serves.
 const A_READING: usize = 4;
@@ -70,8 +75,8 @@ pub(crate) enum Until {
 pub(crate) struct Shared {
     /// Makes and verifies values.
     pub(crate) values: Values,
-    /// The next key to insert.
-    pub(crate) next_insert: AtomicU64,
+    /// Keys to insert.
+    pub(crate) inserts: Inserts,
     /// Operations finished, brought up to date each turn: for progress bars.
     pub(crate) finished: AtomicU64,
 }
@@ -79,89 +84,16 @@ pub(crate) struct Shared {
 impl Shared {
     /// Shared state of a run over `keys` keys.
     pub(crate) fn new(keys: u64) -> Shared {
+        Shared::with_room(keys, u64::MAX)
+    }
+
+    /// The same of a target with room for so many keys more.
+    pub(crate) fn with_room(keys: u64, room: u64) -> Shared {
         Shared {
             values: Values::new(1),
-            next_insert: AtomicU64::new(keys),
+            inserts: Inserts::new(keys, room),
             finished: AtomicU64::new(0),
         }
-    }
-}
-
-/// What happened.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    /// Gets, from the intended start, ns.
-    pub(crate) reads: Recorder,
-    /// Puts, from the intended start, ns.
-    pub(crate) writes: Recorder,
-    /// All operations, from their begin, ns.
-    pub(crate) service: Recorder,
-    /// Entries visited by scans.
-    pub(crate) scanned: u64,
-    /// Gets that found nothing.
-    pub(crate) misses: u64,
-    /// Gets whose value was not the one that was put.
-    pub(crate) wrong: u64,
-    /// Operations that failed.
-    pub(crate) failures: u64,
-    /// The first thing that went wrong.
-    pub(crate) first_problem: Option<String>,
-    /// How long it took.
-    pub(crate) elapsed: Duration,
-    /// Processor time of this process meanwhile, µs.
-    pub(crate) cpu_us: f64,
-}
-
-impl Tally {
-    /// Operations finished.
-    pub(crate) fn operations(&self) -> u64 {
-        self.reads.count() + self.writes.count()
-    }
-
-    /// Operations finished a second.
-    pub(crate) fn per_second(&self) -> f64 {
-        self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    /// Processor time of an operation, µs.
-    pub(crate) fn cpu_us_per_op(&self) -> f64 {
-        self.cpu_us / self.operations().max(1) as f64
-    }
-
-    /// Adds another round's.
-    pub(crate) fn merge(&mut self, other: &Tally) {
-        self.reads.merge(&other.reads);
-        self.writes.merge(&other.writes);
-        self.service.merge(&other.service);
-        self.scanned += other.scanned;
-        self.misses += other.misses;
-        self.wrong += other.wrong;
-        self.failures += other.failures;
-        if self.first_problem.is_none() {
-            self.first_problem.clone_from(&other.first_problem);
-        }
-        self.elapsed += other.elapsed;
-        self.cpu_us += other.cpu_us;
-    }
-
-    /// All latencies together.
-    pub(crate) fn latencies(&self) -> Recorder {
-        let mut all = self.reads.clone();
-        all.merge(&self.writes);
-        all
-    }
-
-    /// The tally, unless something failed or a value was wrong.
-    pub(crate) fn sound(self) -> Outcome<Tally> {
-        if self.wrong + self.failures == 0 {
-            return Ok(self);
-        }
-        Err(Failure::Failed(format!(
-            "{} operations failed and {} values were wrong; the first: {}",
-            self.failures,
-            self.wrong,
-            self.first_problem.as_deref().unwrap_or("unknown")
-        )))
     }
 }
 
@@ -224,10 +156,13 @@ struct Thread<'a, C> {
     schedule: Schedule,
     due_ns: Option<u64>,
     left: Range<u64>,
+    /// Requests that are due from here on do not begin.
+    ends_ns: u64,
     /// Chosen, and not begun: what they will touch in memory is being loaded.
     ahead: VecDeque<(Action, u64)>,
     value: Vec<u8>,
-    threads: u64,
+    number: usize,
+    threads: usize,
 }
 
 /// What visits change; apart from the connection, which is borrowed while they happen.
@@ -237,6 +172,8 @@ struct State<'a> {
     epoch: Instant,
     tally: Tally,
     slots: Vec<Slot>,
+    /// By slot, the key that is being inserted.
+    inserting: Vec<u64>,
     free: Vec<u32>,
     /// Slots whose read is done and whose write is to follow.
     to_write: Vec<u32>,
@@ -294,6 +231,7 @@ impl<'a, C: Connection> Thread<'a, C> {
                 epoch: Instant::now(),
                 tally: Tally::default(),
                 slots: vec![Slot::default(); depth],
+                inserting: vec![inserts::NONE; depth],
                 free: (0..depth as u32).rev().collect(),
                 to_write: Vec::new(),
                 puts: (number as u64 + 1) << 40,
@@ -307,9 +245,14 @@ impl<'a, C: Connection> Thread<'a, C> {
             schedule: Schedule::new(job.arrivals),
             due_ns: None,
             left,
+            ends_ns: match job.until {
+                Until::Elapsed(time) => time.as_nanos() as u64,
+                _ => u64::MAX,
+            },
             ahead: VecDeque::with_capacity(AHEAD),
             value: vec![0; job.sizes.max() as usize],
-            threads: threads as u64,
+            number,
+            threads,
         }
     }
 
@@ -321,7 +264,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let depth = self.state.slots.len();
         let mut counted = 0;
         loop {
-            let over = self.is_over() || self.state.epoch.elapsed() >= deadline;
+            let over = self.is_over() || self.is_past(deadline);
             if !over {
                 self.begin_some(depth)?;
             }
@@ -342,6 +285,10 @@ impl<'a, C: Connection> Thread<'a, C> {
             self.connection.wait(at_least, &mut |token, answer| state.finish(token, answer))?;
             state.waits = false;
             state.record_answered();
+            if self.job.mix.inserts > 0 {
+                let oldest = state.inserting.iter().copied().min().unwrap_or(inserts::NONE);
+                self.shared.inserts.settle(self.number, oldest);
+            }
             let operations = self.state.tally.operations();
             self.shared.finished.fetch_add(operations - counted, Ordering::Relaxed);
             counted = operations;
@@ -357,6 +304,10 @@ impl<'a, C: Connection> Thread<'a, C> {
             }
             let begun_ns = self.state.begin_ns();
             let intended_ns = match self.due() {
+                Some(due) if due >= self.ends_ns => {
+                    self.nap(self.ends_ns.saturating_sub(begun_ns));
+                    return Ok(());
+                }
                 Some(due) if due > begun_ns => {
                     self.nap(due - begun_ns);
                     return Ok(());
@@ -375,6 +326,26 @@ impl<'a, C: Connection> Thread<'a, C> {
     /// Whether all was begun.
     fn is_over(&self) -> bool {
         self.left.is_empty() && self.ahead.is_empty()
+    }
+
+    /// Whether no more begins after `deadline`. What an open schedule had due before it begins all
+    /// the same, or a stall at the end would hide what it cost; for some time.
+    fn is_past(&mut self, deadline: Duration) -> bool {
+        let elapsed = self.state.epoch.elapsed();
+        if elapsed < deadline {
+            return false;
+        }
+        let ends_ns = self.ends_ns;
+        let Some(due) = self.due().filter(|due| *due < ends_ns) else { return true };
+        if elapsed < deadline.saturating_add(GRACE) {
+            return false;
+        }
+        let per_second = match self.job.arrivals {
+            Arrivals::Even(rate) | Arrivals::Poisson(rate) => rate,
+            Arrivals::Closed => 0.0,
+        };
+        self.state.tally.not_begun = 1 + ((ends_ns - due) as f64 * per_second / 1e9) as u64;
+        true
     }
 
     /// Sleeps towards a moment `ns` from now if nothing is in flight that may finish before.
@@ -407,6 +378,9 @@ impl<'a, C: Connection> Thread<'a, C> {
         };
         let Some(number) = self.state.free.pop() else { return Ok(()) };
         self.state.slots[number as usize] = Slot { id, intended_ns, begun_ns, kind };
+        if action == Action::Insert {
+            self.state.inserting[number as usize] = id;
+        }
         match kind {
             SlotKind::Write => self.put(number, id),
             _ => {
@@ -437,7 +411,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let action = self.job.mix.next(&mut self.random);
         let id = match (&self.job.until, action) {
             (Until::Keys(_), _) => step,
-            (_, Action::Insert) => self.shared.next_insert.fetch_add(1, Ordering::Relaxed),
+            (_, Action::Insert) => self.shared.inserts.take(self.number),
             _ => {
                 self.see_inserts();
                 self.job.first_key + self.chooser.next(&mut self.random)
@@ -449,9 +423,7 @@ impl<'a, C: Connection> Thread<'a, C> {
     /// Lets the chooser choose keys whose insertion is surely over.
     fn see_inserts(&mut self) {
         if self.job.mix.inserts > 0 {
-            let begun = self.shared.next_insert.load(Ordering::Relaxed);
-            let pending = self.threads * self.state.slots.len() as u64;
-            self.chooser.grow(begun.saturating_sub(pending));
+            self.chooser.grow(self.shared.inserts.visible(self.threads));
         }
     }
 
@@ -561,6 +533,7 @@ impl State<'_> {
             self.to_write.push(number);
             return;
         }
+        self.inserting[number as usize] = inserts::NONE;
         self.answered.push(number);
         if !self.waits || self.answered.len() == A_READING {
             self.record_answered();
@@ -571,5 +544,128 @@ impl State<'_> {
         if self.tally.first_problem.is_none() {
             self.tally.first_problem = Some(what);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::target::Visit;
+
+    /// Answers every request as soon as it is waited for.
+    struct Prompt(Vec<u64>);
+
+    impl Connection for Prompt {
+        fn begin(&mut self, token: u64, _request: Request<'_>, _visit: Visit<'_>) {
+            self.0.push(token);
+        }
+
+        fn flush(&mut self) -> Outcome<()> {
+            Ok(())
+        }
+
+        fn wait(&mut self, _at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+            self.0.drain(..).for_each(|token| visit(token, Answer::Missing));
+            Ok(())
+        }
+
+        fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
+            Ok(0)
+        }
+    }
+
+    /// What was due while the store was slow and had not begun when the time was over was left out:
+    /// of a stall at the end only those in flight were counted.
+    #[test]
+    fn every_request_that_is_due_within_an_open_run_is_counted() {
+        let time = Duration::from_millis(1);
+        let job = Job {
+            mix: Mix::gets(entresol_workload::Distribution::Uniform),
+            keys: 10,
+            first_key: 0,
+            sizes: Sizes::Fixed(10),
+            put: PutOptions::default(),
+            in_flight: 8,
+            // No machine makes a hundred a microsecond.
+            arrivals: Arrivals::Even(1e8),
+            seed: 1,
+            until: Until::Elapsed(time),
+        };
+        let tally = drive(&job, &Shared::new(10), vec![Prompt(Vec::new())]).unwrap();
+        assert_eq!(tally.operations() + tally.not_begun, 100_000);
+        assert_eq!(tally.not_begun, 0);
+    }
+
+    /// Answers an insert only after many other requests, and knows what it answered.
+    #[derive(Default)]
+    struct Slow {
+        there: std::collections::HashMap<Vec<u8>, Vec<u8>>,
+        begun: Vec<(u64, Vec<u8>, Option<Vec<u8>>)>,
+        held: VecDeque<(u64, Vec<u8>, Vec<u8>)>,
+        turns: u64,
+    }
+
+    impl Connection for Slow {
+        fn begin(&mut self, token: u64, request: Request<'_>, _visit: Visit<'_>) {
+            self.begun.push(match request {
+                Request::Get(key) => (token, key.to_vec(), None),
+                Request::Put(key, value, _) => (token, key.to_vec(), Some(value.to_vec())),
+            });
+        }
+
+        fn flush(&mut self) -> Outcome<()> {
+            Ok(())
+        }
+
+        fn wait(&mut self, _at_least: usize, visit: Visit<'_>) -> Outcome<()> {
+            self.turns += 1;
+            for (token, key, value) in std::mem::take(&mut self.begun) {
+                match (value, self.there.get(&key)) {
+                    (None, Some(value)) => visit(token, Answer::Value(value)),
+                    (None, None) => visit(token, Answer::Missing),
+                    (Some(value), _) => self.held.push_back((token, key, value)),
+                }
+            }
+            // One at a time, the newest first: the oldest waits longest.
+            let done = if self.turns.is_multiple_of(40) { self.held.pop_back() } else { None };
+            let all = if self.turns.is_multiple_of(1000) { self.held.len() } else { 0 };
+            for (token, key, value) in done.into_iter().chain(self.held.drain(..all)) {
+                self.there.insert(key, value);
+                visit(token, Answer::Done);
+            }
+            Ok(())
+        }
+
+        fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
+            Ok(0)
+        }
+    }
+
+    /// A key counted as there once as many inserts had begun after it as could be in flight, which
+    /// a thread that was slow at its own did not keep to: keys were reported as lost.
+    #[test]
+    fn no_key_is_read_before_its_insert_was_answered() {
+        const KEYS: u64 = 50;
+        let shared = Shared::new(KEYS);
+        let mut slow = Slow::default();
+        for id in 0..KEYS {
+            let mut value = vec![0; 30];
+            shared.values.fill(id, 1, &mut value);
+            slow.there.insert(key_bytes(id).to_vec(), value);
+        }
+        let job = Job {
+            mix: entresol_workload::YCSB[3],
+            keys: KEYS,
+            first_key: 0,
+            sizes: Sizes::Fixed(30),
+            put: PutOptions::default(),
+            in_flight: 4,
+            arrivals: Arrivals::Closed,
+            seed: 3,
+            until: Until::Operations(3_000),
+        };
+        let tally = drive(&job, &shared, vec![slow]).unwrap().sound().unwrap();
+        assert_eq!((tally.operations(), tally.misses), (3_000, 0));
+        assert!(shared.inserts.visible(1) > KEYS + 50, "new keys were read");
     }
 }

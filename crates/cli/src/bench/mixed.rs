@@ -19,7 +19,10 @@ pub(crate) fn ycsb(setup: &Setup, which: usize) -> Outcome<Report> {
     let data = setup.keys as f64 * (setup.sizes.mean() + 16.0);
     let cache = setup.memory.is_none().then_some((data * CACHE_SHARE) as u64);
     let subject = Subject::open(setup, cache)?;
-    let shared = Shared::new(setup.keys);
+    let shared = match subject.store() {
+        Some(_) => Shared::with_room(setup.keys, setup.insert_room()),
+        None => Shared::new(setup.keys),
+    };
     fill_to_flash(setup, &subject, &shared)?;
     let probe = warm_probe(setup, &subject, &shared, mix)?;
     let mut report = head(mix.name, setup);
@@ -32,6 +35,12 @@ pub(crate) fn ycsb(setup: &Setup, which: usize) -> Outcome<Report> {
         report.set("entries_scanned", total.scanned);
     }
     report.set("lost_keys", total.misses);
+    if shared.inserts.went_round() {
+        report.note(
+            "The store has no room for more new keys: those that were inserted first were put \
+             again. A smaller --fill or a shorter run inserts new ones only.",
+        );
+    }
     if subject.store().is_some() {
         rounds.describe_engine(&mut report);
         report.figure("ops_over_device", rounds.fraction_of_device());

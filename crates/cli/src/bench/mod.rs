@@ -4,6 +4,7 @@ mod bigmemory;
 mod device;
 pub(crate) mod driver;
 pub(crate) mod grid;
+mod inserts;
 mod mixed;
 pub(crate) mod probe;
 mod ram;
@@ -12,6 +13,7 @@ mod recovery;
 mod rounds;
 pub(crate) mod setup;
 mod synced;
+mod tally;
 mod target;
 mod writes;
 
@@ -27,6 +29,7 @@ use crate::client::Address;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
+use inserts::THREADS_MAX;
 use setup::Setup;
 
 /// The benches.
@@ -79,13 +82,13 @@ pub(crate) struct BenchArgs {
     /// Which bench
     name: Name,
     /// Entries to fill the store with
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = parse_entries)]
     keys: Option<u64>,
     /// Bytes of each value: BYTES, MIN-MAX or lognormal:MEDIAN:SIGMA:MAX
     #[arg(long, alias = "payload")]
     value_size: Option<Sizes>,
     /// Threads, each with a session or connection of its own
-    #[arg(long)]
+    #[arg(long, value_parser = parse_threads)]
     threads: Option<usize>,
     /// Requests in flight, each thread
     #[arg(long)]
@@ -100,13 +103,13 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = clap::value_parser!(u8).range(5..=92))]
     fill: Option<u8>,
     /// Length of the measured phase, all rounds together
-    #[arg(long)]
+    #[arg(long, value_parser = parse_seconds)]
     seconds: Option<f64>,
     /// Rounds, each preceded by a probe of the device
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Operations a second to begin, all threads together; as many as can be otherwise
-    #[arg(long)]
+    #[arg(long, value_parser = parse_rate)]
     rate: Option<f64>,
     /// How they arrive with --rate
     #[arg(long, value_enum, default_value_t = ArrivalName::Poisson)]
@@ -137,7 +140,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Entries of each client thread (grid)
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = parse_entries)]
     iterations: Option<u64>,
     /// Directory of write buffers that outlive the process; one that vanishes otherwise
     #[arg(long, hide = true)]
@@ -257,6 +260,8 @@ impl Name {
                 ..base
             },
             Name::Bigmemory => Defaults { keys: 2_000_000, seconds: 12.0, ..base },
+            // Room for what they insert.
+            Name::YcsbD | Name::YcsbE => Defaults { fill: 50, ..base },
             Name::ZipfGet => Defaults { threads: 2, ..base },
             _ => base,
         }
@@ -321,6 +326,35 @@ impl Report {
 /// Parses `memory`, `process`, `flushed`, `periodic:MS` or `synced`.
 pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
     text.parse().map_err(|error: entresol_tier::Error| error.to_string())
+}
+
+/// Most entries of a bench: their numbers fit into keys, and their bytes into 64 bits.
+const ENTRIES_MAX: u64 = 1 << 40;
+/// A year.
+const SECONDS_MAX: f64 = 31_536_000.0;
+const RATE_MAX: f64 = 1e9;
+
+fn parse_entries(text: &str) -> Result<u64, String> {
+    let count = parse_count(text)?;
+    let fits = (1..=ENTRIES_MAX).contains(&count);
+    fits.then_some(count).ok_or_else(|| format!("expected 1 to {ENTRIES_MAX}, found '{text}'"))
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
+    threads.ok_or_else(|| format!("expected 1 to {THREADS_MAX} threads, found '{text}'"))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
+    seconds.ok_or_else(|| format!("expected seconds, at most those of a year, found '{text}'"))
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| *rate > 0.0 && *rate <= RATE_MAX);
+    rate.ok_or_else(|| {
+        format!("expected operations a second, above 0 and up to 1e9, found '{text}'")
+    })
 }
 
 fn parse_target(text: &str) -> Result<Target, String> {

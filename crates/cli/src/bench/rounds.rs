@@ -101,6 +101,14 @@ impl Rounds {
         }
         report.set("service_us", latency_us(&total.service.summary()));
         report.set("misses", total.misses);
+        if total.not_begun > 0 {
+            report.set("not_begun", total.not_begun);
+            report.note(format!(
+                "{} requests were due and did not begin within five seconds after their round: \
+                 latencies leave them out, and --rate is more than the target serves.",
+                total.not_begun
+            ));
+        }
         let runs: Vec<f64> = self.tallies.iter().map(|t| rounded(t.per_second())).collect();
         report.set("rounds_ops_per_second", json!(runs));
         if !self.probes.is_empty() {

@@ -49,6 +49,8 @@ pub(crate) struct Setup {
 
 /// Bytes a record takes besides key and value: its header and its line in the footer.
 const RECORD_OVERHEAD: f64 = 32.0 + 40.0;
+/// Superblocks, and segments that are open or kept free for reclaim, bytes.
+const SEGMENTS_APART: u64 = 12 << 20;
 /// Records begin at multiples of this.
 const RECORD_ALIGNMENT: f64 = 32.0;
 /// Bytes of a key.
@@ -63,12 +65,21 @@ impl Setup {
 
     /// Capacity at which the data fill the device to the share asked for.
     pub(crate) fn capacity_bytes(&self) -> u64 {
-        // Superblocks, and segments that are open or kept free for reclaim.
-        const SEGMENTS_APART: u64 = 12 << 20;
         let wanted = self.data_bytes(self.keys) / self.fill;
         let least = 64 << 20;
-        let chosen = (wanted as u64 + SEGMENTS_APART).max(least);
+        let chosen = (wanted as u64).saturating_add(SEGMENTS_APART).max(least);
         self.capacity.unwrap_or(chosen) >> 20 << 20
+    }
+
+    /// Keys for which the store has room besides those it is filled with, a hundredth of them at
+    /// least: so many that writers are not slowed.
+    pub(crate) fn insert_room(&self) -> u64 {
+        const FILL_MAX: f64 = 0.85;
+        // What reclaim and the streams of a shard keep, and what is apart.
+        const RESERVE: u64 = 10 << 20;
+        let apart = SEGMENTS_APART + u64::from(self.shards) * RESERVE;
+        let room = self.capacity_bytes().saturating_sub(apart) as f64 * FILL_MAX;
+        ((room / self.data_bytes(1)) as u64).saturating_sub(self.keys).max(self.keys / 100)
     }
 
     /// How the store under test is opened. `cache`: bytes of the memory cache; `None`: what
@@ -84,7 +95,7 @@ impl Setup {
         };
         let memory = self.memory.unwrap_or_else(|| {
             let base = (256 << 20) + self.keys * 24;
-            base + cache.unwrap_or(0)
+            base.saturating_add(cache.unwrap_or(0))
         });
         TieredOptions {
             store,
@@ -171,13 +182,13 @@ pub(crate) enum Subject {
 pub(crate) struct Store {
     pub(crate) engine: Engine,
     pub(crate) path: std::path::PathBuf,
-    _scratch: Vec<Scratch>,
+    scratch: Vec<Scratch>,
 }
 
 impl Store {
     /// An engine on the file at `path`, which someone else keeps.
     pub(crate) fn new(engine: Engine, path: std::path::PathBuf) -> Store {
-        Store { engine, path, _scratch: Vec::new() }
+        Store { engine, path, scratch: Vec::new() }
     }
 }
 
@@ -199,7 +210,12 @@ impl Subject {
         let (buffers, setup) = setup.with_buffers()?;
         let engine = Engine::open(device, setup.options(cache))?;
         let scratch = buffers.into_iter().chain([scratch]).collect();
-        Ok(Subject::Embedded(Box::new(Store { engine, path, _scratch: scratch })))
+        Ok(Subject::Embedded(Box::new(Store { engine, path, scratch })))
+    }
+
+    /// The path of a file beside the store's, of which nothing stays behind.
+    pub(crate) fn fresh_sibling(&self, name: &str) -> Option<std::path::PathBuf> {
+        Some(self.store()?.scratch.last()?.fresh(name))
     }
 
     /// The store, where it is embedded.

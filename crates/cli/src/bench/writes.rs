@@ -26,12 +26,8 @@ pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
     let mut probes = Vec::new();
     let mut probe =
         WriteProbe { bytes: 1 << 20, depth: 4, time: Duration::from_millis(600), next: 0 };
-    let sibling = match subject.store() {
-        Some(store) => {
-            let path = store.path.with_extension("probe");
-            drop(std::fs::remove_file(&path));
-            Some((prepared_file(&path, PROBE_FILE_BYTES)?, path))
-        }
+    let sibling = match subject.fresh_sibling("bench.probe") {
+        Some(path) => Some((prepared_file(&path, PROBE_FILE_BYTES)?, path)),
         None => None,
     };
     let mut tallies = Vec::new();

@@ -31,6 +31,7 @@ pub(crate) struct DemoArgs {
     memory: u64,
     /// How many times the cap the data are
     #[arg(long, default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     times: u64,
     /// Where the files go, below a directory that is removed at the end
     #[arg(long)]
@@ -66,12 +67,12 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome<()> {
 impl DemoArgs {
     /// Bytes of keys and values to serve.
     fn data_bytes(&self) -> u64 {
-        self.memory * self.times
+        self.memory.saturating_mul(self.times)
     }
 
     /// Bytes of the data file: the data fill two thirds of it.
     fn capacity_bytes(&self) -> u64 {
-        (self.data_bytes() * 3 / 2 + (128 << 20)) >> 20 << 20
+        (self.data_bytes().saturating_mul(3) / 2).saturating_add(128 << 20) >> 20 << 20
     }
 
     /// The server's options.

@@ -37,6 +37,8 @@ pub(super) struct Stage<'a> {
 }
 
 const KEY_BYTES: u64 = 16;
+/// Generated records at least: each writer and reader has some.
+const KEYS_MIN: u64 = 1_000;
 /// A read of a record of 1,700 bytes that may lie anywhere: four sectors of 512 bytes, or five.
 const PROBE_BYTES: usize = 2_048;
 
@@ -98,7 +100,8 @@ impl<'a> Stage<'a> {
             ),
         );
         let record = KEY_BYTES + VALUE_BYTES as u64;
-        self.setup.keys = (args.data_bytes().saturating_sub(real_bytes) / record).max(1);
+        let keys = args.data_bytes().saturating_sub(real_bytes) / record;
+        self.setup.keys = keys.max(KEYS_MIN);
         let subject = self.subject(&service);
         let tally = subject.fill(&self.setup, &self.shared, 0..self.setup.keys)?;
         let bytes = (self.setup.keys * record) as f64;

@@ -111,7 +111,7 @@ pub(crate) struct PblioArgs {
     #[arg(long)]
     pub(super) verify: bool,
     /// Find the most BSUs whose mean latency stays below the limit, a run for each try
-    #[arg(long, conflicts_with_all = ["simulate", "trace_in"])]
+    #[arg(long, conflicts_with_all = ["simulate", "trace_in", "trace_out"])]
     pub(super) search: bool,
     /// The limit of --search, ms
     #[arg(long, default_value_t = 30.0, value_name = "MS")]
@@ -210,7 +210,11 @@ impl PblioArgs {
 
     /// The stream that the options describe, on units of these sizes, with `bsus`.
     pub(super) fn configuration(&self, layout: Layout, bsus: u64) -> Outcome<Configuration> {
-        let contexts = self.contexts.unwrap_or(Configuration::contexts_for(bsus));
+        let mut contexts = self.contexts.unwrap_or(Configuration::contexts_for(bsus));
+        if self.search {
+            // It tries fewer BSUs than contexts were asked for, too.
+            contexts = contexts.min(bsus);
+        }
         if !(1..=bsus).contains(&contexts) {
             let sentence = format!("--contexts is {contexts}; expected 1 to {bsus}, the BSUs");
             return Err(Failure::CannotRun(sentence));

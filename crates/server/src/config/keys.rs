@@ -253,7 +253,7 @@ pub(crate) const KEYS: &[KeySpec] = &[
     ),
     live(
         "slowlog-log-slower-than",
-        Kind::Text,
+        Kind::Integer,
         "10000",
         "Commands that took so many microseconds or more are kept for `SLOWLOG`; a negative \
          number keeps none.",

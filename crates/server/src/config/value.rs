@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Path,
     /// A whole number between two bounds, both included.
     Number(u64, u64),
+    /// A whole number, which may be negative.
+    Integer,
     /// A number of a port, or none.
     Port,
     /// A number of bytes between two bounds, both included.
@@ -37,6 +39,7 @@ impl Kind {
             Kind::Number(min, max) => {
                 text.parse().is_ok_and(|number: u64| (min..=max).contains(&number))
             }
+            Kind::Integer => text.parse::<i64>().is_ok(),
             Kind::Port => text.is_empty() || text.parse::<u16>().is_ok(),
             Kind::Size(min, max) => {
                 parse_size(text).is_some_and(|size| (min..=max).contains(&size))
@@ -58,6 +61,7 @@ impl Kind {
             Kind::Path => "a path".to_owned(),
             Kind::Number(min, u64::MAX) => format!("a whole number from {min} on"),
             Kind::Number(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Integer => "a whole number, which may be negative".to_owned(),
             Kind::Port => "a port from 0 (any free one) to 65535".to_owned(),
             Kind::Size(0, u64::MAX) => "a size like 512MB or 1GiB".to_owned(),
             Kind::Size(min, u64::MAX) => {

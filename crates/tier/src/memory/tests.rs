@@ -60,7 +60,8 @@ fn whatever_is_found_is_what_was_put_last() {
                 }
                 3 => {
                     let present = read(&cache, number, &key).is_some();
-                    assert_eq!(cache.update_if_present(hash(number), fresh), present);
+                    cache.replace(hash(number), fresh, false, &|| true);
+                    assert!(present || read(&cache, number, &key).is_none());
                     model.insert(number, (value, step));
                 }
                 4 => {
@@ -127,7 +128,7 @@ fn an_earlier_version_never_replaces_a_later_one() {
     let cache = MemoryCache::new(1 << 20, 1).unwrap();
     cache.insert(hash(5), item(5, b"key", b"later", 2));
     cache.insert(hash(5), item(5, b"key", b"earlier, and longer than a unit of memory", 1));
-    assert!(cache.update_if_present(hash(5), item(5, b"key", b"early", 1)));
+    cache.replace(hash(5), item(5, b"key", b"early", 1), false, &|| true);
     assert_eq!(read(&cache, 5, b"key"), Some((b"later".to_vec(), 2)));
 }
 
@@ -163,4 +164,19 @@ fn an_entry_too_long_for_the_cache_passes_by_and_takes_the_old_one_out() {
     cache.insert(hash(1), item(1, b"key", b"short", 1));
     cache.insert(hash(1), item(1, b"key", &long, 2));
     assert_eq!(read(&cache, 1, b"key"), None);
+}
+
+#[test]
+fn what_is_not_the_latest_is_not_put_in_and_takes_out_what_is_there() {
+    let cache = MemoryCache::new(16 << 20, 2).unwrap();
+    let held = || cache.get(hash(1), item(1, b"key", b"", 1).space, b"key", &mut |_| ());
+    let old = item(1, b"key", b"old", 1);
+    cache.insert_if(hash(1), old, &|| false);
+    cache.insert_ahead_if(hash(1), old, &|| false);
+    cache.replace(hash(1), old, false, &|| true);
+    assert!(!held());
+    cache.replace(hash(1), old, true, &|| true);
+    assert!(held());
+    cache.replace(hash(1), item(1, b"key", b"new", 2), true, &|| false);
+    assert!(!held());
 }

@@ -68,7 +68,8 @@ impl CacheCounters {
         ratio(self.invalidate_hits, self.invalidations)
     }
 
-    /// What was counted since `earlier`.
+    /// What was counted since `earlier`. Evictions may be worked out from the others and what is
+    /// held, between which an insertion may be under way: they count once it is over.
     pub fn since(&self, earlier: &CacheCounters) -> CacheCounters {
         CacheCounters {
             reads: self.reads - earlier.reads,
@@ -76,7 +77,7 @@ impl CacheCounters {
             invalidations: self.invalidations - earlier.invalidations,
             invalidate_hits: self.invalidate_hits - earlier.invalidate_hits,
             insertions: self.insertions - earlier.insertions,
-            evictions: self.evictions - earlier.evictions,
+            evictions: self.evictions.saturating_sub(earlier.evictions),
         }
     }
 }

@@ -1,0 +1,140 @@
+//! What sessions promise beside one another, to a write budget, and of memory.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+use std::sync::Arc;
+
+use entresol_device::MemoryDevice;
+use entresol_tier::{
+    Admission, Budget, Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions,
+    Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions, Timestamp,
+    Version,
+};
+
+const NOW: Timestamp = Timestamp(1_000);
+const SPACE: SpaceId = SpaceId(0);
+
+fn open(durability: Durability, memory_bytes: u64, admission: Admission) -> Arc<Tiered> {
+    let device = MemoryDevice::new(160 << 20).unwrap();
+    let reclaim = match admission {
+        Admission::Always => Reclaim::Compact,
+        Admission::WriteBudget(_) => Reclaim::Evict,
+    };
+    let store = StoreOptions {
+        durability,
+        reclaim,
+        segment_bytes: 256 << 10,
+        shards: 2,
+        ..StoreOptions::default()
+    };
+    let options = TieredOptions { store, memory_bytes, cache_bytes: None, admission };
+    Tiered::open(Arc::new(device), options, NOW).unwrap()
+}
+
+fn session(tiered: &Arc<Tiered>) -> Session {
+    tiered.session(SessionOptions::default()).unwrap()
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key { space: SPACE, partition: 0, bytes }
+}
+
+/// What became of a put of `value` under `name`: its version, or that it was refused.
+fn put(
+    session: &mut Session,
+    (name, value): (&[u8], &[u8]),
+    options: PutOptions,
+) -> Result<Version, Option<Version>> {
+    let mut ended = Err(None);
+    let operation = Operation::Put { key: key(name), value, options };
+    let mut visit = |outcome: Outcome<'_>| match outcome {
+        Outcome::Stored { version } => ended = Ok(version),
+        Outcome::Refused { current } => ended = Err(current),
+        other => panic!("a put ended as {other:?}"),
+    };
+    session.run(NOW, operation, &mut visit).unwrap();
+    ended
+}
+
+fn get(session: &mut Session, name: &[u8]) -> Option<Vec<u8>> {
+    let mut found = None;
+    let mut visit = |outcome: Outcome<'_>| {
+        if let Outcome::Found(entry) = outcome {
+            found = Some(entry.value.to_vec());
+        }
+    };
+    session.run(NOW, Operation::Get { key: key(name) }, &mut visit).unwrap();
+    found
+}
+
+fn only_if(condition: Condition) -> PutOptions {
+    PutOptions { condition, ..PutOptions::default() }
+}
+
+/// A put that the budget leaves out was answered as stored whatever its condition, and took the
+/// entry away that should have refused it.
+#[test]
+fn a_put_beyond_the_write_budget_keeps_its_condition() {
+    let tiered = open(Durability::Memory, 32 << 20, Admission::WriteBudget(1));
+    let mut session = session(&tiered);
+    // The first one takes all of the budget, and more.
+    let first = put(&mut session, (b"a", b"first"), PutOptions::default()).unwrap();
+    assert_eq!(put(&mut session, (b"a", b"x"), only_if(Condition::Absent)), Err(Some(first)));
+    let other = only_if(Condition::Version(Version(first.0 + 1)));
+    assert_eq!(put(&mut session, (b"a", b"x"), other), Err(Some(first)));
+    assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"first"[..]));
+    for condition in [Condition::Present, Condition::Version(first)] {
+        assert_eq!(put(&mut session, (b"b", b"x"), only_if(condition)), Err(None));
+    }
+    assert!(put(&mut session, (b"a", b"x"), only_if(Condition::Version(first))).is_ok());
+    assert_eq!(get(&mut session, b"a"), None, "what was left out hides what it replaces");
+}
+
+#[test]
+fn a_pinned_put_is_not_left_out_by_the_write_budget() {
+    let tiered = open(Durability::Memory, 32 << 20, Admission::WriteBudget(1));
+    let mut session = session(&tiered);
+    let pinned = PutOptions { pinning: Pinning::Pinned, ..PutOptions::default() };
+    for name in [b"a", b"b", b"c"] {
+        put(&mut session, (name, b"pinned"), pinned).unwrap();
+        put(&mut session, (b"x", b"not"), PutOptions::default()).unwrap();
+        assert_eq!(get(&mut session, name).as_deref(), Some(&b"pinned"[..]));
+    }
+    assert_eq!(get(&mut session, b"x"), None, "pinned entries take from the budget");
+}
+
+/// Gets of keys whose hash is near that of the write went to the device for ever.
+#[test]
+fn a_session_dropped_with_a_write_pending_leaves_its_key_to_the_cache() {
+    let tiered = open(Durability::Synced, 32 << 20, Admission::Always);
+    let mut dropped = session(&tiered);
+    let operation = Operation::Put { key: key(b"a"), value: b"1", options: PutOptions::default() };
+    dropped.submit(7, NOW, operation, &mut |_, _| panic!("it is not durable yet"));
+    assert_eq!(dropped.in_flight(), 1);
+    drop(dropped);
+    let mut session = session(&tiered);
+    for _ in 0..3 {
+        assert_eq!(get(&mut session, b"a").as_deref(), Some(&b"1"[..]));
+    }
+    assert_eq!(tiered.statistics().memory_hits, 2);
+}
+
+/// The cache gave way to an index only once that had grown by a part of the cache.
+#[test]
+fn a_large_cache_gives_way_to_a_growing_index_within_the_cap() {
+    const CAP: u64 = 4 << 30;
+    let tiered = open(Durability::Memory, CAP, Admission::Always);
+    let mut session = session(&tiered);
+    for number in 0..600_000u32 {
+        put(&mut session, (&number.to_be_bytes(), b""), PutOptions::default()).unwrap();
+        if number % 20_000 == 0 {
+            tiered.maintain(NOW, Budget { segments: 1 }).unwrap();
+        }
+    }
+    tiered.maintain(NOW, Budget { segments: 1 }).unwrap();
+    let used = tiered.statistics();
+    assert!(used.index_bytes > 4 << 20, "{} bytes of index", used.index_bytes);
+    let all = tiered.cache_capacity() + used.index_bytes + used.buffer_bytes + used.other_bytes;
+    // What sessions and the program itself take is held back: 8 MiB, of which half may be late.
+    assert!(all <= CAP - (4 << 20), "{all} bytes of {CAP}, {} of them index", used.index_bytes);
+}
