@@ -8,6 +8,7 @@ mod array;
 mod bed;
 mod damage;
 mod deque;
+mod full;
 mod hash_map;
 mod linked_list;
 mod radix_map;
