@@ -6,6 +6,7 @@
 mod append_log;
 mod array;
 mod bed;
+mod beside;
 mod damage;
 mod deque;
 mod full;
