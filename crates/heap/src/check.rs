@@ -112,6 +112,7 @@ impl Heap {
     pub fn check(&self) -> Result<Report> {
         let core = self.core();
         let mut superblock = core.superblock.lock();
+        core.log.check_whole()?;
         if !core.is_read_only {
             core.checkpoint_locked(&mut superblock)?;
         }

@@ -186,3 +186,25 @@ fn a_backup_of_a_heap_at_rest_holds_what_its_log_holds() {
     assert_eq!(backup.load_u64(backup.root()).unwrap(), 3);
     assert_eq!(backup.statistics().live, 4);
 }
+
+/// The close of a heap that is only read put zeros in place of its bytes while a backup copied
+/// them, or before: the backup was one of zeros, and nobody was told.
+#[test]
+fn no_backup_is_made_of_a_heap_that_was_closed() {
+    let folder = Folder::new("closed");
+    let path = folder.at("heap");
+    let heap = create(&path);
+    commit(&heap, 4);
+    heap.close().unwrap();
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let options = OpenOptions { access, ..OpenOptions::default() };
+        let heap = Heap::open(&path, &options).unwrap();
+        let user = heap.clone();
+        heap.close_under_users().unwrap();
+        let target = folder.at("backup");
+        let refused = user.backup(&target).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Closed, "{access:?}: {refused}");
+        assert!(!target.exists());
+        assert_eq!(user.check().unwrap_err().kind(), ErrorKind::Closed);
+    }
+}
