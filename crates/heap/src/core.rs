@@ -361,38 +361,44 @@ impl Core {
         self.drain_waiting();
         self.reclaim_spans()?;
         let mut superblock = self.superblock.lock();
-        self.checkpoint_locked(&mut superblock)?;
         let before = superblock.size_bytes;
         let pages = least.saturating_sub(self.data_offset).div_ceil(PAGE_BYTES).max(1);
-        let mut allocator = self.allocator.lock();
-        let left = allocator.cut(pages);
-        let after = self.data_offset + left * PAGE_BYTES;
-        if after == before {
-            return Ok(before);
+        let after = {
+            let mut allocator = self.allocator.lock();
+            let after = self.data_offset + allocator.cut(pages) * PAGE_BYTES;
+            // Who finds no room meanwhile waits for the end of this, and lets the heap grow again.
+            self.size.store(after, Ordering::Release);
+            after
+        };
+        let cut = match after == before {
+            true => self.checkpoint_locked(&mut superblock).map(|()| None),
+            false => self.cut(&mut superblock, after),
+        };
+        if let Ok(Some(after)) = cut {
+            return Ok(after);
         }
+        let mut allocator = self.allocator.lock();
+        self.size.store(before, Ordering::Release);
+        allocator.extend(before);
+        cut.map(|_| before)
+    }
+
+    /// Makes the heap end at `after`, where nobody is given pages any more; `None` if extents lie
+    /// behind it.
+    fn cut(&self, superblock: &mut Superblock, after: u64) -> Result<Option<u64>> {
+        // Who freed the pages may wait for a sync: in the file they are allocated until then.
+        self.checkpoint_locked(superblock)?;
+        let (before, mut is_harmless) = (superblock.size_bytes, true);
         let cut = self.log.resize(|| {
+            is_harmless = false;
             superblock.size_bytes = after;
-            self.file.write_superblock(&mut superblock, Site::Size)?;
+            self.file.write_superblock(superblock, Site::Size)?;
             self.file.backing.resize(after)?;
             // Whoever still looks there finds zeros instead of nothing.
             self.memory.provide(after, before - after)?;
             Ok(after)
         });
-        match cut {
-            Ok(Some(_)) => {
-                self.size.store(after, Ordering::Release);
-                Ok(after)
-            }
-            Ok(None) => {
-                allocator.extend(before);
-                Ok(before)
-            }
-            Err(error) if superblock.size_bytes == before => {
-                allocator.extend(before);
-                Err(error)
-            }
-            Err(error) => Err(self.log.poison(&error)),
-        }
+        cut.map_err(|error| if is_harmless { error } else { self.log.poison(&error) })
     }
 
     /// Everything committed is in the file, and nothing more is committed. Repeating it does
