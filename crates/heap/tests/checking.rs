@@ -342,3 +342,39 @@ fn no_backup_is_made_of_a_heap_that_was_closed() {
         assert_eq!(user.check().unwrap_err().kind(), ErrorKind::Closed);
     }
 }
+
+/// The sizes stand in a page without a checksum. One larger than any slot was believed, and the
+/// first allocation of it ended the program.
+#[test]
+fn a_damaged_list_of_registered_sizes_ends_no_program() {
+    let folder = Folder::new("sizes");
+    let path = folder.at("heap");
+    create(&path).close().unwrap();
+    for (at, bytes) in [1_u64 << 20, 700, u64::MAX, 40_000].into_iter().enumerate() {
+        overwrite(&path, 8192 + 64 + 8 * at as u64, &bytes.to_le_bytes());
+    }
+    let heap = Heap::open(&path, &OpenOptions::default()).unwrap();
+    let mut transaction = heap.begin();
+    for (bytes, usable) in [(1 << 20, 1 << 20), (40_000, 40_000), (700, 700)] {
+        let handle = transaction.allocate(bytes).unwrap();
+        assert_eq!(heap.usable_bytes(handle), Some(usable));
+    }
+    assert_eq!(transaction.allocate(u64::MAX).unwrap_err().kind(), ErrorKind::Full);
+    transaction.commit().unwrap();
+    assert!(heap.register_size(900).unwrap());
+}
+
+/// A pipe has no end until somebody writes to it: who was to read it waited for that.
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = Folder::new("pipe");
+    let path = folder.at("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let options = OpenOptions { access, ..OpenOptions::default() };
+        let refused = Heap::open(&path, &options).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Incompatible, "{refused}");
+    }
+    assert_eq!(check(&path, Repair::No, None).unwrap_err().kind(), ErrorKind::Incompatible);
+}

@@ -63,6 +63,8 @@ impl FileBacking {
         let file = OpenOptions::new()
             .read(true)
             .write(access == Access::ReadWrite)
+            // A pipe is to be refused, and not to be waited for; files know no waiting.
+            .custom_flags(libc::O_NONBLOCK)
             .open(path)
             .map_err(|error| Error::io(format!("{}: cannot open", path.display()), error))?;
         let kind = file.metadata().map_err(|error| failed(path, "stat", error))?.file_type();
