@@ -119,7 +119,7 @@ int64_t entresol_transaction_set_root(int64_t transaction, int64_t root);
 /* The number of a savepoint. */
 int64_t entresol_transaction_savepoint(int64_t transaction);
 
-/* Rolls allocations and frees back to a savepoint. */
+/* Rolls allocations and frees back to a savepoint; it and later ones are gone. */
 int64_t entresol_transaction_rollback(int64_t transaction, int64_t savepoint);
 
 /* Commits pairs of offset and length, and a transaction if there is one (else 0). */

@@ -107,6 +107,10 @@ pub(crate) fn take(address: i64) -> (u64, String) {
 /// # Safety
 /// `length` bytes must be readable at `address` for as long as the result is used.
 pub(crate) unsafe fn bytes<'a>(address: i64, length: i64) -> &'a [u8] {
+    if length == 0 {
+        // The address of nothing may be anything, 0 too.
+        return &[];
+    }
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(address as *const u8, length as usize) }
 }
@@ -152,6 +156,15 @@ fn kind_of_store(kind: entresol_tier::ErrorKind) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A C program's empty key is often at 0, which no slice may begin at.
+    #[test]
+    fn no_bytes_may_be_at_any_address() {
+        for address in [0, 1, -1] {
+            // SAFETY: nothing is read there.
+            assert!(unsafe { bytes(address, 0) }.is_empty());
+        }
+    }
 
     #[test]
     fn texts_of_every_length_come_back() {

@@ -68,17 +68,21 @@ export! {
 }
 
 export! {
-    /// Rolls back to a savepoint; later ones are gone.
+    /// Rolls back to a savepoint; it and later ones are gone.
     entresol_transaction_rollback,
     Java_io_entresol_heap_engine_Jni_transactionRollback(transaction, savepoint) {
         // SAFETY: the caller's promise.
         let begun = unsafe { begun_at(transaction) };
-        begun.savepoints.truncate(savepoint as usize + 1);
-        let Some(to) = begun.savepoints.pop() else {
-            let sentence = format!("the transaction has no savepoint {savepoint}");
+        let place = usize::try_from(savepoint).ok();
+        let Some(to) = place.and_then(|place| begun.savepoints.get(place).copied()) else {
+            let sentence = format!(
+                "the transaction has no savepoint {savepoint}; it has {}, numbered from 0",
+                begun.savepoints.len()
+            );
             return Err(Failure { kind: 2, sentence });
         };
         begun.transaction.rollback(to)?;
+        begun.savepoints.truncate(savepoint as usize);
         Ok(0)
     }
 }
@@ -174,4 +178,46 @@ pub(crate) unsafe fn transaction_at<'a>(address: i64) -> &'a mut Transaction {
 unsafe fn begun_at<'a>(address: i64) -> &'a mut Begun {
     // SAFETY: the caller's promise.
     unsafe { &mut *(address as *mut Begun) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::heap::{entresol_heap_create, entresol_heap_is_live, entresol_heap_release};
+    use crate::text;
+
+    /// A number past the last savepoint was taken for the last one, and undid what followed that.
+    #[test]
+    fn a_rollback_to_a_savepoint_that_is_none_fails_and_undoes_nothing() {
+        let path = std::env::temp_dir().join(format!("entresol-savepoint-{}", std::process::id()));
+        let (name, label) = (path.as_os_str().as_bytes(), [0_u8; 16]);
+        let (at, length) = (name.as_ptr() as i64, name.len() as i64);
+        // SAFETY: path and label are readable; addresses are used as they were given out.
+        unsafe {
+            let label = label.as_ptr() as i64;
+            let heap = entresol_heap_create(at, length, 4 << 20, 0, label, 0, 0, 1, 0);
+            assert!(heap > 0);
+            let transaction = entresol_transaction_begin(heap);
+            assert_eq!(entresol_transaction_savepoint(transaction), 0);
+            assert_eq!(entresol_transaction_savepoint(transaction), 1);
+            let handle = entresol_transaction_allocate(transaction, 64);
+            for unknown in [2, 7, i64::MAX, -1, i64::MIN] {
+                let failed = entresol_transaction_rollback(transaction, unknown);
+                assert!(failed < 0, "{unknown}");
+                let (kind, sentence) = text::take(-failed);
+                assert_eq!(kind, 2, "{sentence}");
+                assert!(sentence.contains("no savepoint"), "{sentence}");
+                assert_eq!(entresol_heap_is_live(heap, handle), 1);
+            }
+            assert_eq!(entresol_transaction_rollback(transaction, 1), 0);
+            assert_eq!(entresol_heap_is_live(heap, handle), 0);
+            assert!(entresol_transaction_rollback(transaction, 1) < 0);
+            assert_eq!(entresol_transaction_rollback(transaction, 0), 0);
+            entresol_transaction_abort(transaction);
+            entresol_heap_release(heap);
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
 }

@@ -24,7 +24,7 @@ impl Heap {
     /// any other. Durable on return. The copy of an encrypted heap is encrypted with the same
     /// cipher, under fresh keys.
     ///
-    /// Errors: `Exists`; `Full`; `Poisoned` if this heap is.
+    /// Errors: `Exists`; `Full`; `Poisoned` if this heap is; `Closed`.
     pub fn backup(&self, path: &Path) -> Result<()> {
         let backing = FileBacking::create(path)?;
         let copied = self.copy_to(&backing).and_then(|()| sync_directory(path));
@@ -44,11 +44,13 @@ impl Heap {
     fn copy_to(&self, target: &dyn Backing) -> Result<()> {
         let core = self.core();
         let mut superblock = core.superblock.lock();
+        core.log.check_whole()?;
         if !core.is_read_only {
             core.checkpoint_locked(&mut superblock)?;
         }
         let Superblock { table_offset, data_offset, size_bytes, .. } = *superblock;
-        let table_end = data_offset.min(table_offset + (size_bytes - data_offset) / 512 + 4096);
+        let table_bytes = ((size_bytes - data_offset) / 512).next_multiple_of(PAGE_BYTES);
+        let table_end = data_offset.min(table_offset + table_bytes);
         target.resize(size_bytes)?;
         target.make_room(0, room_in_front(&superblock))?;
         room_for_table(target, (table_offset, data_offset), size_bytes)?;

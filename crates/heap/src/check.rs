@@ -14,8 +14,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Operation, PAGE_BYTES, ROOT_OFFSET, SUPERBLOCKS, Superblock};
 use crate::heap::Heap;
 use crate::heap_file::HeapFile;
+use crate::lost::Lost;
 use crate::memory::Memory;
-use crate::opening::{read_superblock, registered_sizes};
+use crate::opening::{advance, read_superblock, registered_sizes};
 use crate::options::Access;
 use crate::replay::{self, Replay};
 
@@ -45,6 +46,9 @@ pub struct Report {
     pub log_records: u64,
 }
 
+/// Another than damage to it does not leave records of its generation, or pages behind the size.
+const LOST: &str = "the newest superblock is damaged; the log tells what it said";
+
 /// Checks the heap in a file that nobody writes.
 ///
 /// Errors: `NotFound`; `InUse`; `Incompatible` if it is no heap at all; `WrongKey` if it is
@@ -70,7 +74,8 @@ pub fn check_on(
     let mut file = HeapFile::open(Arc::clone(&backing), &superblock, cipher)?;
     let mut report = Report::default();
     note_superblocks(&*backing, &mut report)?;
-    let replay = Replay::read(&file, &superblock, None)?;
+    let lost = Lost::beside(&file, &superblock)?;
+    let mut replay = Replay::read(&file, &superblock, None)?;
     report.log_records = replay.records() as u64;
     if let Some(damage) = replay.damage {
         report.problems.push(format!(
@@ -80,10 +85,11 @@ pub fn check_on(
     }
     if repair == Repair::Yes {
         replay::restore(&*backing, &superblock)?;
-        replay.apply(&file, &superblock)?;
-        superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
-        superblock.generation += 1;
-        file.write_superblock(&mut superblock, Site::Head)?;
+        while advance(&file, &mut superblock, &replay, lost)? {
+            report.problems.push(LOST.to_owned());
+            report.repaired.push("made a superblock out from the log".to_owned());
+            replay = Replay::read(&file, &superblock, None)?;
+        }
         if let Some(damage) = replay.damage {
             let sentence = format!("dropped {} records of the log", damage.records_behind);
             report.repaired.push(sentence);
@@ -99,6 +105,10 @@ pub fn check_on(
     }
     if repair == Repair::No {
         replay.apply_to(&memory, &*backing, &superblock)?;
+        if lost.shows_in(&file, &superblock, (replay.end, &memory))? {
+            report.problems.push(LOST.to_owned());
+            return Ok(report);
+        }
     }
     let flaws = look_over(&memory, &superblock, &mut report);
     if repair == Repair::Yes && !flaws.is_empty() {
@@ -112,6 +122,7 @@ impl Heap {
     pub fn check(&self) -> Result<Report> {
         let core = self.core();
         let mut superblock = core.superblock.lock();
+        core.log.check_whole()?;
         if !core.is_read_only {
             core.checkpoint_locked(&mut superblock)?;
         }

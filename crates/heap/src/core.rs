@@ -118,6 +118,10 @@ impl Core {
                 self.checkpoint()?;
             }
         }
+        // What a thread would do, later and at once.
+        if !self.has_keeper && self.signal.take_sync() {
+            self.log.sync()?;
+        }
         Ok(())
     }
 
@@ -126,8 +130,12 @@ impl Core {
         self.checkpoint_locked(&mut self.superblock.lock())
     }
 
+    /// Errors: `Poisoned` after any failed write or sync, and the head stays where it is. Pages
+    /// that a failed sync should have written read back as if it had, so that a second attempt
+    /// would find nothing to write.
     pub(crate) fn checkpoint_locked(&self, superblock: &mut Superblock) -> Result<()> {
         self.log.sync()?;
+        self.log.check_poison()?;
         let (head, durable) = self.log.pending();
         if head == durable {
             return Ok(());
@@ -135,7 +143,8 @@ impl Core {
         let applied = self.apply(superblock, durable);
         applied.map_err(|error| self.log.poison(&error))?;
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
-        self.log.retire(durable, superblock.size_bytes)
+        let retired = self.log.retire(durable, superblock.size_bytes);
+        retired.map_err(|error| self.log.poison(&error))
     }
 
     fn apply(&self, superblock: &mut Superblock, end: u64) -> Result<()> {
@@ -158,7 +167,11 @@ impl Core {
         allocator::check_size(&self.name(), bytes, self.limit - self.data_offset)?;
         let block = self.reserve(bytes)?;
         if block.bytes >= FRESH_BYTES_MIN && block.handle.is_multiple_of(PAGE_BYTES) {
-            self.memory.provide(block.handle, block.bytes.next_multiple_of(PAGE_BYTES))?;
+            let length = block.bytes.next_multiple_of(PAGE_BYTES);
+            if let Err(error) = self.memory.provide(block.handle, length) {
+                self.give_back(&block);
+                return Err(error);
+            }
         } else {
             self.memory.fill_zeros(block.handle, block.bytes);
         }
@@ -169,6 +182,7 @@ impl Core {
         let mut reclaimed = false;
         loop {
             let mut allocator = self.allocator.lock();
+            let size = self.size.load(Ordering::Acquire);
             if let Some(block) = allocator.reserve_slot(&self.memory, bytes) {
                 return Ok(block);
             }
@@ -202,9 +216,18 @@ impl Core {
                 continue;
             }
             let wanted = bytes.max(SMALL_BYTES_MAX * 8).next_multiple_of(PAGE_BYTES);
-            if !self.grow_for(wanted)? {
+            if !self.grow_for(wanted, size)? {
                 return Err(allocator::full(&self.name(), bytes, largest));
             }
+        }
+    }
+
+    /// Frees a block that nobody was given.
+    fn give_back(&self, block: &Block) {
+        let mut allocator = self.allocator.lock();
+        if let Some(block) = allocator.begin_free(block.handle) {
+            allocator.unmark(&self.memory, &block);
+            allocator.finish_free(&block);
         }
     }
 
@@ -258,19 +281,24 @@ impl Core {
         }
     }
 
-    /// Grows so that `wanted` bytes in one piece may be found; whether it did.
-    fn grow_for(&self, wanted: u64) -> Result<bool> {
-        let size = self.size.load(Ordering::Acquire);
-        let more = wanted.max(size / GROWTH_SHARE).next_multiple_of(PAGE_BYTES);
-        let target = size.saturating_add(more).min(self.limit);
-        if self.is_read_only || target <= size {
-            return Ok(false);
+    /// Grows so that `wanted` bytes in one piece may be found, which were not while the heap had
+    /// `size` bytes; whether it is larger now. Where there is no room for a share of the size,
+    /// it grows by no more than is wanted.
+    fn grow_for(&self, wanted: u64, size: u64) -> Result<bool> {
+        let share = wanted.max(size / GROWTH_SHARE).next_multiple_of(PAGE_BYTES);
+        let mut tried = size;
+        for more in [share, wanted] {
+            let target = size.saturating_add(more).min(self.limit);
+            if self.is_read_only || target == tried || target <= size {
+                break;
+            }
+            match self.grow(target) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::Full => tried = target,
+                Err(error) => return Err(error),
+            }
         }
-        match self.grow(target) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(false)
     }
 
     /// Makes the heap `bytes` large, whole pages; nothing if it is already.
@@ -291,7 +319,8 @@ impl Core {
             }
             let mut is_harmless = true;
             let grown = self.log.resize(|| {
-                self.make_room(before, bytes)?;
+                let made = self.make_room(before, bytes);
+                made.inspect_err(|error| is_harmless = error.kind() == ErrorKind::Full)?;
                 let images = self.file.images_of_growth(before, bytes)?;
                 is_harmless = images.is_empty();
                 write_images(&self.file, &superblock, &images)?;
@@ -303,8 +332,10 @@ impl Core {
             });
             match grown {
                 Ok(Some(_)) => {
-                    self.allocator.lock().extend(bytes);
+                    // Whoever is given a block there finds the heap large enough.
+                    let mut allocator = self.allocator.lock();
                     self.size.store(bytes, Ordering::Release);
+                    allocator.extend(bytes);
                     return Ok(());
                 }
                 // Extents lie behind the end: applied, they are gone.
@@ -330,40 +361,53 @@ impl Core {
         self.drain_waiting();
         self.reclaim_spans()?;
         let mut superblock = self.superblock.lock();
-        self.checkpoint_locked(&mut superblock)?;
         let before = superblock.size_bytes;
         let pages = least.saturating_sub(self.data_offset).div_ceil(PAGE_BYTES).max(1);
-        let mut allocator = self.allocator.lock();
-        let left = allocator.cut(pages);
-        let after = self.data_offset + left * PAGE_BYTES;
-        if after == before {
-            return Ok(before);
+        let after = {
+            let mut allocator = self.allocator.lock();
+            let after = self.data_offset + allocator.cut(pages) * PAGE_BYTES;
+            // Who finds no room meanwhile waits for the end of this, and lets the heap grow again.
+            self.size.store(after, Ordering::Release);
+            after
+        };
+        let cut = match after == before {
+            true => self.checkpoint_locked(&mut superblock).map(|()| None),
+            false => self.cut(&mut superblock, after),
+        };
+        if let Ok(Some(after)) = cut {
+            return Ok(after);
         }
+        let mut allocator = self.allocator.lock();
+        self.size.store(before, Ordering::Release);
+        allocator.extend(before);
+        cut.map(|_| before)
+    }
+
+    /// Makes the heap end at `after`, where nobody is given pages any more; `None` if extents lie
+    /// behind it.
+    fn cut(&self, superblock: &mut Superblock, after: u64) -> Result<Option<u64>> {
+        // Who freed the pages may wait for a sync: in the file they are allocated until then.
+        self.checkpoint_locked(superblock)?;
+        let (before, mut is_harmless) = (superblock.size_bytes, true);
         let cut = self.log.resize(|| {
+            is_harmless = false;
             superblock.size_bytes = after;
-            self.file.write_superblock(&mut superblock, Site::Size)?;
+            self.file.write_superblock(superblock, Site::Size)?;
             self.file.backing.resize(after)?;
             // Whoever still looks there finds zeros instead of nothing.
             self.memory.provide(after, before - after)?;
             Ok(after)
         });
-        match cut {
-            Ok(Some(_)) => {
-                self.size.store(after, Ordering::Release);
-                Ok(after)
-            }
-            Ok(None) => {
-                allocator.extend(before);
-                Ok(before)
-            }
-            Err(error) => Err(self.log.poison(&error)),
-        }
+        cut.map_err(|error| if is_harmless { error } else { self.log.poison(&error) })
     }
 
     /// Everything committed is in the file, and nothing more is committed. Repeating it does
     /// nothing.
     pub(crate) fn close(&self) -> Result<()> {
         if self.is_read_only {
+            // Whoever copies the heap comes to its end before.
+            let _nobody_copies = self.superblock.lock();
+            self.log.close();
             self.file.backing.release();
             return Ok(());
         }

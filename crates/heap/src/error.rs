@@ -71,6 +71,12 @@ impl Error {
         Error { kind, detail: what.into(), source: Some(source) }
     }
 
+    /// A sync that failed; `what` names the file and the call. Never `Full`, whatever the system
+    /// says: bytes that were taken before are lost.
+    pub(crate) fn sync(what: impl Into<String>, source: io::Error) -> Error {
+        Error { kind: ErrorKind::Io, detail: what.into(), source: Some(source) }
+    }
+
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -196,6 +196,13 @@ impl Superblock {
             || (offset >= self.table_offset && end <= self.limit_bytes)
     }
 
+    /// The next opening's, whose log begins behind `end`, where the one before ended: damaged or
+    /// torn records there must never be taken for records of what comes.
+    pub(crate) fn begin_generation(&mut self, end: u64) {
+        self.head = end.next_multiple_of(PAGE_BYTES);
+        self.generation += 1;
+    }
+
     /// What the checksums of this generation's records begin with.
     pub(crate) fn seed(&self) -> u32 {
         let seed = crc32c::crc32c(&self.heap_id);

@@ -46,6 +46,16 @@ impl Signal {
         }
     }
 
+    /// Whether the time for a sync has come; then it is not asked for any more.
+    pub(crate) fn take_sync(&self) -> bool {
+        let mut wanted = self.wanted.lock();
+        let is_due = wanted.sync_at.is_some_and(|at| at <= Instant::now());
+        if is_due {
+            wanted.sync_at = None;
+        }
+        is_due
+    }
+
     pub(crate) fn stop(&self) {
         self.wanted.lock().stop = true;
         self.changed.notify_all();

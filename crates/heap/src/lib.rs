@@ -39,6 +39,7 @@ mod heap;
 mod heap_file;
 mod keeper;
 mod log;
+mod lost;
 mod memory;
 mod opening;
 mod options;

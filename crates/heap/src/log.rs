@@ -222,10 +222,14 @@ impl Log {
             let mut state = self.state.lock();
             state.check(&*self.backing)?;
             let offset = state.extent_end;
-            self.backing.resize(offset + room)?;
-            if let Err(error) = self.backing.make_room(offset, room) {
-                self.backing.resize(offset)?;
-                return Err(error);
+            if let Err(error) = self.lengthen(offset, room) {
+                // A new length is synced, and records that were written before with it.
+                let is_harmless = error.kind() == ErrorKind::Full;
+                return Err(if is_harmless {
+                    error
+                } else {
+                    self.poison_locked(&mut state, &error)
+                });
             }
             state.extent_end = offset + room;
             state.extents.push(None);
@@ -248,6 +252,13 @@ impl Log {
         };
         state.extents[index] = Some(end);
         Ok(appended)
+    }
+
+    /// Makes room at the end of the file; where there is none, it stays as it was.
+    fn lengthen(&self, end: u64, room: u64) -> Result<()> {
+        self.backing.resize(end + room)?;
+        let made = self.backing.make_room(end, room);
+        made.or_else(|error| self.backing.resize(end).and(Err(error)))
     }
 
     /// Writes operations behind the heap's end; returns the body of the record that says where.
@@ -388,7 +399,20 @@ impl Log {
 
     /// Refuses every later append.
     pub(crate) fn close(&self) {
-        self.state.lock().stopped.get_or_insert(Stop::Closed);
+        let stopped = &mut self.state.lock().stopped;
+        if !matches!(stopped, Some(Stop::Poisoned(_))) {
+            *stopped = Some(Stop::Closed);
+        }
+    }
+
+    /// Whether what is in the file and in memory may be read and copied: unless the heap was closed
+    /// or a write or sync failed.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        let state = self.state.lock();
+        match &state.stopped {
+            Some(Stop::ReadOnly) => Ok(()),
+            _ => state.check(&*self.backing),
+        }
     }
 
     /// Refuses every later append and settles nobody; returns the error to hand on.

@@ -26,6 +26,7 @@ use crate::guard::Guards;
 use crate::heap_file::{self, HeapFile};
 use crate::keeper::Signal;
 use crate::log::Log;
+use crate::lost::Lost;
 use crate::memory::Memory;
 use crate::options::{Access, CreateOptions, OpenOptions};
 use crate::replay::{self, Replay};
@@ -158,7 +159,8 @@ pub(crate) fn read_superblock(backing: &dyn Backing) -> Result<Superblock> {
         }
     }
     let name = backing.name();
-    if let Some(found) = best {
+    // One that is whole and not understood may be the newer one.
+    if let Some(found) = best.filter(|_| refused.is_none()) {
         if found.size_bytes > bytes {
             let detail = format!(
                 "{name}: the file has {bytes} bytes; its superblock says {}",
@@ -207,6 +209,15 @@ pub(crate) fn open(
     let log = Log::new(Arc::clone(&file), &superblock);
     if let Some(replay) = replay {
         replay.apply_to(&memory, &*backing, &superblock)?;
+        let lost = Lost::beside(&file, &superblock)?;
+        if lost.shows_in(&file, &superblock, (replay.end, &memory))? {
+            let detail = format!(
+                "{}: the newest superblock is damaged; open the heap for writing, or run \
+                 `entresol heap check --repair`: what it said is made out from the log",
+                backing.name()
+            );
+            return Err(Error::new(ErrorKind::Corrupt, detail));
+        }
         log.close_for_reading();
     }
     let Superblock { table_offset, data_offset, size_bytes, limit_bytes, .. } = superblock;
@@ -247,17 +258,35 @@ pub(crate) fn open(
 /// Brings the file to the end of its log and begins the next generation.
 fn recover(file: &HeapFile, superblock: &mut Superblock) -> Result<()> {
     let backing = &*file.backing;
-    replay::restore(backing, superblock)?;
-    let replay = read_log(file, superblock)?;
-    replay.apply(file, superblock)?;
-    // Damaged or torn records behind the end must never be taken for records of what comes.
-    superblock.head = replay.end.next_multiple_of(PAGE_BYTES);
-    superblock.generation += 1;
-    file.write_superblock(superblock, Site::Head)?;
+    let lost = Lost::beside(file, superblock)?;
+    loop {
+        replay::restore(backing, superblock)?;
+        let replay = read_log(file, superblock)?;
+        if !advance(file, superblock, &replay, lost)? {
+            break;
+        }
+    }
     if backing.bytes()? > superblock.size_bytes {
         backing.resize(superblock.size_bytes)?;
     }
     Ok(())
+}
+
+/// Applies what was read and begins the next generation. True if a superblock that was lost had
+/// said more, which this one says now: then the log is to be read again.
+pub(crate) fn advance(
+    file: &HeapFile,
+    superblock: &mut Superblock,
+    replay: &Replay,
+    lost: Lost,
+) -> Result<bool> {
+    replay.apply(file, superblock)?;
+    if lost.growth(file, superblock)? {
+        return Ok(true);
+    }
+    superblock.begin_generation(replay.end);
+    file.write_superblock(superblock, Site::Head)?;
+    lost.opening(file, superblock)
 }
 
 fn read_log(file: &HeapFile, superblock: &Superblock) -> Result<Replay> {

@@ -64,9 +64,9 @@ impl Replay {
         let bytes = read_ring(&*file.backing, superblock, length)?;
         let key = file.encryption.as_ref().map(|keys| keys.record_key(superblock)).transpose()?;
         let mut replay = Replay { bytes, bodies: Vec::new(), end: from, damage: None, key };
-        replay.scan(file, superblock)?;
+        let is_damaged = replay.scan(file, superblock)?;
         if end.is_none() && !planted!("heap-damage-passed-over") {
-            replay.damage = replay.find_damage(superblock);
+            replay.damage = replay.find_damage(superblock, is_damaged);
         }
         Ok(replay)
     }
@@ -82,11 +82,15 @@ impl Replay {
         self.bodies.len()
     }
 
-    fn scan(&mut self, file: &HeapFile, superblock: &Superblock) -> Result<()> {
+    /// Reads record after record; whether the last one is whole, but not the operations that it
+    /// leads to.
+    fn scan(&mut self, file: &HeapFile, superblock: &Superblock) -> Result<bool> {
         let from = superblock.head;
         loop {
             let position = past_margin(self.end);
-            let Some((header, clear)) = self.record_at(superblock, position) else { return Ok(()) };
+            let Some((header, clear)) = self.record_at(superblock, position) else {
+                return Ok(false);
+            };
             let start = (position - from) as usize;
             let body = start + RECORD_HEADER_BYTES as usize..start + header.length as usize;
             if let Some(clear) = clear.filter(|clear| !clear.is_empty()) {
@@ -96,8 +100,12 @@ impl Replay {
                 RecordKind::Padding => {}
                 RecordKind::Operations => self.bodies.push(Body::Here(body)),
                 RecordKind::Outside => {
-                    let body = read_extent(file, superblock, &self.bytes[body])?;
-                    self.bodies.push(Body::Outside(body));
+                    match read_extent(file, superblock, &self.bytes[body]) {
+                        Ok(body) => self.bodies.push(Body::Outside(body)),
+                        // They were durable before the record was made.
+                        Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(true),
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             self.end = position + u64::from(header.length);
@@ -124,12 +132,12 @@ impl Replay {
     }
 
     /// A record behind the end says that more was durable when it was made: then what stands at the
-    /// end was not in flight, but was lost.
-    fn find_damage(&self, superblock: &Superblock) -> Option<Damage> {
+    /// end was not in flight, but was lost. Of operations outside of the log that is known.
+    fn find_damage(&self, superblock: &Superblock, is_known: bool) -> Option<Damage> {
         let at = past_margin(self.end);
         let last = superblock.head + self.bytes.len() as u64;
         let whole = (at + 8..last).step_by(8).filter_map(|from| self.record_at(superblock, from));
-        let (mut records_behind, mut is_proved) = (0, false);
+        let (mut records_behind, mut is_proved) = (0, is_known);
         for (header, _) in whole {
             records_behind += u64::from(header.kind != RecordKind::Padding);
             is_proved |= header.durable > at;

@@ -43,6 +43,10 @@ pub struct Transaction {
     record: Vec<u8>,
     attendance: Attendance,
     patience: Duration,
+    /// Savepoints made.
+    savepoints: u64,
+    /// Numbers of savepoints that rollbacks undid, in order: from, and up to.
+    undone: Vec<(u64, u64)>,
 }
 
 /// How long a change or a view waits for another transaction unless told otherwise.
@@ -58,6 +62,7 @@ struct Entry {
 /// A state of a transaction that it can be rolled back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint {
+    number: u64,
     entries: usize,
     allocated: usize,
     freed: usize,
@@ -76,6 +81,8 @@ impl Transaction {
             record: Vec::new(),
             attendance: Attendance::default(),
             patience: PATIENCE,
+            savepoints: 0,
+            undone: Vec::new(),
         }
     }
 
@@ -195,7 +202,9 @@ impl Transaction {
             self.is_flat = false;
             self.covered.clear();
         }
+        self.savepoints += 1;
         Savepoint {
+            number: self.savepoints,
             entries: self.entries.len(),
             allocated: self.allocated.len(),
             freed: self.freed.len(),
@@ -207,12 +216,17 @@ impl Transaction {
     ///
     /// Errors: `InvalidInput` if the transaction was rolled back to a state before `to`.
     pub fn rollback(&mut self, to: Savepoint) -> Result<()> {
+        let was_undone = |(from, upto): &(u64, u64)| (*from..=*upto).contains(&to.number);
         let is_known = to.entries <= self.entries.len()
             && to.allocated <= self.allocated.len()
             && to.freed <= self.freed.len();
-        if !is_known {
+        if !is_known || self.undone.iter().any(was_undone) {
             let detail = "a savepoint that an earlier rollback undid";
             return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        self.undone.retain(|(from, _)| *from <= to.number);
+        if self.savepoints > to.number {
+            self.undone.push((to.number + 1, self.savepoints));
         }
         self.undo(to);
         self.is_flat = false;
@@ -339,7 +353,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.undo(Savepoint { entries: 0, allocated: 0, freed: 0 });
+        self.undo(Savepoint { number: 0, entries: 0, allocated: 0, freed: 0 });
         self.attendance.end();
     }
 }

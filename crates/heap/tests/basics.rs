@@ -187,6 +187,34 @@ fn a_rollback_undoes_what_follows_its_savepoint_and_no_more() {
     assert!(!heap.is_live(born) && heap.is_live(victim));
 }
 
+/// Savepoints were told apart by how much the transaction had done: one that a rollback had undone
+/// counted again once as much was done anew, and a rollback to it undid some of that.
+#[test]
+fn a_savepoint_that_was_undone_stays_unknown() {
+    let folder = Folder::new();
+    let heap = Heap::create(&folder.heap(), &small(Medium::Pages)).unwrap();
+    let mut transaction = heap.begin();
+    let block = transaction.allocate(64).unwrap();
+    let outer = transaction.savepoint();
+    transaction.write_u64(block, 1).unwrap();
+    let inner = transaction.savepoint();
+    transaction.write_u64(block, 2).unwrap();
+    transaction.rollback(outer).unwrap();
+    for at in 1..4 {
+        transaction.write_u64(block + 8 * at, at).unwrap();
+    }
+    assert_eq!(transaction.rollback(inner).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!([0, 1, 2, 3].map(|at| heap.load_u64(block + 8 * at).unwrap()), [0, 1, 2, 3]);
+    let again = transaction.savepoint();
+    transaction.write_u64(block, 5).unwrap();
+    transaction.rollback(again).unwrap();
+    transaction.write_u64(block, 6).unwrap();
+    transaction.rollback(again).unwrap();
+    transaction.rollback(outer).unwrap();
+    assert_eq!(transaction.rollback(again).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!([0, 1, 2, 3].map(|at| heap.load_u64(block + 8 * at).unwrap()), [0; 4]);
+}
+
 #[test]
 fn allocations_do_not_overlap_and_are_zero() {
     for medium in MEDIA {

@@ -61,9 +61,10 @@ impl Classes {
         self.sizes[class]
     }
 
-    /// Adds a class for exactly `bytes`; returns whether it is new.
+    /// Adds a class for exactly `bytes`; returns whether it is new. Sizes that are too large for
+    /// slots, which only damage registers, have none.
     pub(crate) fn register(&mut self, bytes: u64) -> bool {
-        if self.exact(bytes).is_some() {
+        if bytes > SMALL_BYTES_MAX || self.exact(bytes).is_some() {
             return false;
         }
         self.registered.push((bytes, self.sizes.len()));

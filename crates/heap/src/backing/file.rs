@@ -42,6 +42,8 @@ struct Mapped {
 }
 
 const EXTENT_BYTES_MIN: u64 = 64 << 20;
+/// Room is asked for in pieces: one that a signal ends is lost and begun again.
+const ROOM_BYTES_MAX: u64 = 32 << 20;
 /// About so many holes of a file are looked for.
 const HOLES_MAX: u64 = 512;
 
@@ -61,6 +63,8 @@ impl FileBacking {
         let file = OpenOptions::new()
             .read(true)
             .write(access == Access::ReadWrite)
+            // A pipe is to be refused, and not to be waited for; files know no waiting.
+            .custom_flags(libc::O_NONBLOCK)
             .open(path)
             .map_err(|error| Error::io(format!("{}: cannot open", path.display()), error))?;
         let kind = file.metadata().map_err(|error| failed(path, "stat", error))?.file_type();
@@ -205,7 +209,11 @@ impl Backing for FileBacking {
         self.counters.count_sync();
         match &self.mapped {
             Some(_) => stream::fence(),
-            None => self.file.sync_data().map_err(|error| self.failed("sync", error))?,
+            None => {
+                let synced = self.file.sync_data();
+                let failed = |error| Error::sync(format!("{}: cannot sync", self.name()), error);
+                synced.map_err(failed)?;
+            }
         }
         Ok(())
     }
@@ -235,7 +243,8 @@ impl Backing for FileBacking {
         self.file
             .set_len(bytes)
             .map_err(|error| self.failed(&format!("change the length to {bytes} bytes"), error))?;
-        self.file.sync_all().map_err(|error| self.failed("sync", error))?;
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::sync(format!("{}: cannot sync", self.name()), error))?;
         if let Some(mapped) = &self.mapped {
             if bytes > before {
                 mapped.memory.map(&self.file, before, bytes - before, mapped.share)?;
@@ -248,17 +257,24 @@ impl Backing for FileBacking {
     }
 
     fn make_room(&self, offset: u64, length: u64) -> Result<()> {
-        let (offset, length) = (offset as libc::off_t, length as libc::off_t);
-        // SAFETY: a plain call on an open descriptor.
-        let code = unsafe { libc::posix_fallocate(self.file.as_raw_fd(), offset, length) };
-        match code {
-            // A file system that cannot reserve room: holes will do.
-            0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
-            code => {
-                let what = format!("find room for {length} bytes");
-                Err(self.failed(&what, io::Error::from_raw_os_error(code)))
+        let mut done = 0;
+        while done < length {
+            let piece = (length - done).min(ROOM_BYTES_MAX);
+            let (from, bytes) = ((offset + done) as libc::off_t, piece as libc::off_t);
+            // SAFETY: a plain call on an open descriptor.
+            match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), from, bytes) } {
+                0 => done += piece,
+                // A signal, which memory of the system lets end the call: this piece once more.
+                libc::EINTR => {}
+                // A file system that cannot reserve room: holes will do.
+                libc::EOPNOTSUPP | libc::EINVAL => return Ok(()),
+                code => {
+                    let what = format!("find room for {length} bytes");
+                    return Err(self.failed(&what, io::Error::from_raw_os_error(code)));
+                }
             }
         }
+        Ok(())
     }
 
     fn map(&self, memory: &Memory, offset: u64, length: u64) -> Result<()> {
@@ -301,7 +317,7 @@ impl Backing for FileBacking {
             let direct = self.direct.as_ref().map(Direct::descriptor);
             for own in direct.into_iter().chain([self.file.as_raw_fd()]) {
                 // SAFETY: a plain call on two open descriptors; the second stays its owner's.
-                let _replaced = unsafe { libc::dup2(nowhere.as_raw_fd(), own) };
+                let _replaced = unsafe { libc::dup3(nowhere.as_raw_fd(), own, libc::O_CLOEXEC) };
             }
         }
     }

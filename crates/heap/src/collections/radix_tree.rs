@@ -129,6 +129,7 @@ impl RadixTree {
 
     /// Moves the entries from `key` on to a new tree, which is returned.
     pub fn split_off(&self, transaction: &mut Transaction, key: &[u8]) -> Result<RadixTree> {
+        self.hold(transaction)?;
         let moved = {
             let view = self.view_in(transaction)?;
             let mut range = view.range(Bound::Included(key), Bound::Unbounded);
@@ -140,6 +141,7 @@ impl RadixTree {
     /// Moves the upper half of the entries, the smaller one, to a new tree, which is returned. A
     /// tree with fewer than two entries stays as it is.
     pub fn split(&self, transaction: &mut Transaction) -> Result<Option<RadixTree>> {
+        self.hold(transaction)?;
         let (key, moved) = {
             let view = self.view_in(transaction)?;
             let moved = view.entries() / 2;
@@ -182,6 +184,11 @@ impl RadixTree {
     /// Looks at every block; an error says what is damaged. Not beside changes.
     pub fn verify(&self) -> Result<Checked> {
         self.trunk.verify()
+    }
+
+    /// Keeps others from changes until the transaction ends: what is counted now stays true.
+    fn hold(&self, transaction: &mut Transaction) -> Result<()> {
+        self.trunk.change(transaction, |_| Ok(()))
     }
 
     fn divide(&self, transaction: &mut Transaction, key: &[u8], moved: u64) -> Result<RadixTree> {

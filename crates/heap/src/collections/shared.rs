@@ -55,6 +55,9 @@ struct State {
 /// Collections in use in this process, by the heap's base and the handle.
 static IN_USE: Mutex<BTreeMap<(usize, u64), Weak<Shared>>> = Mutex::new(BTreeMap::new());
 
+/// Why a transaction that others may wait for does not wait.
+const OLDER: &str = "an older transaction changes it; abort this one, try again";
+
 /// A change going on; ends when dropped.
 pub(super) struct Change<'s> {
     shared: &'s Shared,
@@ -136,6 +139,10 @@ impl Shared {
             if holder == 0 || Some(holder) == own {
                 break;
             }
+            let holds = transaction.is_some_and(|transaction| !transaction.attendance().is_empty());
+            if holds && own.is_some_and(|own| own > holder) {
+                return Err(self.busy(OLDER));
+            }
             let why = "a transaction of this thread changes it; end that first";
             self.wait(&mut state, patience, &mut until, why)?;
         }
@@ -185,7 +192,7 @@ impl Shared {
                 break;
             }
             if !transaction.attendance().is_empty() && number > holder {
-                return Err(self.busy("an older transaction changes it; abort this one, try again"));
+                return Err(self.busy(OLDER));
             }
             let why = "another transaction of this thread changes it";
             self.wait(&mut state, transaction.patience(), &mut until, why)?;

@@ -6,8 +6,10 @@
 mod append_log;
 mod array;
 mod bed;
+mod beside;
 mod damage;
 mod deque;
+mod full;
 mod hash_map;
 mod linked_list;
 mod radix_map;

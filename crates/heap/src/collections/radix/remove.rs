@@ -8,7 +8,7 @@ use crate::collections::radix::node::{
 };
 use crate::collections::radix::search::{End, Step, Steps};
 use crate::collections::radix::write::Writer;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 /// Gets a key, and offset and length of its value.
 type Visit<'v> = dyn FnMut(&[u8], u64, u64) -> Result<()> + 'v;
@@ -95,11 +95,17 @@ impl Writer<'_> {
             if all.len() as u64 != left || (left == 0 && end.is_none()) {
                 return Err(damaged("a node that counts other children than it has", handle));
             }
-            let smaller = self.new_node(last.position, end, &all)?;
-            let mut slot = last.slot;
-            self.thaw(steps, count - 1, &mut slot)?;
-            self.store(slot, smaller.0)?;
-            return self.transaction.free(handle);
+            match self.new_node(last.position, end, &all) {
+                Ok(smaller) => {
+                    let mut slot = last.slot;
+                    self.thaw(steps, count - 1, &mut slot)?;
+                    self.store(slot, smaller.0)?;
+                    return self.transaction.free(handle);
+                }
+                // A node that is larger than it must be serves as well: a full heap gives keys up.
+                Err(error) if error.kind() == ErrorKind::Full => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut slot = slot;
         self.thaw(steps, count, &mut slot)?;

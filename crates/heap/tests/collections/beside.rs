@@ -1,0 +1,81 @@
+//! Changes of several threads, one beside another.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use entresol_heap::ErrorKind;
+use entresol_heap::collections::{LinkedList, RadixTree};
+
+use crate::bed::{Bed, committed};
+
+const KEYS: u32 = 4000;
+
+/// How many entries move was counted before the transaction held the tree: entries that another one
+/// put or removed meanwhile were in neither count.
+#[test]
+fn trees_that_are_divided_beside_changes_count_what_they_hold() {
+    let heap = Bed::of(16 << 20);
+    let tree = committed(&heap, |tx| RadixTree::create(tx).unwrap());
+    committed(&heap, |tx| {
+        for number in 0..KEYS {
+            tree.put(tx, &number.to_be_bytes(), 1).unwrap();
+        }
+    });
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(Ordering::Relaxed) {
+                number = (number + 1) % KEYS;
+                let key = (KEYS + number).to_be_bytes();
+                let mut transaction = heap.begin();
+                if tree.remove(&mut transaction, &key).unwrap().is_none() {
+                    tree.put(&mut transaction, &key, 2).unwrap();
+                }
+                transaction.commit().unwrap();
+            }
+        });
+        let right = (0..40).all(|round| {
+            let mut transaction = heap.begin();
+            let other = match round % 2 {
+                0 => tree.split_off(&mut transaction, &1_u32.to_be_bytes()).unwrap(),
+                _ => tree.split(&mut transaction).unwrap().unwrap(),
+            };
+            let right = other.verify().is_ok() && tree.verify().is_ok();
+            transaction.abort();
+            right
+        });
+        done.store(true, Ordering::Relaxed);
+        assert!(right, "a tree that counts other entries than it has");
+    });
+    tree.verify().unwrap();
+}
+
+/// Changes never wait in a circle. Views that see a transaction's own changes did, until both had
+/// lost their patience.
+#[test]
+fn a_view_of_a_younger_transaction_does_not_wait_for_an_older_one_in_a_circle() {
+    let heap = Bed::new();
+    let tree = committed(&heap, |tx| RadixTree::create(tx).unwrap());
+    let list = committed(&heap, |tx| LinkedList::create(tx).unwrap());
+    let step = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut older = heap.begin();
+            tree.put(&mut older, b"key", 1).unwrap();
+            step.wait();
+            step.wait();
+            older.abort();
+        });
+        step.wait();
+        let patience = Duration::from_millis(200);
+        let mut younger = heap.begin().with_patience(patience);
+        // With nothing that the other could wait for, it may wait.
+        let free = tree.view_in(&younger).map(drop).unwrap_err();
+        list.push_back(&mut younger, 2).unwrap();
+        let holding = tree.view_in(&younger).map(drop).unwrap_err();
+        step.wait();
+        assert_eq!((free.kind(), holding.kind()), (ErrorKind::Held, ErrorKind::Busy));
+    });
+}
