@@ -2,10 +2,11 @@ package io.entresol.grid;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -93,20 +94,21 @@ final class Start implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        List<NodeProcess> started = new ArrayList<>();
-        Thread stopping = new Thread(() -> stop(started), "stop");
-        boolean served = false;
+        // The thread that stops them may come while they are started.
+        List<NodeProcess> started = new CopyOnWriteArrayList<>();
+        AtomicBoolean serving = new AtomicBoolean();
+        Thread stopping = new Thread(() -> stop(started, serving.get()), "stop");
         Runtime.getRuntime().addShutdownHook(stopping);
         try {
             for (NodePlan plan : plans()) {
                 started.add(NodeProcess.start(plan, detach));
             }
             started.forEach(node -> print(node.awaitRunning()));
-            served = true;
+            serving.set(true);
         } finally {
-            if (!served) {
+            if (!serving.get()) {
                 // A cluster starts whole or not at all.
-                started.forEach(NodeProcess::stop);
+                stop(started, false);
             }
         }
         if (detach) {
@@ -127,11 +129,13 @@ final class Start implements Callable<Integer> {
         }
     }
 
-    /** Several nodes stop as the cluster that they are. */
-    private static void stop(List<NodeProcess> started) {
-        if (started.size() > 1) {
+    /** Several nodes stop as the cluster that they are, once they all serve. */
+    private static void stop(List<NodeProcess> started, boolean serving) {
+        if (serving && started.size() > 1) {
             started.get(0).stopCluster();
         }
+        // All are told before any is waited for: they may wait for each other.
+        started.forEach(NodeProcess::tellToStop);
         started.forEach(NodeProcess::stop);
     }
 
