@@ -5,6 +5,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
@@ -103,7 +105,7 @@ final class Start implements Callable<Integer> {
             for (NodePlan plan : plans()) {
                 started.add(NodeProcess.start(plan, detach));
             }
-            started.forEach(node -> print(node.awaitRunning()));
+            awaitRunning(started).forEach(Start::print);
             serving.set(true);
         } finally {
             if (!serving.get()) {
@@ -118,6 +120,33 @@ final class Start implements Callable<Integer> {
                 : "stop with Ctrl-C or SIGTERM");
         System.out.flush();
         return detach ? 0 : started.stream().mapToInt(NodeProcess::awaitEnd).max().orElse(0);
+    }
+
+    /** What all say once they serve. Others may wait for one that cannot: they are not heard. */
+    private static List<Json> awaitRunning(List<NodeProcess> started) {
+        List<CompletableFuture<Json>> said = started.stream()
+                .map(node -> CompletableFuture.supplyAsync(node::awaitRunning, Start::inOwnThread))
+                .toList();
+        CompletableFuture<Void> all = new CompletableFuture<>();
+        said.forEach(each -> each.whenComplete((facts, failure) -> {
+            if (failure != null) {
+                all.completeExceptionally(failure);
+            } else if (said.stream().allMatch(CompletableFuture::isDone)) {
+                all.complete(null);
+            }
+        }));
+        try {
+            all.join();
+        } catch (CompletionException failure) {
+            throw failure.getCause() instanceof GridException sentence ? sentence : failure;
+        }
+        return said.stream().map(CompletableFuture::join).toList();
+    }
+
+    private static void inOwnThread(Runnable task) {
+        Thread thread = new Thread(task, "listens");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     /** From here on the nodes outlive the launcher. */

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -103,6 +104,21 @@ class AwayTest {
         assertEquals(2, waiting.join().status());
         assertTrue(Files.exists(grid.member(0).server()
                 .resolve("data/lost/entresol/entresol.data")));
+    }
+
+    /** The launcher listened to the first one, which waited ten minutes for the second. */
+    @Test
+    void aNodeThatCannotStartIsNamedThoughAnotherWaitsForIt() throws Exception {
+        deploy("kept", "64MiB", "value");
+        grid.kill(0);
+        grid.kill(1);
+        Files.writeString(grid.member(1).server().resolve("data/caches.xml"), "<torn");
+        TestGrid.Ran ran = TestGrid.program("start", "--dir", grid.folder + "/cluster", "--nodes",
+                "2", "--port-offset", "" + grid.offset, "--memory", "384m",
+                "--endpoint-template", "ram", "--detach");
+        assertEquals(2, ran.status());
+        assertTrue(ran.err().contains("node node-1 did not start"), ran.err());
+        assertEquals(Optional.empty(), grid.member(0).process());
     }
 
     /** The second one first: it waits for the other, or serves before that one is there. */
