@@ -121,6 +121,17 @@ class AwayTest {
         assertEquals(Optional.empty(), grid.member(0).process());
     }
 
+    /** Infinispan answered for the node that was asked, and the cache had a copy less. */
+    @Test
+    void aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn() throws Exception {
+        // Where the folder of the store is to be.
+        Files.createFile(grid.member(1).server().resolve("data/partial"));
+        TestGrid.Ran ran = grid.ask("deploy", "partial", "--capacity", "64MiB", "--memory",
+                "32MiB");
+        assertEquals(2, ran.status());
+        assertTrue(ran.err().contains("does not run on node-1"), ran.err());
+    }
+
     /** The second one first: it waits for the other, or serves before that one is there. */
     private void startBoth() {
         CompletableFuture<TestGrid.Ran> second =
