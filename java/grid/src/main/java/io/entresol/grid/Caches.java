@@ -1,12 +1,15 @@
 package io.entresol.grid;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import org.infinispan.commons.dataconversion.internal.Json;
 
 /** The caches of a grid that people deployed, or that its endpoints began with. */
 final class Caches {
+    private static final String KIND = "entresol-kind";
+
     private Caches() {
     }
 
@@ -56,18 +59,21 @@ final class Caches {
                 .map(node -> node.at("node").asString()).toList();
     }
 
-    /** The element of the cache's kind, and what it says. */
+    /** What the element of the cache's kind says, and the kind. */
     static Json configuration(Rest rest, String name) {
         Json all = rest.get(Rest.cache(name) + "?action=config");
         Json inner = all.has(name) ? all.at(name) : all;
-        return inner.asJsonMap().values().iterator().next();
+        Map.Entry<String, Json> kind = inner.asJsonMap().entrySet().iterator().next();
+        return kind.getValue().set(KIND, kind.getKey());
     }
 
     /** The words of the template that would make such a cache. */
     static String template(Json configuration) {
         String storage = flashStore(configuration).isPresent() ? "flash" : "ram";
         boolean backup = configuration.has("owners")
-                && configuration.at("owners").asInteger() > 1;
+                ? configuration.at("owners").asInteger() > 1
+                // Two of a distributed cache that does not say, and all of a replicated one.
+                : !configuration.at(KIND).asString().startsWith("local");
         return storage + "," + (backup ? "partitioned-with-backup" : "partitioned")
                 + (configuration.has("backups") ? ",two-sites" : "");
     }

@@ -1,32 +1,39 @@
 package io.entresol.grid;
 
 import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
-import java.io.IOException;
+import java.io.ByteArrayInputStream;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheException;
 import org.infinispan.commons.api.CacheContainerAdmin;
+import org.infinispan.commons.configuration.io.ConfigurationResourceResolvers;
+import org.infinispan.commons.dataconversion.MediaType;
+import org.infinispan.configuration.ConfigurationManager;
 import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
+import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.globalstate.ScopedState;
 import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.globalstate.impl.OverlayLocalConfigurationStorage;
+import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.security.actions.SecurityActions;
+import org.infinispan.util.concurrent.BlockingManager;
 import org.jboss.logging.Logger;
 
 /**
@@ -35,42 +42,111 @@ import org.jboss.logging.Logger;
  * these would wait for the lock. So those are started here, before anybody takes it, in the order
  * of their names, which is the same on all nodes; Infinispan then finds them running.
  *
- * <p>What the cluster does not have was undeployed while this node was away, or deployed while the
- * others were, and is not made again. While the cluster comes up nobody has anything yet; then it is what others noted of
- * the caches that they undeployed that counts, and a cache that recovers asks for it as it waits.
+ * <p>Of a cache that recovers its lineage tells whether it was undeployed while this node was away:
+ * the cache asks for it as it waits. Else it is there, whoever does not know it. While it waits it
+ * is offered to the nodes that lack it, as it was deployed while they were away: they start it.
+ * Another cache that the cluster lacks is not made again, for nobody can tell.
  */
 public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private static final Logger LOG = Logger.getLogger(DeployedCaches.class);
+    /** Of the nodes of this process that have come to their deployed caches. */
+    private static final Map<GlobalComponentRegistry, DeployedCaches> NODES =
+            new ConcurrentHashMap<>();
+    /** What is deployed is saved here, not by Infinispan: it forgets what it has not come to. */
+    private static final EnumSet<CacheContainerAdmin.AdminFlag> NOT_SAVED =
+            EnumSet.of(CacheContainerAdmin.AdminFlag.VOLATILE);
+
+    private SavedCaches saved;
+    /** Caches of others that are being started here, or could not be. */
+    private final Set<String> taken = ConcurrentHashMap.newKeySet();
+    private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
+    private volatile boolean refuses;
+
+    /** Those of a node; empty before it comes to them. */
+    static Optional<DeployedCaches> of(EmbeddedCacheManager manager) {
+        return Optional.ofNullable(NODES.get(GlobalComponentRegistry.of(manager)));
+    }
 
     @Override
+    public void initialize(EmbeddedCacheManager manager, ConfigurationManager configurations,
+            BlockingManager blocking) {
+        super.initialize(manager, configurations, blocking);
+        Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(manager)
+                .globalState().sharedPersistentLocation());
+        saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
+    }
+
+    /** Those to be made; of what the cluster has already its own configuration counts. */
+    @Override
     public Map<String, Configuration> loadAllCaches() {
-        Map<String, Configuration> saved = new TreeMap<>(super.loadAllCaches());
+        NODES.put(GlobalComponentRegistry.of(cacheManager), this);
+        Map<String, Configuration> made = saved.all();
         Set<String> there = deployed();
-        if (there.isEmpty()) {
-            for (String name : List.copyOf(saved.keySet())) {
-                startIfItRecovers(name, saved);
+        made.keySet().removeAll(there);
+        for (Map.Entry<String, Configuration> each : List.copyOf(made.entrySet())) {
+            String name = each.getKey();
+            boolean make = recovers(each.getValue()) ? start(name, each.getValue())
+                    : there.isEmpty();
+            if (!make) {
+                made.remove(name);
             }
-            return saved;
-        }
-        saved.keySet().removeIf(name -> {
-            boolean gone = !there.contains(name);
-            if (gone) {
+            if (!make && !recovers(each.getValue())) {
                 LOG.warnf("The cluster does not have cache %s, which this node had: it was"
                         + " undeployed while this node was away, or deployed while the others"
                         + " were. Its entries stay in the file of its store here: deploy the"
                         + " cache again to have them, or remove the file", name);
+                saved.remove(name);
             }
-            return gone;
-        });
-        return saved;
+        }
+        return made;
+    }
+
+    @Override
+    public CompletionStage<Void> createCache(String name, String template,
+            Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        CompletionStage<Void> made = super.createCache(name, template, configuration, NOT_SAVED);
+        return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
+                : blockingManager.thenRunBlocking(made, () -> save(name), name);
+    }
+
+    @Override
+    public CompletionStage<Void> updateConfiguration(String name, Configuration configuration,
+            EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        CompletionStage<Void> changed = super.updateConfiguration(name, configuration, flags);
+        return saved.has(name) ? blockingManager.thenRunBlocking(changed, () -> save(name), name)
+                : changed;
     }
 
     @Override
     public CompletionStage<Void> removeCache(String name,
             EnumSet<CacheContainerAdmin.AdminFlag> flags) {
         // First: once the cache is stopped nobody can tell its lineage.
-        return blockingManager.runBlocking(() -> note(name), name)
-                .thenCompose(noted -> super.removeCache(name, flags));
+        return blockingManager.runBlocking(() -> {
+            note(name);
+            saved.remove(name);
+        }, name).thenCompose(noted -> super.removeCache(name, flags));
+    }
+
+    /** Starts a cache that another node waits in, and that this one never heard of. */
+    void take(String name, String xml) {
+        boolean known = saved.has(name)
+                || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
+        if (refuses || known || !taken.add(name)) {
+            return;
+        }
+        // It waits for others: not in a thread of Infinispan's.
+        Thread starting = new Thread(() -> borrow(name, xml), "entresol takes " + name);
+        starting.setDaemon(true);
+        starting.start();
+    }
+
+    /**
+     * Waits no longer for caches of others, and takes none any more: who stops the cluster waits
+     * for all caches that start.
+     */
+    void giveBack() {
+        refuses = true;
+        borrowed.forEach(Borrowed::giveBack);
     }
 
     /** The caches that the cluster has; none while it comes up. */
@@ -83,6 +159,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 .collect(Collectors.toSet());
     }
 
+    private void save(String name) {
+        saved.put(name, configurationManager.getConfiguration(name, true));
+    }
+
     private void note(String name) {
         try {
             Undeployed.note(cacheManager, name);
@@ -92,41 +172,90 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
     }
 
-    private void startIfItRecovers(String name, Map<String, Configuration> saved) {
-        Configuration configuration = saved.get(name);
-        boolean recovers = configuration.persistence().stores().stream().anyMatch(store ->
+    private static boolean recovers(Configuration configuration) {
+        return configuration.persistence().stores().stream().anyMatch(store ->
                 store instanceof EntresolStoreConfiguration ours && ours.recovers());
-        if (!recovers) {
-            return;
+    }
+
+    /** Starts a cache that recovers; whether it runs. If not, the node serves its others. */
+    private boolean start(String name, Configuration configuration) {
+        if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
+            SecurityActions.defineConfiguration(cacheManager, name, configuration);
         }
-        SecurityActions.defineConfiguration(cacheManager, name, configuration);
-        try {
+        try (Offer told = Offer.begin(cacheManager, name,
+                Endpoints.xml(Map.of(name, configuration)))) {
             SecurityActions.getCache(cacheManager, name);
+            return true;
         } catch (CacheException failure) {
-            if (Stream.iterate((Throwable) failure, Objects::nonNull, Throwable::getCause)
-                    .noneMatch(UndeployedException.class::isInstance)) {
+            if (isStopping()) {
                 throw failure;
             }
-            LOG.infof("Cache %s was undeployed while this node was away", name);
-            forget(name, saved);
+            if (isGone(failure)) {
+                LOG.infof("Cache %s was undeployed while this node was away", name);
+                drop(name);
+            } else {
+                LOG.errorf(failure, "Cache %s does not run on this node, which serves its others."
+                        + " Mend what hinders it and start the node again", name);
+            }
+            return false;
         }
     }
 
+    private void borrow(String name, String xml) {
+        Borrowed others = Borrowed.begin(cacheManager, name);
+        borrowed.add(others);
+        if (refuses) {
+            others.giveBack();
+        }
+        try {
+            LOG.infof("Cache %s was deployed while this node was away: it takes part", name);
+            SecurityActions.defineConfiguration(cacheManager, name, read(name, xml));
+            SecurityActions.getCache(cacheManager, name);
+        } catch (RuntimeException failure) {
+            if (isStopping()) {
+                return;
+            }
+            if (!isGone(failure)) {
+                LOG.errorf(failure, "Cache %s, which others have, does not run on this node. Mend"
+                        + " what hinders it and start the node again", name);
+                return;
+            }
+            LOG.infof("Cache %s does not start here: nobody who has it is there", name);
+            if (!deployed().contains(name)) {
+                drop(name);
+            }
+        } finally {
+            others.close();
+            borrowed.remove(others);
+        }
+        taken.remove(name);
+    }
+
+    private Configuration read(String name, String xml) {
+        ConfigurationBuilderHolder holder = configurationManager.toBuilderHolder();
+        parserRegistry.parse(new ByteArrayInputStream(xml.getBytes(StandardCharsets.UTF_8)),
+                holder, ConfigurationResourceResolvers.DEFAULT, MediaType.APPLICATION_XML);
+        return holder.getNamedConfigurationBuilders().get(name).build();
+    }
+
+    private boolean isStopping() {
+        return cacheManager.getStatus().isStopping() || cacheManager.getStatus().isTerminated();
+    }
+
+    private static boolean isGone(Throwable failure) {
+        return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
+                .anyMatch(UndeployedException.class::isInstance);
+    }
+
     /** The file of its store last: with it goes what tells that the cache was undeployed. */
-    private void forget(String name, Map<String, Configuration> saved) {
+    private void drop(String name) {
+        // Nobody takes it from others before its file is gone.
+        boolean free = taken.add(name);
         removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
         saved.remove(name);
-        Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(cacheManager)
-                .globalState().sharedPersistentLocation());
-        try {
-            Path next = Files.writeString(folder.resolve("caches.xml.next"), Endpoints.xml(saved),
-                    StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING,
-                    StandardOpenOption.WRITE, StandardOpenOption.SYNC);
-            Files.move(next, folder.resolve("caches.xml"), StandardCopyOption.ATOMIC_MOVE);
-        } catch (IOException failure) {
-            throw new UncheckedIOException("cannot write " + folder.resolve("caches.xml"),
-                    failure);
-        }
         SweepTask.sweep(cacheManager, name);
+        if (free) {
+            taken.remove(name);
+        }
     }
 }

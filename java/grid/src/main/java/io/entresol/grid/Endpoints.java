@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.infinispan.commons.configuration.io.ConfigurationWriter;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.parsing.ParserRegistry;
 
@@ -24,10 +25,12 @@ final class Endpoints {
         return xml(caches);
     }
 
-    /** Configurations as Infinispan writes them. */
+    /** Configurations as Infinispan writes them, in full: they are read again. */
     static String xml(Map<String, Configuration> caches) {
         ByteArrayOutputStream text = new ByteArrayOutputStream();
-        new ParserRegistry().serialize(text, null, caches);
+        ConfigurationWriter writer = ConfigurationWriter.to(text).clearTextSecrets(true).build();
+        new ParserRegistry().serialize(writer, null, caches);
+        writer.close();
         return text.toString(StandardCharsets.UTF_8);
     }
 

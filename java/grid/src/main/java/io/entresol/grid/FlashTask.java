@@ -3,6 +3,7 @@ package io.entresol.grid;
 import io.entresol.infinispan.EntresolStore;
 import io.entresol.infinispan.recovery.Withdrawal;
 import java.util.Set;
+import org.infinispan.Cache;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
@@ -25,12 +26,14 @@ public final class FlashTask extends GridTask {
         EmbeddedCacheManager manager = context().getCacheManager();
         Json caches = Json.object();
         for (String name : manager.getCacheNames()) {
-            if (!manager.isRunning(name)) {
+            // One that stops meanwhile must not be started again.
+            Cache<?, ?> cache = manager.isRunning(name) ? manager.getCache(name, false) : null;
+            if (cache == null) {
                 Withdrawal.reason(manager, name).ifPresent(reason ->
                         caches.set(name, Json.object(WITHDREW, reason)));
                 continue;
             }
-            Set<EntresolStore> stores = ComponentRegistry.of(manager.getCache(name))
+            Set<EntresolStore> stores = ComponentRegistry.of(cache)
                     .getComponent(PersistenceManager.class).getStores(EntresolStore.class);
             for (EntresolStore<?, ?> store : stores) {
                 store.statistics().ifPresent(figures ->

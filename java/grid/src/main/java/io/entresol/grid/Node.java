@@ -131,6 +131,8 @@ public final class Node {
         Thread thread = new Thread(() -> {
             try {
                 if (System.in.read() >= 0) {
+                    DeployedCaches.of(server.getCacheManager())
+                            .ifPresent(DeployedCaches::giveBack);
                     server.clusterStop();
                     return;
                 }

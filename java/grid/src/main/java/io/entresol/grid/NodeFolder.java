@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Enumeration;
+import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.zip.ZipEntry;
@@ -135,7 +136,8 @@ record NodeFolder(Path root) {
 
     private boolean isNode(ProcessHandle process) {
         try {
-            String line = Files.readString(Path.of("/proc/" + process.pid() + "/cmdline"));
+            List<String> line = List.of(Files.readString(
+                    Path.of("/proc/" + process.pid() + "/cmdline")).split("\0"));
             return line.contains(Node.class.getName()) && line.contains(root.toString());
         } catch (IOException gone) {
             return false;

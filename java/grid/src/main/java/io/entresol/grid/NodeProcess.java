@@ -71,9 +71,13 @@ final class NodeProcess {
         }
     }
 
+    void tellToStop() {
+        process.destroy();
+    }
+
     /** Tells the node to stop and waits until it has. */
     void stop() {
-        process.destroy();
+        tellToStop();
         awaitEnd();
     }
 

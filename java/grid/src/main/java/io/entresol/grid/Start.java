@@ -2,10 +2,13 @@ package io.entresol.grid;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -93,20 +96,21 @@ final class Start implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        List<NodeProcess> started = new ArrayList<>();
-        Thread stopping = new Thread(() -> stop(started), "stop");
-        boolean served = false;
+        // The thread that stops them may come while they are started.
+        List<NodeProcess> started = new CopyOnWriteArrayList<>();
+        AtomicBoolean serving = new AtomicBoolean();
+        Thread stopping = new Thread(() -> stop(started, serving.get()), "stop");
         Runtime.getRuntime().addShutdownHook(stopping);
         try {
             for (NodePlan plan : plans()) {
                 started.add(NodeProcess.start(plan, detach));
             }
-            started.forEach(node -> print(node.awaitRunning()));
-            served = true;
+            awaitRunning(started).forEach(Start::print);
+            serving.set(true);
         } finally {
-            if (!served) {
+            if (!serving.get()) {
                 // A cluster starts whole or not at all.
-                started.forEach(NodeProcess::stop);
+                stop(started, false);
             }
         }
         if (detach) {
@@ -118,6 +122,33 @@ final class Start implements Callable<Integer> {
         return detach ? 0 : started.stream().mapToInt(NodeProcess::awaitEnd).max().orElse(0);
     }
 
+    /** What all say once they serve. Others may wait for one that cannot: they are not heard. */
+    private static List<Json> awaitRunning(List<NodeProcess> started) {
+        List<CompletableFuture<Json>> said = started.stream()
+                .map(node -> CompletableFuture.supplyAsync(node::awaitRunning, Start::inOwnThread))
+                .toList();
+        CompletableFuture<Void> all = new CompletableFuture<>();
+        said.forEach(each -> each.whenComplete((facts, failure) -> {
+            if (failure != null) {
+                all.completeExceptionally(failure);
+            } else if (said.stream().allMatch(CompletableFuture::isDone)) {
+                all.complete(null);
+            }
+        }));
+        try {
+            all.join();
+        } catch (CompletionException failure) {
+            throw failure.getCause() instanceof GridException sentence ? sentence : failure;
+        }
+        return said.stream().map(CompletableFuture::join).toList();
+    }
+
+    private static void inOwnThread(Runnable task) {
+        Thread thread = new Thread(task, "listens");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
     /** From here on the nodes outlive the launcher. */
     private static void leave(Thread stopping) {
         try {
@@ -127,11 +158,13 @@ final class Start implements Callable<Integer> {
         }
     }
 
-    /** Several nodes stop as the cluster that they are. */
-    private static void stop(List<NodeProcess> started) {
-        if (started.size() > 1) {
+    /** Several nodes stop as the cluster that they are, once they all serve. */
+    private static void stop(List<NodeProcess> started, boolean serving) {
+        if (serving && started.size() > 1) {
             started.get(0).stopCluster();
         }
+        // All are told before any is waited for: they may wait for each other.
+        started.forEach(NodeProcess::tellToStop);
         started.forEach(NodeProcess::stop);
     }
 

@@ -61,12 +61,12 @@ class ClusterTest {
         Process launcher = start(grid);
         deployOrders(grid);
         // Another one: nodes must not wait for each other in different caches.
-        deployRecovering(grid, "late");
+        grid.deployRecovering("late", "64MiB");
         for (int key = 0; key < ENTRIES; key++) {
             grid.rest().post(Rest.cache("late") + "/" + key, "text/plain", "value " + key);
         }
         List<ProcessHandle> nodes = IntStream.range(0, NODES)
-                .mapToObj(number -> folder(grid, number).process().orElseThrow()).toList();
+                .mapToObj(number -> grid.member(number).process().orElseThrow()).toList();
         nodes.forEach(ProcessHandle::destroyForcibly);
         for (ProcessHandle node : nodes) {
             node.onExit().get();
@@ -101,42 +101,35 @@ class ClusterTest {
     /** Of the two nodes the second is away: while the first goes on, then until all are dead. */
     private static void undeployedCachesAreForgottenByANodeThatWasAway(TestGrid grid,
             String second) throws Exception {
-        deployRecovering(grid, "early");
-        NodeFolder away = folder(grid, 1);
-        leave(away);
+        grid.deployRecovering("early", "64MiB");
+        grid.leave(1);
         grid.ask("undeploy", "early").succeeded();
-        startAgain(grid, 1).succeeded();
+        grid.startMember(1).succeeded();
         assertEquals(List.of("kept", "late"), deployed(second));
         // The same name again: what the node had of the former one does not stand in its way.
-        deployRecovering(grid, "early");
+        grid.deployRecovering("early", "64MiB");
         grid.rest().post(Rest.cache("early") + "/1", "text/plain", "anew");
         assertEquals("anew", new Rest(second, null, null).getText(Rest.cache("early") + "/1"));
-        leave(away);
+        grid.leave(1);
         grid.ask("undeploy", "early").succeeded();
-        ProcessHandle first = folder(grid, 0).process().orElseThrow();
-        first.destroyForcibly();
-        first.onExit().get();
+        grid.kill(0);
 
         // The second one first: it waits for somebody who knows.
         CompletableFuture<TestGrid.Ran> waiting = CompletableFuture.supplyAsync(() ->
-                startAgain(grid, 1));
-        startAgain(grid, 0).succeeded();
+                grid.startMember(1));
+        grid.startMember(0).succeeded();
         waiting.join().succeeded();
         assertRecovered(grid, second);
         assertEquals(List.of("kept", "late"), deployed(second));
         assertEquals(List.of("kept", "late"), deployed(grid.server()));
-        assertFalse(Files.readString(away.server().resolve("data/caches.xml")).contains("early"));
+        assertFalse(Files.readString(grid.member(1).server().resolve("data/caches.xml"))
+                .contains("early"));
     }
 
     /** Those that were deployed, as a node lists them. */
     private static List<String> deployed(String server) {
         return Caches.names(new Rest(server, null, null)).stream()
                 .filter(name -> !name.endsWith("Cache")).toList();
-    }
-
-    private static void deployRecovering(TestGrid grid, String name) {
-        grid.ask("deploy", name, "--template", "flash,partitioned-with-backup", "--recovery",
-                "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text").succeeded();
     }
 
     /** Makes a cache that has an index and recovers, with an order of each price. */
@@ -180,35 +173,11 @@ class ClusterTest {
         return launcher;
     }
 
-    /** One of the nodes by itself, which joins the other. */
-    private static TestGrid.Ran startAgain(TestGrid grid, int number) {
-        int[] offsets = {grid.offset, grid.offset + Ports.STEP};
-        try {
-            return TestGrid.program("start", "--dir", folder(grid, number).root() + "", "--name",
-                    "node-" + number, "--port-offset", "" + offsets[number], "--join",
-                    "127.0.0.1:" + new Ports(offsets[1 - number]).cluster(), "--memory", "384m",
-                    "--endpoint-template", "ram", "--detach");
-        } catch (Exception failure) {
-            throw new IllegalStateException(failure);
-        }
-    }
-
-    /** As one that goes in good order, on which the other goes on. */
-    private static void leave(NodeFolder node) throws Exception {
-        ProcessHandle process = node.process().orElseThrow();
-        process.destroy();
-        process.onExit().get();
-    }
-
     private static void stop(Process launcher, TestGrid grid) throws Exception {
         launcher.destroy();
         launcher.waitFor();
         for (int number = 0; number < NODES; number++) {
-            assertEquals(Optional.empty(), folder(grid, number).process());
+            assertEquals(Optional.empty(), grid.member(number).process());
         }
-    }
-
-    private static NodeFolder folder(TestGrid grid, int number) {
-        return new NodeFolder(grid.folder.resolve("cluster/node-" + number));
     }
 }

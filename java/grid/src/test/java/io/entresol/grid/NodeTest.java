@@ -216,6 +216,9 @@ class NodeTest {
             rest.post(Rest.cache(name) + "/key", "text/plain", "value of " + name);
             assertEquals("value of " + name, rest.getText(Rest.cache(name) + "/key"));
             assertEquals(1, flash(name).at("entries").asLong());
+            // Infinispan's default, which it does not write down.
+            assertEquals("flash,partitioned-with-backup", Json.read(
+                    grid.ask("info", name, "--json").out()).at("template").asString());
         }
         String durability = Json.read(grid.ask("info", "by-xml", "--json").out())
                 .at("store").at("durability").asString();

@@ -68,6 +68,16 @@ class StopTest {
         assertTrue(new NodeFolder(folder).readRunning().isEmpty());
     }
 
+    /** The number of a dead node was that of one whose folder's name begins like its own. */
+    @Test
+    void theProcessOfAnotherFolderIsNotThatOfTheNode() throws Exception {
+        NodeFolder dead = new NodeFolder(folder.resolve("node"));
+        NodeFolder other = node("node-b");
+        dead.writePid(processes.get(0).pid());
+        assertTrue(dead.process().isEmpty());
+        assertTrue(other.process().isPresent());
+    }
+
     @Test
     void nodesThatServeStopAsAClusterAndThoseThatStillStartWithThem() throws Exception {
         NodeFolder serving = node("node-3");

@@ -50,6 +50,37 @@ final class TestGrid {
         return program("stop", "--dir", folder + "/node");
     }
 
+    /** Starts one of two nodes, which joins the other. */
+    Ran startMember(int number) {
+        int[] offsets = {offset, offset + Ports.STEP};
+        try {
+            return program("start", "--dir", member(number).root() + "", "--name",
+                    "node-" + number, "--port-offset", "" + offsets[number], "--join",
+                    "127.0.0.1:" + new Ports(offsets[1 - number]).cluster(), "--memory", "384m",
+                    "--endpoint-template", "ram", "--detach");
+        } catch (Exception failure) {
+            throw new IllegalStateException(failure);
+        }
+    }
+
+    /** The folder of one of several nodes. */
+    NodeFolder member(int number) {
+        return new NodeFolder(folder.resolve("cluster/node-" + number));
+    }
+
+    /** Has a member leave in good order: the other goes on. */
+    void leave(int number) throws Exception {
+        ProcessHandle process = member(number).process().orElseThrow();
+        process.destroy();
+        process.onExit().get();
+    }
+
+    void kill(int number) throws Exception {
+        ProcessHandle process = member(number).process().orElseThrow();
+        process.destroyForcibly();
+        process.onExit().get();
+    }
+
     /** The program, as a process. */
     static Ran program(String... arguments) throws Exception {
         List<String> command = new ArrayList<>(List.of(HOME.resolve("bin/entresol-grid") + ""));
@@ -105,7 +136,22 @@ final class TestGrid {
         return new Rest(server(), null, null);
     }
 
+    /** That of one of several nodes. */
+    Rest rest(int number) {
+        return new Rest("127.0.0.1:" + new Ports(offset + number * Ports.STEP).main(), null, null);
+    }
+
+    /** A cache of texts that recovers. */
+    void deployRecovering(String name, String capacity) {
+        ask("deploy", name, "--template", "flash,partitioned-with-backup", "--recovery",
+                "--capacity", capacity, "--memory", "32MiB", "--encoding", "text").succeeded();
+    }
+
     void remove() throws IOException {
+        remove(folder);
+    }
+
+    static void remove(Path folder) throws IOException {
         try (Stream<Path> files = Files.walk(folder)) {
             for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
                 Files.delete(file);

@@ -48,7 +48,7 @@ final class StorePlace {
         String compression = configuration.get(EntresolStoreConfiguration.COMPRESSION);
         try {
             return Store.open((striped ? options.striped() : options)
-                    .capacity(size(EntresolStoreConfiguration.CAPACITY))
+                    .capacity(Math.max(size(EntresolStoreConfiguration.CAPACITY), former()))
                     .memory(size(EntresolStoreConfiguration.MEMORY))
                     .durability(Durability.parse(
                             configuration.get(EntresolStoreConfiguration.DURABILITY)))
@@ -84,6 +84,11 @@ final class StorePlace {
             throw new UncheckedIOException("cache " + cache + ": cannot make the folder " + folder
                     + " of its store: see that its disk is there and can be written", failure);
         }
+    }
+
+    /** The size of a file of the cache's own: a store does not shrink, whatever is configured. */
+    private long former() {
+        return named ? 0 : paths.get(0).toFile().length();
     }
 
     private long size(

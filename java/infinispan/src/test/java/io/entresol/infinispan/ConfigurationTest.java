@@ -148,6 +148,24 @@ public class ConfigurationTest {
         }
     }
 
+    /**
+     * A cache of the name that was deployed with less did not start on a node that was away: it was
+     * told that its file had the size that was asked for.
+     */
+    public void aStoreIsOpenedAtItsSizeWhereLessIsConfigured() throws Exception {
+        String store = """
+                <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                    path="shrinks" capacity="%s" memory="64MiB"/>""";
+        for (String capacity : new String[] {"96MiB", "64MiB"}) {
+            try (DefaultCacheManager manager = new DefaultCacheManager(
+                    parse(xml(store.formatted(capacity))), true)) {
+                Cache<String, String> cache = manager.getCache("flash");
+                assertEquals(cache.putIfAbsent("key", "value"),
+                        capacity.equals("64MiB") ? "value" : null);
+            }
+        }
+    }
+
     /** Other caches of the node start all the same. */
     public void aStoreThatCannotBeOpenedNamesItsDeviceAndWhatToDo() throws Exception {
         Path small = Path.of(folder, "small");

@@ -1,6 +1,10 @@
 package io.entresol.infinispan.recovery;
 
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 
 /**
  * What a node says of a cache when another one asks.
@@ -11,10 +15,10 @@ import java.util.UUID;
  * @param available whether the cache serves all keys, as this node sees it
  * @param standing what its store says; null if it has none
  * @param plan that it took over; null if none
- * @param undeployed whether it knows that what the asking node has of the cache was undeployed
+ * @param undeployed those of the lineages that it was asked about that it knows were undeployed
  */
 record Answer(String name, UUID node, Phase phase, boolean available, Standing standing,
-        Plan plan, boolean undeployed) {
+        Plan plan, Set<UUID> undeployed) {
     private static final String END = "\n--\n";
 
     /** How far a node is with a cache. */
@@ -23,6 +27,8 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
         SILENT,
         /** The cache was not started there. */
         ABSENT,
+        /** Waits for the others, because one of them has the cache: this node never had it. */
+        BORROWING,
         /** Waits for the others. */
         WAITING,
         /** Is about to start the cache empty, unless another one is. */
@@ -41,13 +47,13 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
 
     /** Of a node that has not started the cache. */
     static Answer absent(String name) {
-        return new Answer(name, null, Phase.ABSENT, false, null, null, false);
+        return new Answer(name, null, Phase.ABSENT, false, null, null, Set.of());
     }
 
     /** Reads what {@link #toString} gives, or nothing; {@code name} is the node's. */
     static Answer parse(String name, String text) {
         if (text.isEmpty()) {
-            return new Answer(name, null, Phase.SILENT, false, null, null, false);
+            return new Answer(name, null, Phase.SILENT, false, null, null, Set.of());
         }
         String[] parts = text.split(END, -1);
         Lines head = Lines.parse(parts[0]);
@@ -56,12 +62,28 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
                 Phase.valueOf(head.get("phase")), Boolean.parseBoolean(head.get("available")),
                 parts[1].isEmpty() ? null : Standing.parse(parts[1]),
                 parts[2].isEmpty() ? null : Plan.parse(parts[2]),
-                Boolean.parseBoolean(head.get("undeployed")));
+                lineages(head.get("undeployed")));
     }
 
-    /** The same of a node that knows that what the asking one has was undeployed. */
-    Answer thatItWasUndeployed() {
-        return new Answer(name, node, phase, available, standing, plan, true);
+    /** The same of a node that knows that these were undeployed. */
+    Answer knowing(Set<UUID> gone) {
+        return new Answer(name, node, phase, available, standing, plan, gone);
+    }
+
+    /** The same of a node whose store has nothing that counts. */
+    Answer withoutStanding() {
+        return new Answer(name, node, phase, available, null, plan, undeployed);
+    }
+
+    /** Lineages as a text, without blanks. */
+    static String text(Collection<UUID> lineages) {
+        return lineages.stream().map(UUID::toString).collect(Collectors.joining(","));
+    }
+
+    /** Reads what {@link #text} gives. */
+    static Set<UUID> lineages(String text) {
+        return text.isEmpty() ? Set.of() : Arrays.stream(text.split(","))
+                .map(UUID::fromString).collect(Collectors.toSet());
     }
 
     boolean isThere() {
@@ -71,7 +93,7 @@ record Answer(String name, UUID node, Phase phase, boolean available, Standing s
     @Override
     public String toString() {
         return new Lines().put("node", node == null ? "" : node).put("phase", phase)
-                .put("available", available).put("undeployed", undeployed)
+                .put("available", available).put("undeployed", text(undeployed))
                 + END + (standing == null ? "" : standing) + END + (plan == null ? "" : plan);
     }
 }

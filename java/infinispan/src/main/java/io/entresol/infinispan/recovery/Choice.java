@@ -38,7 +38,7 @@ sealed interface Choice {
     record Join(Standing running) implements Choice {
     }
 
-    /** Takes what this node has of the cache for nothing: it was undeployed. */
+    /** Takes what this node has of the cache for nothing: it was undeployed, or nobody has it. */
     record Forget() implements Choice {
     }
 }

@@ -53,10 +53,14 @@ final class Policy {
                 ? new Choice.Refuse(begun.why()) : choice;
     }
 
-    private Choice chooseWithoutEnd(List<Answer> answers, Answer own, long waitedMillis) {
-        if (own.standing() != null && answers.stream().anyMatch(Answer::undeployed)) {
+    private Choice chooseWithoutEnd(List<Answer> all, Answer own, long waitedMillis) {
+        Set<UUID> gone = all.stream().flatMap(answer -> answer.undeployed().stream())
+                .collect(Collectors.toSet());
+        if (own.standing() != null && gone.contains(own.standing().lineage())) {
             return new Choice.Forget();
         }
+        List<Answer> answers = all.stream()
+                .map(answer -> forgets(answer, gone) ? answer.withoutStanding() : answer).toList();
         List<Answer> running = answers.stream()
                 .filter(answer -> answer.phase() == Phase.RUNNING && answer.standing() != null)
                 .toList();
@@ -71,10 +75,19 @@ final class Policy {
         Answer best = newest(known);
         for (Answer answer : known) {
             if (!answer.standing().lineage().equals(best.standing().lineage())) {
-                return new Choice.Refuse(strangers(best.name(), answer.name()));
+                // Somebody may come who knows that one of them was undeployed.
+                return new Choice.Wait(strangers(best.name(), answer.name()));
             }
         }
         return together(answers, own, best.standing(), waitedMillis);
+    }
+
+    /** Whether a node takes what it has for nothing, as soon as it is told what this one is. */
+    private static boolean forgets(Answer answer, Set<UUID> gone) {
+        boolean undecided = answer.phase() == Phase.WAITING || answer.phase() == Phase.BORROWING
+                || answer.phase() == Phase.PREPARED;
+        return undecided && answer.standing() != null
+                && gone.contains(answer.standing().lineage());
     }
 
     /** Others run the cache already. */
@@ -114,7 +127,14 @@ final class Policy {
                             + names(silent) + ", which may have entries of it; see the log"
                             + " there, or stop the node");
         }
-        Answer first = answers.stream().filter(Answer::isThere).findFirst().orElse(own);
+        List<Answer> owners = answers.stream()
+                .filter(answer -> answer.isThere() && answer.phase() != Phase.BORROWING).toList();
+        if (own.phase() == Phase.BORROWING) {
+            return owners.isEmpty() ? new Choice.Forget() : new Choice.Wait("cache " + cache
+                    + " is being started by " + names(owners) + ", which does not finish; see its"
+                    + " log");
+        }
+        Answer first = owners.get(0);
         List<Answer> claiming = answers.stream()
                 .filter(answer -> answer != own && (answer.phase() == Phase.CLAIMING
                         || answer.phase() == Phase.STARTING || answer.phase() == Phase.JOINING

@@ -8,10 +8,13 @@ import io.entresol.StoreException;
 import io.entresol.infinispan.recovery.Answer.Phase;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -62,9 +65,10 @@ public final class Recovery implements AutoCloseable {
     private final Peers peers;
     private final Policy policy;
     private final UUID node;
+    private final Optional<Borrowed> borrowed;
     private final Map<Address, UUID> nodes = new ConcurrentHashMap<>();
 
-    private volatile Phase phase = Phase.WAITING;
+    private volatile Phase phase;
     private volatile Standing standing;
     private volatile Plan plan;
     private volatile UUID lineage;
@@ -81,6 +85,8 @@ public final class Recovery implements AutoCloseable {
         this.node = registry.getComponent(LocalTopologyManager.class).getPersistentUUID();
         this.blocking = context.getBlockingManager();
         this.peers = new Peers(manager);
+        this.borrowed = Borrowed.find(manager, name);
+        this.phase = borrowed.isPresent() ? Phase.BORROWING : Phase.WAITING;
         ConsistentHashFactory<?> factory = StateTransferManagerImpl.pickConsistentHashFactory(
                 context.getGlobalConfiguration(), cache.getCacheConfiguration());
         this.policy = new Policy(name, node, options.timeoutMillis(), options.missing(),
@@ -137,14 +143,14 @@ public final class Recovery implements AutoCloseable {
                 .map(Standing::lineage);
     }
 
-    /** What a node says of a cache, of which the one that asks has that lineage, or none. */
-    private static Function<EmbeddedCacheManager, String> question(String cache, String lineage) {
-        return (Function<EmbeddedCacheManager, String> & Serializable) asked -> {
-            Answer said = STARTED.find(asked, cache).map(Recovery::answer)
-                    .orElseGet(() -> Answer.absent(""));
-            return (Undeployed.of(asked).has(lineage) ? said.thatItWasUndeployed() : said)
-                    .toString();
-        };
+    /** What a node says of a cache, and of those lineages that the one that asks heard of. */
+    private static Function<EmbeddedCacheManager, String> question(String cache,
+            String lineages) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) asked ->
+                STARTED.find(asked, cache).map(Recovery::answer)
+                        .orElseGet(() -> Answer.absent(""))
+                        .knowing(Undeployed.of(asked).among(Answer.lineages(lineages)))
+                        .toString();
     }
 
     /** A topology is about to be installed; nothing of it happens before this is done. */
@@ -183,16 +189,17 @@ public final class Recovery implements AutoCloseable {
         cache.addListener(new TopologyListener(this));
         long start = System.nanoTime();
         String told = "";
+        Set<UUID> lineages = new HashSet<>();
         while (true) {
             if (cache.getCacheManager().getStatus().isStopping()
                     || cache.getCacheManager().getStatus().isTerminated()) {
                 throw new PersistenceException("the container of cache " + name
                         + " stopped while the cache waited for others");
             }
-            List<Answer> answers = await(peers.ask(question(name, ownLineage())))
-                    .entrySet().stream()
-                    .map(said -> Answer.parse(said.getKey().toString(), said.getValue()))
-                    .toList();
+            if (borrowed.filter(Borrowed::isGivenBack).isPresent()) {
+                throw new UndeployedException(name);
+            }
+            List<Answer> answers = ask(lineages);
             long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
             Choice choice = policy.choose(answers, waited);
             if (choice instanceof Choice.Refuse refuse) {
@@ -210,6 +217,21 @@ public final class Recovery implements AutoCloseable {
                 return;
             }
         }
+    }
+
+    /** What all say of the cache; {@code lineages} gets those that any of them has. */
+    private List<Answer> ask(Set<UUID> lineages) {
+        Standing known = standing;
+        if (known != null) {
+            lineages.add(known.lineage());
+        }
+        List<Answer> answers = await(peers.ask(question(name, Answer.text(lineages))))
+                .entrySet().stream()
+                .map(said -> Answer.parse(said.getKey().toString(), said.getValue()))
+                .toList();
+        answers.stream().map(Answer::standing).filter(Objects::nonNull)
+                .forEach(other -> lineages.add(other.lineage()));
+        return answers;
     }
 
     /** Does what was chosen; whether the node may join now. */
@@ -235,32 +257,34 @@ public final class Recovery implements AutoCloseable {
             join(join.running());
             return true;
         } else if (choice instanceof Choice.Forget) {
-            forgetStanding();
+            forget();
         }
         return false;
-    }
-
-    private String ownLineage() {
-        Standing known = standing;
-        return known == null ? "" : known.lineage().toString();
     }
 
     /**
      * There may be a new cache of the name, which this node then takes part in as one that never
      * had any. Else it is to be forgotten: a node that started it empty would deploy it again.
      */
-    private void forgetStanding() {
+    private void forget() {
+        Standing gone = standing;
+        if (gone != null) {
+            // Others that have it may ask this node, and nobody else who knows.
+            Undeployed.of(cache.getCacheManager()).add(gone.lineage());
+        }
+        // It would be taken for what the next cache of the name had.
+        states.deleteScopedState(name);
         if (!isDeployed()) {
-            Undeployed.of(cache.getCacheManager()).add(standing.lineage());
             throw new UndeployedException(name);
         }
-        LOG.infof("Cache %s was deployed anew while this node was away: its entries of epoch %s are"
-                + " dropped", name, standing.epoch());
-        await(own.removeAsync(KEY));
+        if (gone != null) {
+            LOG.infof("Cache %s was deployed anew while this node was away: its entries of epoch"
+                    + " %s are dropped", name, gone.epoch());
+            await(own.removeAsync(KEY));
+        }
         standing = null;
         plan = null;
         phase = Phase.WAITING;
-        states.deleteScopedState(name);
     }
 
     /** Whether the cluster's configuration has the cache now. */
@@ -292,6 +316,7 @@ public final class Recovery implements AutoCloseable {
         }
         // First, so that a crash from here on leaves no entries that seem to count.
         await(write(running.withoutEntries()));
+        Undeployed.of(cache.getCacheManager()).strike(running.lineage());
         states.deleteScopedState(name);
         lineage = running.lineage();
         incarnation = running.epoch().incarnation();
@@ -370,7 +395,7 @@ public final class Recovery implements AutoCloseable {
     private Answer answer() {
         boolean available = phase == Phase.RUNNING
                 && cache.getAvailability() == AvailabilityMode.AVAILABLE;
-        return new Answer("", node, phase, available, standing, plan, false);
+        return new Answer("", node, phase, available, standing, plan, Set.of());
     }
 
     /** Nodes that left are still in hashes for a while, when Infinispan may have forgotten them. */

@@ -5,11 +5,13 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.security.actions.SecurityActions;
@@ -29,7 +31,7 @@ public final class Undeployed {
     /** Null where a node has no folder that lasts. */
     private final Path file;
 
-    private Undeployed(Path file) {
+    Undeployed(Path file) {
         this.file = file;
     }
 
@@ -54,25 +56,31 @@ public final class Undeployed {
             List<String> lines = new ArrayList<>(read());
             if (file != null && !lines.contains(lineage.toString())) {
                 lines.add(lineage.toString());
+                write(lines.subList(Math.max(0, lines.size() - LIMIT), lines.size()));
+            }
+        }
+    }
+
+    /** Takes back that a cache of that lineage is gone: somebody who did not know runs it. */
+    void strike(UUID lineage) {
+        synchronized (Undeployed.class) {
+            List<String> lines = new ArrayList<>(read());
+            if (lines.remove(lineage.toString())) {
                 write(lines);
             }
         }
     }
 
-    /** Whether the cache of that lineage, as text, was undeployed. */
-    boolean has(String lineage) {
-        return read().contains(lineage);
+    /** Which of these lineages were undeployed. */
+    Set<UUID> among(Collection<UUID> lineages) {
+        List<String> lines = lineages.isEmpty() ? List.of() : read();
+        return lineages.stream().filter(each -> lines.contains(each.toString()))
+                .collect(Collectors.toSet());
     }
 
     private void write(List<String> lines) {
-        Path written = file.resolveSibling(NAME + ".new");
-        String text = String.join("\n", lines.subList(
-                Math.max(0, lines.size() - LIMIT), lines.size())) + "\n";
         try {
-            Files.writeString(written, text, StandardCharsets.US_ASCII, StandardOpenOption.CREATE,
-                    StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE,
-                    StandardOpenOption.SYNC);
-            WithdrawalMark.rename(written, file);
+            SyncedFile.replace(file, String.join("\n", lines) + "\n");
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot write " + file, failure);
         }

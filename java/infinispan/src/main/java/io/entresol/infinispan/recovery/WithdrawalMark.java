@@ -2,12 +2,8 @@ package io.entresol.infinispan.recovery;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.util.Optional;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.persistence.PersistenceUtil;
@@ -50,8 +46,8 @@ public final class WithdrawalMark {
     /** Once the entries that do not count are gone. */
     public void remove() {
         try {
-            if (file != null && Files.deleteIfExists(file)) {
-                sync(file.getParent());
+            if (file != null) {
+                SyncedFile.remove(file);
             }
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove " + file, failure);
@@ -63,22 +59,6 @@ public final class WithdrawalMark {
         if (file == null) {
             throw new IOException("this node has no global state to note it in");
         }
-        Files.createDirectories(file.getParent());
-        Files.writeString(file, why + "\n", StandardCharsets.UTF_8, StandardOpenOption.CREATE,
-                StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE,
-                StandardOpenOption.SYNC);
-        sync(file.getParent());
-    }
-
-    /** Puts a synced file in the place of another, so that this survives power loss. */
-    static void rename(Path written, Path file) throws IOException {
-        Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
-        sync(file.getParent());
-    }
-
-    private static void sync(Path folder) throws IOException {
-        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-            channel.force(true);
-        }
+        SyncedFile.replace(file, why + "\n");
     }
 }

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.stream.Stream;
 import org.infinispan.commons.CacheConfigurationException;
@@ -39,7 +40,7 @@ public class PolicyTest {
         Answer newer = waiting(1, standing(1, 4, true, 1, 2));
         Answer other = waiting(2, standing(1, 4, true, 1, 2));
         Choice.Prepare chosen = (Choice.Prepare) choose(0, old, newer, other);
-        assertEquals(chosen.plan().members().keySet(), java.util.Set.of(NODES[1], NODES[2]));
+        assertEquals(chosen.plan().members().keySet(), Set.of(NODES[1], NODES[2]));
         assertEquals(chosen.plan().incarnation(), 2);
         Answer[] all = Stream.of(old, newer, other)
                 .map(answer -> prepared(answer, chosen.plan())).toArray(Answer[]::new);
@@ -82,7 +83,7 @@ public class PolicyTest {
         Standing all = standing(1, 3, true, 0, 1, 2);
         Choice chosen = choose(0, waiting(0, null), waiting(1, all), waiting(2, all));
         assertEquals(((Choice.Prepare) chosen).plan().members().keySet(),
-                java.util.Set.of(NODES[1], NODES[2]));
+                Set.of(NODES[1], NODES[2]));
     }
 
     public void aNodeJoinsWithoutEntriesOnlyWhereTheClusterWentOnWithoutIt() {
@@ -98,8 +99,7 @@ public class PolicyTest {
         assertTrue(choose(2, running(0, standing(2, 1, true, 0, 1), true), me)
                 instanceof Choice.Join);
         Standing other = standing(1, 4, true, 0, 1);
-        Standing foreign = new Standing(new UUID(1, 1), other.epoch(), true, other.members(),
-                other.hash());
+        Standing foreign = ofOtherLineage(other);
         assertTrue(choose(2, running(0, foreign, true), me) instanceof Choice.Refuse);
         assertTrue(choose(2, running(0, foreign, true), waiting(2, null))
                 instanceof Choice.Join);
@@ -107,15 +107,55 @@ public class PolicyTest {
 
     public void whatWasUndeployedIsNeitherWaitedForNorMixedWithANewCacheOfTheName() {
         Answer me = waiting(2, standing(1, 3, true, 0, 1, 2));
-        Answer knows = Answer.absent("n0").thatItWasUndeployed();
+        Answer knows = Answer.absent("n0").knowing(Set.of(LINEAGE));
         assertTrue(choose(2, Answer.absent("n0"), me) instanceof Choice.Wait);
         assertTrue(choose(2, knows, me) instanceof Choice.Forget);
         Standing now = standing(1, 1, true, 0, 1);
-        Standing other = new Standing(new UUID(1, 1), now.epoch(), true, now.members(),
-                now.hash());
-        Answer anew = running(0, other, true).thatItWasUndeployed();
+        Standing other = ofOtherLineage(now);
+        Answer anew = running(0, other, true).knowing(Set.of(LINEAGE));
         assertTrue(choose(2, anew, me) instanceof Choice.Forget);
         assertTrue(choose(2, anew, waiting(2, null)) instanceof Choice.Join);
+    }
+
+    /**
+     * Of two that started together the one with the new cache gave up at once, before the other one
+     * was told that what it has was undeployed.
+     */
+    public void aNewCacheOfTheNameWaitsUntilTheFormerOneIsForgotten() {
+        Answer former = waiting(0, standing(1, 3, true, 0, 1));
+        Standing now = ofOtherLineage(standing(1, 1, true, 1));
+        Answer anew = waiting(1, now);
+        Choice unknown = choose(1, former, anew);
+        assertTrue(((Choice.Wait) unknown).why().contains("at different times"), unknown + "");
+        Answer knows = anew.knowing(Set.of(LINEAGE));
+        assertTrue(choose(0, former, knows) instanceof Choice.Forget);
+        // The one that coordinates has nothing that counts, and takes part all the same.
+        assertTrue(choose(1, former, knows) instanceof Choice.Wait);
+        Answer without = waiting(0, null);
+        Choice.Prepare chosen = (Choice.Prepare) choose(0, without, knows);
+        assertEquals(chosen.plan().lineage(), now.lineage());
+        assertEquals(chosen.plan().members().keySet(), Set.of(NODES[1]));
+        // Somebody else may know.
+        assertTrue(choose(0, former, anew, Answer.absent("n2").knowing(Set.of(LINEAGE)))
+                instanceof Choice.Forget);
+    }
+
+    public void whoBorrowsACacheTakesPartInItAndNeverStartsItEmpty() {
+        Answer me = in(Phase.BORROWING, waiting(0, null));
+        Standing all = standing(1, 3, true, 1);
+        Choice.Prepare chosen = (Choice.Prepare) choose(0, me, waiting(1, all));
+        assertEquals(chosen.plan().members().keySet(), Set.of(NODES[1]));
+        assertTrue(choose(0, me, running(1, all, true)) instanceof Choice.Join);
+        assertTrue(choose(0, me, waiting(1, null)) instanceof Choice.Wait);
+        assertTrue(choose(0, me, Answer.parse("n1", "")) instanceof Choice.Wait);
+        assertTrue(choose(0, me, Answer.absent("n1")) instanceof Choice.Forget);
+        Answer other = in(Phase.BORROWING, waiting(1, null));
+        assertTrue(choose(0, me, other) instanceof Choice.Forget);
+        // Nobody waits for it to start the cache.
+        assertTrue(choose(1, me, waiting(1, null)) instanceof Choice.Claim);
+        // What the one that it was borrowed from has was undeployed.
+        assertTrue(choose(0, me, waiting(1, all), Answer.absent("n2").knowing(Set.of(LINEAGE)))
+                instanceof Choice.Wait);
     }
 
     public void oneNodeStartsACacheThatNobodyHas() {
@@ -155,13 +195,14 @@ public class PolicyTest {
         assertEquals(Standing.parse(standing.toString()), standing);
         Plan plan = new Plan(LINEAGE, 4, standing.members(), standing.hash(), true);
         Answer answer = new Answer("n1", NODES[1], Phase.PREPARED, true, standing, plan,
-                false);
+                Set.of());
         assertEquals(Answer.parse("n1", answer.toString()), answer);
-        Answer bare = new Answer("n1", NODES[1], Phase.WAITING, false, null, null, true);
+        Answer bare = new Answer("n1", NODES[1], Phase.WAITING, false, null, null,
+                Set.of(LINEAGE, new UUID(1, 1)));
         assertEquals(Answer.parse("n1", bare.toString()), bare);
         Answer absent = Answer.absent("n1");
-        assertEquals(Answer.parse("n1", absent.thatItWasUndeployed().toString()),
-                absent.thatItWasUndeployed());
+        assertEquals(Answer.parse("n1", absent.knowing(Set.of(LINEAGE)).toString()),
+                absent.knowing(Set.of(LINEAGE)));
     }
 
     public void aCacheThatCouldLoseEntriesIsRefusedWithAllThatMustChange() {
@@ -201,23 +242,28 @@ public class PolicyTest {
                 saved -> new SavedHash("c", saved, FACTORY));
     }
 
+    private static Standing ofOtherLineage(Standing standing) {
+        return new Standing(new UUID(1, 1), standing.epoch(), standing.holds(),
+                standing.members(), standing.hash());
+    }
+
     private static Answer waiting(int node, Standing standing) {
         return new Answer("n" + node, NODES[node], Phase.WAITING, false, standing, null,
-                false);
+                Set.of());
     }
 
     private static Answer running(int node, Standing standing, boolean available) {
         return new Answer("n" + node, NODES[node], Phase.RUNNING, available, standing, null,
-                false);
+                Set.of());
     }
 
     private static Answer prepared(Answer answer, Plan plan) {
         return new Answer(answer.name(), answer.node(), Phase.PREPARED, false,
-                answer.standing(), plan, false);
+                answer.standing(), plan, Set.of());
     }
 
     private static Answer in(Phase phase, Answer answer) {
-        return new Answer(answer.name(), answer.node(), phase, false, null, null, false);
+        return new Answer(answer.name(), answer.node(), phase, false, null, null, Set.of());
     }
 
     /** Of a cluster whose members are these, at that moment. */

@@ -1,0 +1,56 @@
+package io.entresol.grid;
+
+import io.entresol.infinispan.recovery.SyncedFile;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.TreeMap;
+import org.infinispan.configuration.cache.Configuration;
+
+/**
+ * The file in which a node has the caches that were deployed, by name. Each change leaves all
+ * others in it, those too that the node has not come to in its start: a node that is killed there
+ * has them when it starts again.
+ */
+final class SavedCaches {
+    private final Path file;
+    /** Replaced, never changed: nobody who looks waits for a sync. */
+    private volatile Map<String, Configuration> caches;
+
+    /** What was read from the file. */
+    SavedCaches(Path file, Map<String, Configuration> read) {
+        this.file = file;
+        this.caches = new TreeMap<>(read);
+    }
+
+    Map<String, Configuration> all() {
+        return new TreeMap<>(caches);
+    }
+
+    boolean has(String name) {
+        return caches.containsKey(name);
+    }
+
+    synchronized void put(String name, Configuration configuration) {
+        Map<String, Configuration> more = all();
+        more.put(name, configuration);
+        write(more);
+    }
+
+    synchronized void remove(String name) {
+        Map<String, Configuration> less = all();
+        if (less.remove(name) != null) {
+            write(less);
+        }
+    }
+
+    private void write(Map<String, Configuration> now) {
+        caches = now;
+        try {
+            SyncedFile.replace(file, Endpoints.xml(now));
+        } catch (IOException failure) {
+            throw new UncheckedIOException("cannot write " + file, failure);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Recovering caches that are deployed while one of two nodes is away. */
+class AwayTest {
+    private static final int ENTRIES = 20;
+
+    private TestGrid grid;
+
+    @BeforeEach
+    void start() throws IOException {
+        grid = new TestGrid();
+        grid.startMember(0).succeeded();
+        grid.startMember(1).succeeded();
+        // A node finds by it that the cluster has caches.
+        grid.ask("deploy", "plain", "--template", "ram").succeeded();
+    }
+
+    @AfterEach
+    void end() throws Exception {
+        for (int number = 0; number < 2; number++) {
+            if (grid.member(number).process().isPresent()) {
+                grid.kill(number);
+            }
+        }
+        grid.remove();
+    }
+
+    /**
+     * The one that had it started last and dropped it, and its acknowledged entries were in a file
+     * that nobody read; or it waited for the other to start a cache that it never heard of.
+     */
+    @Test
+    void aCacheComesBackWithANodeThatAloneHadItWhicheverStartsFirst() throws Exception {
+        grid.leave(1);
+        deploy("alone", "64MiB", "first");
+        grid.kill(0);
+        grid.startMember(1).succeeded();
+        grid.startMember(0).succeeded();
+        assertHas("alone", "first");
+
+        grid.leave(1);
+        deploy("second", "64MiB", "second");
+        grid.kill(0);
+        startBoth();
+        assertHas("alone", "first");
+        assertHas("second", "second");
+        for (int number = 0; number < 2; number++) {
+            String saved = Files.readString(
+                    grid.member(number).server().resolve("data/caches.xml"));
+            for (String name : new String[] {"plain", "alone", "second"}) {
+                assertTrue(saved.contains("\"" + name + "\""), saved);
+            }
+        }
+    }
+
+    /**
+     * Other options than those of the former one kept the node that was away from starting; after a
+     * death of all the one with the new cache gave up.
+     */
+    @Test
+    void aCacheThatWasDeployedAnewIsTheNewOneForANodeThatWasAway() throws Exception {
+        deploy("same", "64MiB", "former");
+        grid.leave(1);
+        grid.ask("undeploy", "same").succeeded();
+        deploy("same", "80MiB", "new");
+        grid.startMember(1).succeeded();
+        assertHas("same", "new");
+
+        grid.leave(1);
+        grid.ask("undeploy", "same").succeeded();
+        deploy("same", "64MiB", "newest");
+        grid.kill(0);
+        startBoth();
+        assertHas("same", "newest");
+    }
+
+    /** Who stops a cluster waits for all caches that start; this one would for ten minutes. */
+    @Test
+    void aClusterIsStoppedThoughACacheWaitsForAMemberThatIsGone() throws Exception {
+        deploy("lost", "64MiB", "value");
+        grid.kill(0);
+        grid.kill(1);
+        TestGrid.remove(grid.member(1).root());
+        grid.startMember(1).succeeded();
+        CompletableFuture<TestGrid.Ran> waiting =
+                CompletableFuture.supplyAsync(() -> grid.startMember(0));
+        while (!Caches.names(grid.rest(1)).contains("lost")) {
+            Thread.onSpinWait();
+        }
+        assertEquals("stopped: 2\n", TestGrid.inside("stop", "--dir", grid.folder + "/cluster")
+                .succeeded().out());
+        assertEquals(2, waiting.join().status());
+        assertTrue(Files.exists(grid.member(0).server()
+                .resolve("data/lost/entresol/entresol.data")));
+    }
+
+    /** The launcher listened to the first one, which waited ten minutes for the second. */
+    @Test
+    void aNodeThatCannotStartIsNamedThoughAnotherWaitsForIt() throws Exception {
+        deploy("kept", "64MiB", "value");
+        grid.kill(0);
+        grid.kill(1);
+        Files.writeString(grid.member(1).server().resolve("data/caches.xml"), "<torn");
+        TestGrid.Ran ran = TestGrid.program("start", "--dir", grid.folder + "/cluster", "--nodes",
+                "2", "--port-offset", "" + grid.offset, "--memory", "384m",
+                "--endpoint-template", "ram", "--detach");
+        assertEquals(2, ran.status());
+        assertTrue(ran.err().contains("node node-1 did not start"), ran.err());
+        assertEquals(Optional.empty(), grid.member(0).process());
+    }
+
+    /** Infinispan answered for the node that was asked, and the cache had a copy less. */
+    @Test
+    void aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn() throws Exception {
+        // Where the folder of the store is to be.
+        Files.createFile(grid.member(1).server().resolve("data/partial"));
+        TestGrid.Ran ran = grid.ask("deploy", "partial", "--capacity", "64MiB", "--memory",
+                "32MiB");
+        assertEquals(2, ran.status());
+        assertTrue(ran.err().contains("does not run on node-1"), ran.err());
+    }
+
+    /** The second one first: it waits for the other, or serves before that one is there. */
+    private void startBoth() {
+        CompletableFuture<TestGrid.Ran> second =
+                CompletableFuture.supplyAsync(() -> grid.startMember(1));
+        grid.startMember(0).succeeded();
+        second.join().succeeded();
+    }
+
+    private void deploy(String name, String capacity, String value) {
+        grid.deployRecovering(name, capacity);
+        for (int key = 0; key < ENTRIES; key++) {
+            grid.rest().post(Rest.cache(name) + "/" + key, "text/plain", value + key);
+        }
+    }
+
+    private void assertHas(String name, String value) {
+        for (int number = 0; number < 2; number++) {
+            Rest rest = grid.rest(number);
+            assertTrue(Caches.names(rest).containsAll(List.of("plain", name)),
+                    Caches.names(rest) + " at node " + number);
+            for (int key = 0; key < ENTRIES; key++) {
+                assertEquals(value + key, rest.getText(Rest.cache(name) + "/" + key));
+            }
+        }
+    }
+}

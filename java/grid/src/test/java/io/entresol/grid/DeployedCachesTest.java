@@ -1,0 +1,113 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.globalstate.ConfigurationStorage;
+import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.notifications.Listener;
+import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted;
+import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a container saves of caches. */
+class DeployedCachesTest {
+    private static final Set<String> NAMES = Set.of("first", "second", "third");
+
+    @TempDir
+    Path folder;
+
+    /**
+     * The file was written anew with each cache that was started, with those alone that were: a
+     * node that was killed meanwhile had forgotten the others.
+     */
+    @Test
+    void theFileHasAllDeployedCachesAtEachMomentOfAStart() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            NAMES.forEach(name -> manager.administration().createCache(name, configuration()));
+        }
+        Saved saved = new Saved();
+        try (DefaultCacheManager manager = container()) {
+            manager.addListener(saved);
+            manager.start();
+            assertEquals(NAMES, saved.whileStarting.keySet());
+            manager.administration().removeCache("second");
+            assertEquals(List.of("first", "third"), saved());
+        }
+        saved.whileStarting.forEach((name, caches) -> assertEquals(
+                List.of("first", "second", "third"), caches, "as " + name + " starts"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertTrue(manager.isRunning("first") && manager.isRunning("third"));
+            assertEquals(List.of("first", "third"), saved());
+        }
+    }
+
+    /** The whole container did not start, although it serves where the cluster has the cache. */
+    @Test
+    void aCacheThatCannotRecoverStaysSavedAndHindersNoOther() throws Exception {
+        ConfigurationBuilder lacking = new ConfigurationBuilder();
+        lacking.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(folder.resolve("missing/device").toString()).recovery("true");
+        Files.writeString(folder.resolve("caches.xml"), Endpoints.xml(
+                Map.of("first", lacking.build(), "second", configuration())));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertTrue(manager.isRunning("second"));
+            assertFalse(manager.isRunning("first"));
+            manager.administration().createCache("third", configuration());
+            assertEquals(List.of("first", "second", "third"), saved());
+        }
+    }
+
+    private DefaultCacheManager container() {
+        GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
+        global.globalState().enable().persistentLocation(folder.toString())
+                .configurationStorage(ConfigurationStorage.CUSTOM)
+                .configurationStorageSupplier(DeployedCaches::new);
+        return new DefaultCacheManager(global.build(), false);
+    }
+
+    private static Configuration configuration() {
+        return new ConfigurationBuilder().build();
+    }
+
+    private List<String> saved() {
+        try {
+            String text = Files.readString(folder.resolve("caches.xml"));
+            return NAMES.stream().filter(name -> text.contains("\"" + name + "\"")).sorted()
+                    .toList();
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** What the file has as each of the caches has started. */
+    @Listener
+    public final class Saved {
+        private final Map<String, List<String>> whileStarting = new ConcurrentHashMap<>();
+
+        /** As Infinispan tells. */
+        @CacheStarted
+        public void started(CacheStartedEvent event) {
+            if (NAMES.contains(event.getCacheName())) {
+                whileStarting.put(event.getCacheName(), saved());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+package io.entresol.infinispan.recovery;
+
+import java.util.Optional;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.manager.EmbeddedCacheManager;
+
+/**
+ * That this node starts a cache because another one has it, which waits for all: it takes part in
+ * what there is, and never starts the cache empty.
+ */
+public final class Borrowed implements AutoCloseable {
+    private static final Started<Borrowed> ALL = new Started<>();
+
+    private final GlobalComponentRegistry container;
+    private final String cache;
+    private volatile boolean givenBack;
+
+    private Borrowed(GlobalComponentRegistry container, String cache) {
+        this.container = container;
+        this.cache = cache;
+    }
+
+    /** Before the cache is started. */
+    public static Borrowed begin(EmbeddedCacheManager manager, String cache) {
+        Borrowed borrowed = new Borrowed(GlobalComponentRegistry.of(manager), cache);
+        ALL.add(borrowed.container, cache, borrowed);
+        return borrowed;
+    }
+
+    /** The start waits no longer, and fails. */
+    public void giveBack() {
+        givenBack = true;
+    }
+
+    static Optional<Borrowed> find(EmbeddedCacheManager manager, String cache) {
+        return ALL.find(manager, cache);
+    }
+
+    boolean isGivenBack() {
+        return givenBack;
+    }
+
+    /** After the start. */
+    @Override
+    public void close() {
+        ALL.remove(container, cache, this);
+    }
+}
