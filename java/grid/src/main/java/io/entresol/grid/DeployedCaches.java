@@ -85,8 +85,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         made.keySet().removeAll(there);
         for (Map.Entry<String, Configuration> each : List.copyOf(made.entrySet())) {
             String name = each.getKey();
-            boolean make = recovers(each.getValue()) ? start(name, each.getValue())
-                    : there.isEmpty();
+            boolean make = recovers(each.getValue())
+                    ? start(name, each.getValue(), !there.isEmpty()) : there.isEmpty();
             if (!make) {
                 made.remove(name);
             }
@@ -177,12 +177,17 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 store instanceof EntresolStoreConfiguration ours && ours.recovers());
     }
 
-    /** Starts a cache that recovers; whether it runs. If not, the node serves its others. */
-    private boolean start(String name, Configuration configuration) {
+    /**
+     * Starts a cache that recovers; whether it runs. If not, the node serves its others. Where the
+     * cluster has caches, this one may have been undeployed, and a node whose store is gone cannot
+     * tell: it takes part in what somebody has of it, and never starts it empty.
+     */
+    private boolean start(String name, Configuration configuration, boolean beside) {
         if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
             SecurityActions.defineConfiguration(cacheManager, name, configuration);
         }
-        try (Offer told = Offer.begin(cacheManager, name,
+        try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
+                Offer told = Offer.begin(cacheManager, name,
                 Endpoints.xml(Map.of(name, configuration)))) {
             SecurityActions.getCache(cacheManager, name);
             return true;
@@ -212,7 +217,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             SecurityActions.defineConfiguration(cacheManager, name, read(name, xml));
             SecurityActions.getCache(cacheManager, name);
         } catch (RuntimeException failure) {
-            if (isStopping()) {
+            if (isStopping() || refuses) {
+                // What this node has may count once all start again: a stop takes nothing away.
                 return;
             }
             if (!isGone(failure)) {

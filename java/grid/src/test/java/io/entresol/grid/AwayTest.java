@@ -3,7 +3,6 @@ package io.entresol.grid;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.util.List;
 import java.util.Optional;
@@ -19,10 +18,9 @@ class AwayTest {
     private TestGrid grid;
 
     @BeforeEach
-    void start() throws IOException {
+    void start() throws Exception {
         grid = new TestGrid();
-        grid.startMember(0).succeeded();
-        grid.startMember(1).succeeded();
+        grid.startBoth().succeeded();
         // A node finds by it that the cluster has caches.
         grid.ask("deploy", "plain", "--template", "ram").succeeded();
     }
@@ -96,7 +94,7 @@ class AwayTest {
         grid.startMember(1).succeeded();
         CompletableFuture<TestGrid.Ran> waiting =
                 CompletableFuture.supplyAsync(() -> grid.startMember(0));
-        while (!Caches.names(grid.rest(1)).contains("lost")) {
+        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("lost")) {
             Thread.onSpinWait();
         }
         assertEquals("stopped: 2\n", TestGrid.inside("stop", "--dir", grid.folder + "/cluster")
@@ -113,9 +111,7 @@ class AwayTest {
         grid.kill(0);
         grid.kill(1);
         Files.writeString(grid.member(1).server().resolve("data/caches.xml"), "<torn");
-        TestGrid.Ran ran = TestGrid.program("start", "--dir", grid.folder + "/cluster", "--nodes",
-                "2", "--port-offset", "" + grid.offset, "--memory", "384m",
-                "--endpoint-template", "ram", "--detach");
+        TestGrid.Ran ran = grid.startBoth();
         assertEquals(2, ran.status());
         assertTrue(ran.err().contains("node node-1 did not start"), ran.err());
         assertEquals(Optional.empty(), grid.member(0).process());

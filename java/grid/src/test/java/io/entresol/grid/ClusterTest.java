@@ -102,8 +102,12 @@ class ClusterTest {
     private static void undeployedCachesAreForgottenByANodeThatWasAway(TestGrid grid,
             String second) throws Exception {
         grid.deployRecovering("early", "64MiB");
+        grid.deployRecovering("replaced", "64MiB");
         grid.leave(1);
         grid.ask("undeploy", "early").succeeded();
+        grid.ask("undeploy", "replaced").succeeded();
+        // A disk that was replaced meanwhile tells nobody what was undeployed.
+        TestGrid.remove(grid.member(1).server().resolve("data/replaced"));
         grid.startMember(1).succeeded();
         assertEquals(List.of("kept", "late"), deployed(second));
         // The same name again: what the node had of the former one does not stand in its way.

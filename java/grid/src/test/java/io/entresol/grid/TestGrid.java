@@ -63,6 +63,12 @@ final class TestGrid {
         }
     }
 
+    /** Starts two nodes at once, as one launcher does. */
+    Ran startBoth() throws Exception {
+        return program("start", "--dir", folder + "/cluster", "--nodes", "2", "--port-offset",
+                "" + offset, "--memory", "384m", "--endpoint-template", "ram", "--detach");
+    }
+
     /** The folder of one of several nodes. */
     NodeFolder member(int number) {
         return new NodeFolder(folder.resolve("cluster/node-" + number));
