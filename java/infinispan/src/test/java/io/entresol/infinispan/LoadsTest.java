@@ -78,6 +78,8 @@ public class LoadsTest {
         Loads.Load load = loads.begin(KEY);
         loads.tell(load, () -> assertEquals(changed(KEY, "changed").join(), "changed"));
         assertEquals(changed(KEY, "and after").join(), "and after");
+        Loads.Load next = loads.begin(KEY);
+        loads.tell(next, () -> assertEquals(allChanged().join(), "all"));
     }
 
     public void aChangeThatFailsIsToldAtOnce() {
