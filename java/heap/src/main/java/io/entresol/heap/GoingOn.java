@@ -15,6 +15,8 @@ final class GoingOn {
     private final Set<Work> transactions = ConcurrentHashMap.newKeySet();
     /** Changes outside of transactions hold the read side, the end of the heap the other one. */
     private final ReentrantReadWriteLock changes = new ReentrantReadWriteLock();
+    /** What begins from now on is not kept. */
+    private volatile boolean ended;
 
     GoingOn(AnyHeap heap) {
         this.heap = heap;
@@ -22,6 +24,9 @@ final class GoingOn {
 
     void begin(Work work) {
         transactions.add(work);
+        if (ended) {
+            work.takeBack();
+        }
     }
 
     void end(Work work) {
@@ -38,6 +43,7 @@ final class GoingOn {
     long keepStores() {
         changes.writeLock().lock();
         try {
+            ended = true;
             transactions.forEach(Work::takeBack);
             long result = Native.heapPersistDirty(heap.address());
             return transactions.stream().mapToLong(Work::persistTakenBack)

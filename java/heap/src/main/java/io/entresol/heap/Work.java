@@ -130,6 +130,8 @@ final class Work {
 
     void abort() {
         synchronized (log) {
+            // What the thread stored since it was taken back may be in the file by now.
+            persistTakenBack();
             done = true;
             log.abort(heap);
         }
@@ -170,10 +172,21 @@ final class Work {
     }
 
     void rollback(Point point) {
-        log.rollback(heap, point.mark);
+        rollback(point.mark);
         hasRoot = point.hasRoot;
         root = point.root;
         tellUndone(point.waiting);
+    }
+
+    private void rollback(UndoLog.Mark mark) {
+        synchronized (log) {
+            if (takenBack) {
+                // All of it is undone, and is to be once more.
+                log.restore(heap.base());
+            } else {
+                log.rollback(heap, mark);
+            }
+        }
     }
 
     private void requireNotTakenBack() {
