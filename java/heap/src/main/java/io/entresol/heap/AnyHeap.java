@@ -432,7 +432,9 @@ public abstract class AnyHeap implements AutoCloseable {
         }
         long handle = Native.heapAllocate(address, whole, header, Durability.DEFAULT.code());
         if (handle < 0 && cursors.reclaimAfter(handle)) {
-            return allocate(size, compact, false);
+            // Once: readers that go on by themselves close cursors all the time.
+            requireOpen();
+            handle = Native.heapAllocate(address, whole, header, Durability.DEFAULT.code());
         }
         if (handle < 0) {
             throw notAllocated(handle, size, compact);

@@ -4,7 +4,9 @@ import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import io.entresol.heap.engine.Native;
 import java.lang.ref.Cleaner;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * What a transaction changed: ranges with the bytes that were there before, in native memory, and
@@ -100,24 +102,30 @@ final class UndoLog {
 
     /** Gives the parts of a range that this log has no old bytes of and that were not born. */
     void forEachForeign(long offset, long length, Part part) {
-        foreign(count - 1, offset, offset + length, part);
-    }
-
-    private void foreign(int newest, long start, long end, Part part) {
-        for (int index = newest; index >= 0; index--) {
-            long from = offsetOf(index);
-            long to = from + lengthOf(index);
-            if (positions[index] != DURABLE && from < end && start < to) {
-                if (start < from) {
-                    foreign(index - 1, start, from, part);
-                }
-                if (to < end) {
-                    foreign(index - 1, to, end, part);
-                }
-                return;
+        List<long[]> left = new ArrayList<>();
+        left.add(new long[] {offset, offset + length});
+        for (int index = count - 1; index >= 0 && !left.isEmpty(); index--) {
+            if (positions[index] != DURABLE) {
+                leaveOut(left, offsetOf(index), offsetOf(index) + lengthOf(index));
             }
         }
-        part.see(start, end - start);
+        left.forEach(one -> part.see(one[0], one[1] - one[0]));
+    }
+
+    /** Takes a range out of those that are left, pairs of start and end. */
+    private static void leaveOut(List<long[]> left, long from, long to) {
+        for (int at = left.size() - 1; at >= 0; at--) {
+            long[] one = left.get(at);
+            if (from < one[1] && one[0] < to) {
+                left.remove(at);
+                if (one[0] < from) {
+                    left.add(new long[] {one[0], from});
+                }
+                if (to < one[1]) {
+                    left.add(new long[] {to, one[1]});
+                }
+            }
+        }
     }
 
     /** The native transaction, begun if there is none. */
