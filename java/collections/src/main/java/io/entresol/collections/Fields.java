@@ -156,7 +156,8 @@ public final class Fields {
     /** The block for a field that is stored to. */
     private TransactionalMemoryBlock made(long at) {
         TransactionalMemoryBlock found = holding(at);
-        return found != null ? found : madeAlone(at);
+        // The heap first and then the monitor, as whoever is in a transaction takes them.
+        return found != null ? found : objects.read(() -> madeAlone(at));
     }
 
     /**
