@@ -371,7 +371,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     }
 
     /** Arrays of bytes are what they hold: each read makes another one. */
-    private static boolean isSame(Object left, Object right) {
+    static boolean isSame(Object left, Object right) {
         return Objects.deepEquals(left, right);
     }
 

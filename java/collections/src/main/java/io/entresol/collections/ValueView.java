@@ -37,6 +37,11 @@ final class ValueView<V> extends AbstractCollection<V> {
     }
 
     @Override
+    public boolean contains(Object value) {
+        return map.containsValue(value);
+    }
+
+    @Override
     public void clear() {
         map.clear();
     }
@@ -48,7 +53,15 @@ final class ValueView<V> extends AbstractCollection<V> {
 
     @Override
     public boolean remove(Object value) {
-        return map.alone(() -> super.remove(value));
+        return map.alone(() -> {
+            for (Iterator<V> values = iterator(); values.hasNext(); ) {
+                if (EntryMap.isSame(value, values.next())) {
+                    values.remove();
+                    return true;
+                }
+            }
+            return false;
+        });
     }
 
     @Override

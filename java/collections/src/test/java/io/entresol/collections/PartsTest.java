@@ -111,6 +111,11 @@ class PartsTest {
             assertFalse(map.remove("key", first));
             assertTrue(map.remove("key", new byte[] {3}));
             assertTrue(map.isEmpty());
+            map.put("key", first);
+            assertTrue(map.values().contains(new byte[] {1, 2}));
+            assertFalse(map.values().remove(new byte[] {1}));
+            assertTrue(map.values().remove(new byte[] {1, 2}));
+            assertTrue(map.isEmpty());
         }
         PersistentImmutableArray<Object> array =
                 PersistentImmutableArray.of(heap, first, "text", null);
