@@ -82,31 +82,15 @@ class AwayTest {
         grid.kill(0);
         startBoth();
         assertHas("same", "newest");
-    }
-
-    /** Who stops a cluster waits for all caches that start; this one would for ten minutes. */
-    @Test
-    void aClusterIsStoppedThoughACacheWaitsForAMemberThatIsGone() throws Exception {
-        deploy("lost", "64MiB", "value");
-        grid.kill(0);
-        grid.kill(1);
-        TestGrid.remove(grid.member(1).root());
-        grid.startMember(1).succeeded();
-        CompletableFuture<TestGrid.Ran> waiting =
-                CompletableFuture.supplyAsync(() -> grid.startMember(0));
-        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("lost")) {
-            Thread.onSpinWait();
-        }
-        assertEquals("stopped: 2\n", TestGrid.inside("stop", "--dir", grid.folder + "/cluster")
-                .succeeded().out());
-        assertEquals(2, waiting.join().status());
-        assertTrue(Files.exists(grid.member(0).server()
-                .resolve("data/lost/entresol/entresol.data")));
+        // Nodes take long to start, and these have what the next one needs.
+        aClusterIsStoppedThoughACacheWaitsForAMemberThatIsGone();
     }
 
     /** The launcher listened to the first one, which waited ten minutes for the second. */
     @Test
-    void aNodeThatCannotStartIsNamedThoughAnotherWaitsForIt() throws Exception {
+    void aNodeIsNamedThatACacheDoesNotRunOnAndOneThatCannotStartThoughAnotherWaits()
+            throws Exception {
+        aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn();
         deploy("kept", "64MiB", "value");
         grid.kill(0);
         grid.kill(1);
@@ -118,14 +102,31 @@ class AwayTest {
     }
 
     /** Infinispan answered for the node that was asked, and the cache had a copy less. */
-    @Test
-    void aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn() throws Exception {
+    private void aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn() throws Exception {
         // Where the folder of the store is to be.
         Files.createFile(grid.member(1).server().resolve("data/partial"));
         TestGrid.Ran ran = grid.ask("deploy", "partial", "--capacity", "64MiB", "--memory",
                 "32MiB");
         assertEquals(2, ran.status());
         assertTrue(ran.err().contains("does not run on node-1"), ran.err());
+    }
+
+    /** Who stops a cluster waits for all caches that start; this one would for ten minutes. */
+    private void aClusterIsStoppedThoughACacheWaitsForAMemberThatIsGone() throws Exception {
+        grid.kill(0);
+        grid.kill(1);
+        TestGrid.remove(grid.member(1).root());
+        grid.startMember(1).succeeded();
+        CompletableFuture<TestGrid.Ran> waiting =
+                CompletableFuture.supplyAsync(() -> grid.startMember(0));
+        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("same")) {
+            Thread.onSpinWait();
+        }
+        assertEquals("stopped: 2\n", TestGrid.inside("stop", "--dir", grid.folder + "/cluster")
+                .succeeded().out());
+        assertEquals(2, waiting.join().status());
+        assertTrue(Files.exists(grid.member(0).server()
+                .resolve("data/same/entresol/entresol.data")));
     }
 
     /** The second one first: it waits for the other, or serves before that one is there. */
