@@ -81,6 +81,11 @@ impl Damage {
         }
     }
 
+    /// Says what a server said of a key.
+    fn note_key(&mut self, key: &[u8], text: &str) {
+        self.note(format!("key '{}': {text}", key.escape_ascii()));
+    }
+
     /// What was said.
     pub(crate) fn sentences(&self) -> impl ExactSizeIterator<Item = &str> {
         self.sentences.iter().map(String::as_str)
@@ -352,9 +357,10 @@ fn visit_server(
         }
         for (key, pair) in keys.into_iter().zip(replies.chunks(2)) {
             if let Some(Got::Failed(text)) = pair.first() {
-                damage.note(format!("key '{}': {text}", key.escape_ascii()));
+                damage.note_key(&key, text);
+                continue;
             }
-            if let Some(item) = item_of(client, key, pair)? {
+            if let Some(item) = item_of(client, damage, key, pair)? {
                 visit(item)?;
             }
         }
@@ -373,8 +379,13 @@ enum Got {
     Nothing,
 }
 
-/// The entry of `key`, if it is still there and a string or a hash.
-fn item_of(client: &mut Client, key: Vec<u8>, pair: &[Got]) -> Outcome<Option<Item>> {
+/// The entry of `key`, if it is still there and a string or a hash that the server gives.
+fn item_of(
+    client: &mut Client,
+    damage: &mut Damage,
+    key: Vec<u8>,
+    pair: &[Got],
+) -> Outcome<Option<Item>> {
     let Some(expires_at_ms) = end_of(&key, pair.get(1))? else { return Ok(None) };
     let mut item = Item { key, expires_at_ms, ..Item::default() };
     match pair.first() {
@@ -383,6 +394,10 @@ fn item_of(client: &mut Client, key: Vec<u8>, pair: &[Got]) -> Outcome<Option<It
             let key = item.key.clone();
             let flat = client.call(&[b"HGETALL", &key], |reply| match reply {
                 Reply::Array(parts) => parts.iter().filter_map(bulk).collect(),
+                Reply::Error(text) if !text.starts_with(b"WRONGTYPE") => {
+                    damage.note_key(&key, &String::from_utf8_lossy(text));
+                    Vec::new()
+                }
                 _ => Vec::new(),
             })?;
             let pairs = flat.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone()));
@@ -463,6 +478,47 @@ mod tests {
         }
         Place::Server { client, owed }.finish().unwrap();
         server.join().unwrap();
+    }
+
+    /// Its end, which a server that refuses the value does not tell either, ended the export; of a
+    /// hash nothing was said.
+    #[test]
+    fn a_key_that_the_server_does_not_give_is_damage_and_all_others_are_exported() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut answer = |command: &str, reply: &str| {
+                let words: Vec<&str> = command.split(' ').collect();
+                let mut expected = format!("*{}\r\n", words.len());
+                for word in words {
+                    expected.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+                }
+                let mut bytes = vec![0; expected.len()];
+                stream.read_exact(&mut bytes).unwrap();
+                assert_eq!(String::from_utf8_lossy(&bytes), expected);
+                stream.write_all(reply.as_bytes()).unwrap();
+            };
+            answer("SCAN 0 COUNT 512", "*2\r\n$1\r\n0\r\n*3\r\n$1\r\na\r\n$1\r\nh\r\n$1\r\nb\r\n");
+            answer("GET a", "-NOPERM no access\r\n");
+            answer("PEXPIRETIME a", "-NOPERM no access\r\n");
+            answer("GET h", "-WRONGTYPE a hash\r\n");
+            answer("PEXPIRETIME h", ":-1\r\n");
+            answer("GET b", "$1\r\nx\r\n");
+            answer("PEXPIRETIME b", ":-1\r\n");
+            answer("HGETALL h", "-ERR damaged\r\n");
+        });
+        let mut client = Client::connect(&address).unwrap();
+        let (mut damage, mut items) = (Damage::default(), Vec::new());
+        let visited = visit_server(&mut client, &mut damage, &mut |item| {
+            items.push(item);
+            Ok(())
+        });
+        visited.unwrap();
+        server.join().unwrap();
+        let said: Vec<_> = damage.sentences().collect();
+        assert_eq!(said, ["key 'a': NOPERM no access", "key 'h': ERR damaged"]);
+        assert_eq!(items, [Item { key: b"b".into(), value: b"x".into(), ..Item::default() }]);
     }
 
     /// What expired between its value and its end was exported as what never expires, and so was

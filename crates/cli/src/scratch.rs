@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use entresol_device::unfinished;
+
 use crate::cleanup::{forget_directory, forget_file, register_directory, register_file};
 use crate::failure::{Failure, Outcome};
 
@@ -50,10 +52,13 @@ impl Scratch {
     /// earlier command left is removed now.
     pub(crate) fn fresh(&self, name: &str) -> PathBuf {
         let path = self.path.join(name);
-        // Absence is what is wanted; any other trouble shows when the file is made.
-        drop(std::fs::remove_file(&path));
-        register_file(&path);
-        self.files.borrow_mut().push(path.clone());
+        // First the unfinished one: it may get the other's name while they are removed.
+        for path in [unfinished(&path), path.clone()] {
+            // Absence is what is wanted; any other trouble shows when the file is made.
+            drop(std::fs::remove_file(&path));
+            register_file(&path);
+            self.files.borrow_mut().push(path);
+        }
         path
     }
 }
@@ -70,5 +75,27 @@ impl Drop for Scratch {
             drop(std::fs::remove_dir_all(&self.path));
             forget_directory(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an interrupted preparation of a device's file had made of it stayed behind.
+    #[test]
+    fn a_file_that_is_not_finished_goes_with_its_scratch() {
+        let below = Scratch::below(&std::env::temp_dir(), "entresol-scratch").unwrap();
+        let earlier = below.path().join("a.new");
+        std::fs::write(&earlier, "of an earlier command").unwrap();
+        let scratch = Scratch::at(below.path()).unwrap();
+        let path = scratch.fresh("a");
+        assert_eq!(unfinished(&path), earlier);
+        assert!(!earlier.exists());
+        for path in [&path, &earlier] {
+            std::fs::write(path, "of this one").unwrap();
+        }
+        drop(scratch);
+        assert_eq!(std::fs::read_dir(below.path()).unwrap().count(), 0);
     }
 }

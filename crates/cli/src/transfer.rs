@@ -1,13 +1,14 @@
 //! `entresol load` and `entresol export`: CSV and JSON lines into a store or server, and out.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::fs::{File, Permissions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use entresol_tier::OpenMode;
 
+use crate::cleanup::{forget_file, on_signals, register_file};
 use crate::failure::{Failure, Outcome};
 use crate::place::{Damage, PlaceArgs};
 use crate::progress;
@@ -121,6 +122,9 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
 /// Exports all entries of a space.
 pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     args.place.demand()?;
+    if args.output.is_some() {
+        on_signals()?;
+    }
     let by_name = args.output.as_deref().and_then(layout_of);
     let layout = args.format.or(by_name).unwrap_or(Layout::Jsonl);
     // A place that cannot be opened leaves an earlier export as it is.
@@ -150,57 +154,119 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     damage.judge("all others were exported")
 }
 
-/// A file that is in its place once it is whole; until then, what was there stays.
+/// A file that is in its place once it is whole; until then, what was there stays. What cannot be
+/// replaced is written where it is: a device, a pipe, a file that has lost its name, or one beside
+/// which nothing can be made.
 struct ExportFile {
     path: PathBuf,
-    /// Where it is until then; `None`: no file, but a device or a pipe, which is written as it is.
+    /// What is written.
+    file: File,
+    /// Where that is until it is whole; `None`: in its place.
     partial: Option<PathBuf>,
 }
 
 impl ExportFile {
     fn create(path: &Path) -> Outcome<ExportFile> {
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let is_there = path.metadata();
-        let mut file = ExportFile { partial: None, path };
-        if is_there.as_ref().is_ok_and(|found| !found.is_file()) {
-            return Ok(file);
+        let cannot_write = |e| Failure::doing(format!("cannot write {}", path.display()), e);
+        let there = path.metadata();
+        let place = match (path.canonicalize(), &there) {
+            (Ok(place), Ok(found)) => Some(place).filter(|_| found.is_file()),
+            (Err(_), Ok(_)) => None,
+            (_, Err(_)) => followed(path),
+        };
+        let Some(place) = place else { return ExportFile::in_place(path).map_err(cannot_write) };
+        if there.is_ok() {
+            // One that may not be written is not replaced either.
+            File::options().write(true).open(&place).map_err(cannot_write)?;
         }
-        let mut partial = file.path.clone().into_os_string();
+        let made = match ExportFile::beside(&place, there.ok().map(|found| found.permissions())) {
+            Err(error) if bars_others(&error) => ExportFile::in_place(&place),
+            made => made,
+        };
+        made.map_err(cannot_write)
+    }
+
+    fn in_place(path: &Path) -> io::Result<ExportFile> {
+        // Systems refuse to make what is there and another's, though it may be written.
+        let is_new = path.metadata().is_err();
+        let file = File::options().write(true).create(is_new).truncate(true).open(path)?;
+        Ok(ExportFile { path: path.to_owned(), file, partial: None })
+    }
+
+    fn beside(path: &Path, permissions: Option<Permissions>) -> io::Result<ExportFile> {
+        let mut partial = path.to_owned().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        File::create(&partial)
-            .and_then(|made| {
-                is_there.map_or(Ok(()), |found| made.set_permissions(found.permissions()))
-            })
-            .map_err(|e| file.cannot_write(e))?;
-        file.partial = Some(partial);
-        Ok(file)
+        register_file(&partial);
+        let mut options = File::options();
+        let opened = options.read(true).write(true).create(true).truncate(true).open(&partial);
+        let file = opened.inspect_err(|_| forget_file(&partial))?;
+        let made = ExportFile { path: path.to_owned(), file, partial: Some(partial) };
+        permissions.map_or(Ok(()), |found| made.file.set_permissions(found))?;
+        Ok(made)
     }
 
     fn open(&self) -> Outcome<File> {
-        let path = self.partial.as_ref().unwrap_or(&self.path);
-        File::options().write(true).open(path).map_err(|e| self.cannot_write(e))
+        self.file.try_clone().map_err(|e| self.cannot_write(e))
     }
 
     /// Puts it in its place.
     fn keep(mut self) -> Outcome<()> {
-        let Some(partial) = self.partial.take() else { return Ok(()) };
-        File::open(&partial)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::rename(&partial, &self.path))
-            .map_err(|e| self.cannot_write(e))
+        self.replace().map_err(|e| self.cannot_write(e))
     }
 
-    fn cannot_write(&self, error: std::io::Error) -> Failure {
+    fn replace(&mut self) -> io::Result<()> {
+        let Some(partial) = &self.partial else { return Ok(()) };
+        self.file.sync_all()?;
+        match std::fs::rename(partial, &self.path) {
+            Ok(()) => {
+                forget_file(partial);
+                self.partial = None;
+                Ok(())
+            }
+            Err(error) if bars_others(&error) => {
+                let mut there = ExportFile::in_place(&self.path)?;
+                self.file.rewind()?;
+                io::copy(&mut self.file, &mut there.file)?;
+                there.file.sync_all()
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn cannot_write(&self, error: io::Error) -> Failure {
         Failure::doing(format!("cannot write {}", self.path.display()), error)
     }
 }
 
 impl Drop for ExportFile {
     fn drop(&mut self) {
-        // It is not whole, and nobody knows of it.
-        drop(self.partial.take().map(std::fs::remove_file));
+        if let Some(partial) = &self.partial {
+            // It is not whole, or not needed any more, and nobody knows of it.
+            drop(std::fs::remove_file(partial));
+            forget_file(partial);
+        }
     }
+}
+
+/// Whether no other file can be made beside a file, or put in its place, which says nothing of the
+/// file itself: its directory is another's or read-only, it is mounted, or its name is long.
+fn bars_others(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    let kinds = [InvalidFilename, PermissionDenied, ReadOnlyFilesystem, ResourceBusy];
+    kinds.contains(&error.kind())
+}
+
+/// Where links lead from `path`, though nothing is there; `None` for more than a system follows.
+fn followed(path: &Path) -> Option<PathBuf> {
+    const LINKS_MAX: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..=LINKS_MAX {
+        let Ok(target) = path.read_link() else { return Some(path) };
+        path.pop();
+        path.push(target);
+    }
+    None
 }
 
 fn layout_of(path: &Path) -> Option<Layout> {

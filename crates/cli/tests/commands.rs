@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -264,6 +267,69 @@ fn an_export_that_fails_leaves_the_earlier_one_as_it_is() {
     assert_eq!(text, "{\"key\":\"a\",\"value\":\"b\"}\n");
     let left: Vec<_> = std::fs::read_dir(&directory.0).expect("a directory").flatten().collect();
     assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// A link to nothing was replaced by the file, and of a standard output that was removed another
+/// file was made.
+#[test]
+fn an_export_goes_where_its_name_leads() {
+    let directory = Directory::new("leads");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let [link, circle, target] = ["link", "circle", "target"].map(|name| directory.path(name));
+    for (to, from) in [("other", &link), ("target", &directory.path("other")), ("circle", &circle)]
+    {
+        std::os::unix::fs::symlink(to, from).expect("a link can be made");
+    }
+    let expected = "{\"key\":\"a\",\"value\":\"b\"}\n";
+    assert!(entresol(&["export", "--dir", &store, "--output", &link]).status.success());
+    assert!(Path::new(&link).is_symlink());
+    assert_eq!(std::fs::read_to_string(&target).expect("it was made"), expected);
+    refused(&["export", "--dir", &store, "--output", &circle], "circle");
+    assert!(Path::new(&circle).is_symlink());
+
+    let path = directory.file("removed", "");
+    let mut removed = File::options().read(true).write(true).open(&path).expect("it is there");
+    std::fs::remove_file(&path).expect("it can be removed");
+    let status = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["export", "--dir", &store, "--output", "/dev/stdout"])
+        .stdout(removed.try_clone().expect("it is open"))
+        .stderr(Stdio::null())
+        .status();
+    assert!(status.expect("the program starts").success());
+    let mut text = String::new();
+    removed.rewind().and_then(|()| removed.read_to_string(&mut text)).expect("it can be read");
+    assert_eq!(text, expected);
+    assert!(!path.exists());
+}
+
+/// What was written of it stayed behind.
+#[test]
+fn an_interrupted_export_leaves_the_earlier_one_alone() {
+    let directory = Directory::new("halfway");
+    let out = directory.file("out.jsonl", "precious\n");
+    let socket = directory.0.join("socket");
+    let listener = UnixListener::bind(&socket).expect("a socket can be made");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["export", "--target", &format!("unix:{}", socket.display()), "--output"])
+        .arg(&out)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let (mut stream, _) = listener.accept().expect("it connects");
+    let mut command = [0; "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n".len()];
+    stream.read_exact(&mut command).expect("it asks for its space");
+    stream.write_all(b"+OK\r\n").expect("it takes the answer");
+    // The first byte of the next command, which is never answered.
+    stream.read_exact(&mut command[..1]).expect("it asks for entries");
+    assert!(directory.0.join("out.jsonl.partial").exists());
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(std::fs::read_to_string(&out).expect("it is there"), "precious\n");
+    assert!(!directory.0.join("out.jsonl.partial").exists());
 }
 
 /// They are among the entries that are counted, and were missed as if they had been lost.

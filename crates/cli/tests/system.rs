@@ -139,6 +139,38 @@ fn what_cannot_be_written_is_named_and_left_as_it_is() {
     assert_eq!(get(&mut served.client(), "a"), "1");
 }
 
+/// An export demanded that another file could be made beside the one that it replaces.
+#[test]
+fn an_export_replaces_a_file_that_may_be_written_and_no_other() {
+    let directory = Directory::new("replaced");
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&directory.0, 0o777);
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let run = |arguments: &[&str]| unprivileged(&directory).args(arguments).output().unwrap();
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(run(&[&["load", &csv], &to[..]].concat()).status.success());
+    let before = "longer than what comes in its place, and not to be seen there afterwards\n";
+    let places = [("closed", 0o555, 0o666), ("sticky", 0o1777, 0o666), ("open", 0o777, 0o444)];
+    for (name, of_directory, of_file) in places {
+        let inner = directory.0.join(name);
+        fs::create_dir(&inner).unwrap();
+        let out = directory.file(&format!("{name}/out.jsonl"), before);
+        mode(&out, of_file);
+        mode(&inner, of_directory);
+        let output = run(&["export", "--dir", &store, "--output", &out.display().to_string()]);
+        mode(&inner, 0o755);
+        let (said, text) = (String::from_utf8_lossy(&output.stderr), fs::read_to_string(&out));
+        let may = of_file == 0o666;
+        assert_eq!(output.status.code(), Some(if may { 0 } else { 2 }), "{name}: {said}");
+        let expected = if may { "{\"key\":\"a\",\"value\":\"b\"}\n" } else { before };
+        assert_eq!(text.unwrap(), expected, "{name}");
+        assert_eq!(fs::read_dir(&inner).unwrap().count(), 1, "{name}: nothing else is left");
+    }
+}
+
 #[test]
 fn a_flipped_bit_costs_one_record_which_verify_names() {
     let directory = Directory::new("flip");

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::buffer::IoBuffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +21,13 @@ use crate::system;
 
 /// Bytes of one write of zeros.
 const WRITE_BYTES: usize = 4 << 20;
+
+/// Where the file of `path` is while it is made.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    PathBuf::from(unfinished)
+}
 
 /// Refuses a path at which no file is made.
 pub(crate) fn check_place(path: &Path) -> Result<()> {
@@ -46,9 +53,7 @@ pub(crate) fn create(
     let failed = |doing: &'static str| {
         move |source| Error::io(format!("{}: cannot {doing}", path.display()), source)
     };
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
-    let unfinished = Path::new(&unfinished);
+    let unfinished = &unfinished(path);
     let file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -88,6 +88,7 @@ pub fn check_on(
         while advance(&file, &mut superblock, &replay, lost)? {
             report.problems.push(LOST.to_owned());
             report.repaired.push("made a superblock out from the log".to_owned());
+            replay::restore(&*backing, &superblock)?;
             replay = Replay::read(&file, &superblock, None)?;
         }
         if let Some(damage) = replay.damage {

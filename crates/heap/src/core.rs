@@ -374,8 +374,11 @@ impl Core {
             true => self.checkpoint_locked(&mut superblock).map(|()| None),
             false => self.cut(&mut superblock, after),
         };
-        if let Ok(Some(after)) = cut {
-            return Ok(after);
+        match cut {
+            Ok(Some(after)) => return Ok(after),
+            // The file may end there already: whoever got pages behind it might find nothing.
+            Err(error) if error.kind() == ErrorKind::Poisoned => return Err(error),
+            Ok(None) | Err(_) => {}
         }
         let mut allocator = self.allocator.lock();
         self.size.store(before, Ordering::Release);
@@ -393,9 +396,9 @@ impl Core {
             is_harmless = false;
             superblock.size_bytes = after;
             self.file.write_superblock(superblock, Site::Size)?;
-            self.file.backing.resize(after)?;
-            // Whoever still looks there finds zeros instead of nothing.
+            // Whoever still looks there finds zeros, whatever becomes of the file.
             self.memory.provide(after, before - after)?;
+            self.file.backing.resize(after)?;
             Ok(after)
         });
         cut.map_err(|error| if is_harmless { error } else { self.log.poison(&error) })

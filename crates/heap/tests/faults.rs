@@ -229,11 +229,12 @@ fn what_a_failed_checkpoint_should_have_written_stays_in_the_log() {
 }
 
 /// The sync of a new length is one of the whole file: where it fails, records that were written
-/// and not synced are lost, and a later sync that succeeds says nothing of them.
+/// and not synced are lost, and a later sync that succeeds says nothing of them. Where the file was
+/// shortened, its pages were given to others nevertheless, who found no file behind them.
 #[test]
 fn a_failed_sync_of_a_new_length_poisons() {
     const LARGE: u64 = 128 << 10;
-    for step in ["large", "grow", "cut"] {
+    for step in ["large", "grow", "cut", "shrink"] {
         let backing = Failing::new(Unit::Page);
         let options = CreateOptions {
             bytes: 2 << 20,
@@ -259,12 +260,21 @@ fn a_failed_sync_of_a_new_length_poisons() {
         let failed = match step {
             "large" => write_large(),
             "grow" => heap.grow(3 << 20),
+            "shrink" => heap.shrink(0).map(drop),
             _ => heap.checkpoint(),
         };
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Poisoned, "{step}");
         backing.fail(None);
         assert_eq!(store(&heap, 2).unwrap_err().kind(), ErrorKind::Poisoned, "{step}");
-        assert_eq!(heap.sync().is_err(), step != "cut", "{step}: what is durable is known");
+        let is_durable = ["cut", "shrink"].contains(&step);
+        assert_eq!(heap.sync().is_err(), !is_durable, "{step}: what is durable is known");
+        let mut transaction = heap.begin();
+        while let Ok(block) = transaction.allocate(LARGE) {
+            assert!(
+                block + LARGE <= backing.bytes().unwrap(),
+                "{step}: there is no file at {block}"
+            );
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use entresol_tier::Durability;
 
+use crate::process::machine_memory_bytes;
+
 pub(crate) use keys::{Change, KEYS};
 pub(crate) use value::parse_durability;
 pub use value::{format_size, parse_duration, parse_size};
@@ -72,12 +74,22 @@ impl std::error::Error for ConfigError {}
 
 impl Default for Config {
     fn default() -> Config {
-        let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
-        Config { values, arguments: BTreeMap::new(), changed: BTreeMap::new(), file: None }
+        Config::on_machine_with(machine_memory_bytes())
     }
 }
 
 impl Config {
+    /// The defaults on a machine with so much memory, which is the cap where it is less.
+    pub(crate) fn on_machine_with(memory_bytes: u64) -> Config {
+        let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
+        let (arguments, changed) = (BTreeMap::new(), BTreeMap::new());
+        let mut config = Config { values, arguments, changed, file: None };
+        if memory_bytes < config.memory_bytes() {
+            config.values.insert("memory", format_size(memory_bytes));
+        }
+        config
+    }
+
     /// Reads command-line options (without the program's and the subcommand's name): `--key value`,
     /// `--key=value`; `--force` may stand alone. `--config FILE` reads a file first.
     pub fn from_arguments<I, S>(arguments: I) -> Result<Config, ConfigError>

@@ -15,6 +15,7 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
+use crate::process::machine_memory_bytes;
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -42,7 +43,7 @@ fn process_memory_bytes(config: &Config) -> u64 {
 /// No store is named, its device cannot be used, or what is on it cannot be opened.
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
     demand_buffers(config)?;
-    demand_memory(config)?;
+    demand_memory(config, machine_memory_bytes())?;
     let encryption = config.read_encryption_key()?;
     let absent = absent_files(config);
     let device = config.open_device()?;
@@ -198,11 +199,8 @@ fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     Err(wrong("buffer-directory", &detail))
 }
 
-/// Refuses a cap that the machine could not keep.
-fn demand_memory(config: &Config) -> Result<(), ConfigError> {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split(' ').rev().nth(1));
-    let total = kib.and_then(|kib| kib.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib << 10);
+/// Refuses a cap that a machine with `total` bytes could not keep.
+fn demand_memory(config: &Config, total: u64) -> Result<(), ConfigError> {
     if config.memory_bytes() <= total {
         return Ok(());
     }
@@ -250,4 +248,22 @@ fn read_key(path: &PathBuf) -> Result<EncryptionKey, ConfigError> {
 
 fn wrong(key: &str, detail: &str) -> ConfigError {
     ConfigError::new("configuration", key, detail.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with less memory than the default could not serve without being told how much.
+    #[test]
+    fn a_cap_of_more_than_the_machine_has_is_refused_where_somebody_gave_it() {
+        const SMALL: u64 = 300 << 20;
+        let mut config = Config::on_machine_with(SMALL);
+        assert_eq!(config.memory_bytes(), SMALL);
+        demand_memory(&config, SMALL).unwrap();
+        config.set("memory", "301MiB").unwrap();
+        let refused = demand_memory(&config, SMALL).unwrap_err().to_string();
+        assert!(refused.contains("300MiB, found `301MiB`"), "{refused}");
+        assert_eq!(Config::on_machine_with(u64::MAX).memory_bytes(), 512 << 20);
+    }
 }

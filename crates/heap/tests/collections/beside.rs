@@ -1,7 +1,7 @@
 //! Changes of several threads, one beside another.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use entresol_heap::ErrorKind;
@@ -10,6 +10,15 @@ use entresol_heap::collections::{LinkedList, RadixTree};
 use crate::bed::{Bed, committed};
 
 const KEYS: u32 = 4000;
+
+/// Ends what runs beside it, though it be by a panic.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// How many entries move was counted before the transaction held the tree: entries that another one
 /// put or removed meanwhile were in neither count.
@@ -36,6 +45,7 @@ fn trees_that_are_divided_beside_changes_count_what_they_hold() {
                 transaction.commit().unwrap();
             }
         });
+        let _ending = Ending(&done);
         let right = (0..40).all(|round| {
             let mut transaction = heap.begin();
             let other = match round % 2 {
@@ -46,7 +56,6 @@ fn trees_that_are_divided_beside_changes_count_what_they_hold() {
             transaction.abort();
             right
         });
-        done.store(true, Ordering::Relaxed);
         assert!(right, "a tree that counts other entries than it has");
     });
     tree.verify().unwrap();
@@ -59,23 +68,26 @@ fn a_view_of_a_younger_transaction_does_not_wait_for_an_older_one_in_a_circle() 
     let heap = Bed::new();
     let tree = committed(&heap, |tx| RadixTree::create(tx).unwrap());
     let list = committed(&heap, |tx| LinkedList::create(tx).unwrap());
-    let step = Barrier::new(2);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        // Both are ended by a panic, too.
+        let (put, was_put) = mpsc::channel();
+        let (seen, was_seen) = mpsc::channel::<()>();
+        let (heap, tree) = (&heap, &tree);
+        scope.spawn(move || {
             let mut older = heap.begin();
             tree.put(&mut older, b"key", 1).unwrap();
-            step.wait();
-            step.wait();
+            put.send(()).unwrap();
+            let _nobody_looks = was_seen.recv();
             older.abort();
         });
-        step.wait();
+        was_put.recv().unwrap();
         let patience = Duration::from_millis(200);
         let mut younger = heap.begin().with_patience(patience);
         // With nothing that the other could wait for, it may wait.
         let free = tree.view_in(&younger).map(drop).unwrap_err();
         list.push_back(&mut younger, 2).unwrap();
         let holding = tree.view_in(&younger).map(drop).unwrap_err();
-        step.wait();
+        drop(seen);
         assert_eq!((free.kind(), holding.kind()), (ErrorKind::Held, ErrorKind::Busy));
     });
 }

@@ -109,7 +109,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "memory",
         Kind::Size(32 * MIB, ANY),
         "512MiB",
-        "One cap for everything in memory: index, write buffers, cache and connections.",
+        "One cap for everything in memory: index, write buffers, cache and connections. The \
+         default is no more than the machine has.",
     ),
     key(
         "durability",
