@@ -33,12 +33,12 @@ const COUNT_END: u64 = 1 << 48;
 
 /// Syncs everything, writes the checkpoint and refuses further writes. Who closes once more is told
 /// how it ended.
-pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
+pub(crate) fn close(inner: &Inner, now: Timestamp) -> Result<()> {
     let again = inner.closed.swap(true, Ordering::AcqRel);
     if inner.options.mode == crate::options::OpenMode::ReadOnly {
         return Ok(());
     }
-    let mut shards = idle_shards(inner);
+    let mut shards = idle_shards(inner, now);
     if again {
         return shards.first().map_or(Ok(()), |shard| shard.log.check_poisoned());
     }
@@ -51,8 +51,12 @@ pub(crate) fn close(inner: &Inner, _now: Timestamp) -> Result<()> {
 }
 
 /// All shards, locked, with no reclaim under way: its victim is neither in use nor free.
-fn idle_shards(inner: &Inner) -> Vec<MutexGuard<'_, Shard>> {
+fn idle_shards(inner: &Inner, now: Timestamp) -> Vec<MutexGuard<'_, Shard>> {
     loop {
+        for number in 0..inner.shards.len() {
+            // What fails here leaves the victim as it was, and what it was is saved.
+            let _kept = inner.end_under_way(number, now);
+        }
         // None begins any more; those under way need the shards.
         inner.reclaims.iter().for_each(|reclaim| drop(reclaim.write()));
         let shards: Vec<_> = inner.shards.iter().map(Mutex::lock).collect();

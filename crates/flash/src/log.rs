@@ -15,6 +15,7 @@
 
 mod commit;
 mod open_segment;
+mod segment_read;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,7 @@ use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress};
 use open_segment::OpenSegment;
+use segment_read::SegmentRead;
 
 /// Where the shard's segments are and how large.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +133,7 @@ pub(crate) struct Log {
     writes: Vec<(u64, u16, WriteMode)>,
     writes_begun: u64,
     unsynced_writes: u64,
+    read: SegmentRead,
     reserve: u32,
     /// Mean of what lately filled segments have no record in: padding, and what the next record
     /// did not fit.
@@ -221,6 +224,7 @@ impl Log {
             writes: Vec::new(),
             writes_begun: 0,
             unsynced_writes: 0,
+            read: SegmentRead::None,
             reserve,
             lost_bytes: 0,
             live_bytes: 0,
@@ -292,16 +296,6 @@ impl Log {
     pub(crate) fn next_address(&self, stream: Stream) -> u64 {
         let open = self.streams[stream as usize].as_ref();
         open.map_or(0, |open| self.shape.address(open.segment, open.used))
-    }
-
-    /// The bytes from `address` on, if its segment is in memory.
-    pub(crate) fn in_memory(&self, address: u64) -> Option<&[u8]> {
-        let (segment, offset) = self.shape.split(address);
-        let buffer = self.segments.get(segment as usize)?.buffer;
-        if buffer == NO_BUFFER {
-            return None;
-        }
-        self.buffers[buffer as usize].memory.bytes().get(offset as usize..)
     }
 
     /// Adds to (or takes from) the live bytes of the segment of `address`.

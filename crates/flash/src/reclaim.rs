@@ -3,6 +3,9 @@
 //! The victim is read whole without the lock; its records are then decided a few at a time under
 //! it. A record is live if the index says so: no scan of the index, no read but of the victim.
 //!
+//! Maintenance reclaims whole segments ahead of need. Where it does not keep up, each write decides
+//! a few records of one victim (`under_way`), so that none waits for a whole segment.
+//!
 //! Invariants:
 //! 1. The index is changed to a copy only after the copy is appended, and only if it still points
 //!    to the original.
@@ -13,25 +16,23 @@
 //!    is.
 
 mod fate;
-
-use fate::Victim;
+mod under_way;
 
 use entresol_device::IoBuffer;
+use parking_lot::MutexGuard;
 
-use crate::error::Result;
-use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
+use crate::error::{ErrorKind, Result};
+use crate::format::{FooterEntry, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
 use crate::log::{Goal, Patience, Progress};
-use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
+use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
 use crate::types::{Key, Timestamp};
 use crate::unreadable::read_around;
+pub(crate) use under_way::UnderWay;
+use under_way::{Part, Step};
 
-/// Segments looked at for one victim.
-const VICTIM_WINDOW: usize = 1 << 15;
-/// Live eighths of a victim beyond which it is worth finding out which tombstones hide nothing.
-const CHEAP_EIGHTHS: u32 = 6;
 /// Records decided under one hold of the lock.
 const BATCH: usize = 32;
 /// Released segments that are worth a sync.
@@ -81,6 +82,11 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         let appended = shard.log.appended();
         let idle = std::mem::replace(&mut shard.maintained_at, appended) == appended;
+        if idle && shard.under_way.is_some() {
+            // No writer goes on with it, and sweeps pass it over.
+            drop(shard);
+            return self.end_under_way(number, now);
+        }
         if !idle || shard.notes.len() == 0 {
             return Ok(());
         }
@@ -110,7 +116,7 @@ impl Inner {
         }
         drop(shard);
         if low {
-            let progress = self.reclaim_one(number, now, Patience::Returns)?;
+            let progress = self.reclaim_one(number, now)?;
             done.segments_freed += u32::from(progress == Progress::Made);
             done.more |= progress == Progress::Made;
             done.awaits_device |= progress == Progress::Awaited;
@@ -143,12 +149,7 @@ impl Inner {
     }
 
     /// Frees one segment of a shard, or sees to it that released ones become free.
-    pub(crate) fn reclaim_one(
-        &self,
-        number: usize,
-        now: Timestamp,
-        patience: Patience,
-    ) -> Result<Progress> {
+    pub(crate) fn reclaim_one(&self, number: usize, now: Timestamp) -> Result<Progress> {
         let mut shard = self.shards[number].lock();
         // Under the lock: a store that closes waits for the reclaims that began before.
         self.check_open()?;
@@ -157,122 +158,141 @@ impl Inner {
         if shard.log.releasing_count() >= RELEASE_BATCH
             || (scarce && shard.log.releasing_count() > 0)
         {
-            if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
-                return shard.log.release_more(patience);
-            }
             shard.log.begin_release()?;
-        }
-        let Some(victim) = self.begin_reclaim(&mut shard)? else {
-            if shard.log.releasing_count() > 0 {
-                return shard.log.release_more(patience);
+            if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
+                return Ok(Progress::Awaited);
             }
-            let others = shard.reclaiming > 0;
-            drop(shard);
-            return Ok(match (others, patience) {
-                (false, _) => Progress::None,
-                (true, Patience::Returns) => Progress::Awaited,
-                (true, Patience::Waits) => {
-                    // Another thread has the last victim: what it frees is for whoever asks first.
-                    drop(self.reclaims[number].write());
-                    Progress::Made
-                }
-            });
+        }
+        // What a writer left half done goes first.
+        let victim = match shard.under_way.take() {
+            Some(victim) => Some(victim),
+            None => shard.choose()?,
         };
-        let segment = shard.log.segments[victim as usize];
-        if segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX {
-            shard.counters.segments_reclaimed += 1;
-            shard.reclaiming -= 1;
-            shard.log.release(victim);
+        match victim {
+            Some(victim) => self.reclaim(number, shard, victim, (now, Patience::Returns)),
+            None if shard.log.releasing_count() > 0 => {
+                shard.log.begin_release()?;
+                Ok(Progress::Awaited)
+            }
+            None if shard.reclaiming > 0 => Ok(Progress::Awaited),
+            None => Ok(Progress::None),
+        }
+    }
+
+    /// There is no victim left. Another thread may have the last: what it frees is for whoever asks
+    /// first.
+    fn await_others(&self, number: usize, shard: MutexGuard<'_, Shard>) -> Progress {
+        let others = shard.reclaiming > 0;
+        drop(shard);
+        if !others {
+            return Progress::None;
+        }
+        drop(self.reclaims[number].write());
+        Progress::Made
+    }
+
+    /// Reclaims `victim` to its end.
+    fn reclaim(
+        &self,
+        number: usize,
+        mut shard: MutexGuard<'_, Shard>,
+        mut victim: UnderWay,
+        (now, patience): (Timestamp, Patience),
+    ) -> Result<Progress> {
+        while shard.awaits_read(&mut victim) {
+            if patience == Patience::Returns {
+                shard.under_way = Some(victim);
+                return Ok(Progress::Awaited);
+            }
+            if let Err(error) = shard.log.poll(1) {
+                shard.keep_victim(&victim);
+                return Err(error);
+            }
+        }
+        if victim.is_empty() {
+            shard.end_reclaim(&victim);
             return Ok(Progress::Made);
         }
         // Before the shard's lock goes: who sees this reclaim must find that it is on.
         let held = self.reclaims[number].try_read();
         drop(shard);
-        let ended = self.reclaim_segment(number, victim, segment, now);
+        let ended = self.decide_all(number, &mut victim, now);
         let mut shard = self.shards[number].lock();
-        shard.reclaiming -= 1;
-        drop(held);
         match ended {
-            // A cache lets go of what it cannot read; what it evicted with it must not come back.
-            Ok(kept) if kept || self.evicts() => {
-                shard.counters.segments_reclaimed += 1;
-                if segment.stream == Stream::Hot as u8 {
-                    learn_lifespan(&mut shard, &segment);
-                }
-                shard.log.release(victim);
-                Ok(Progress::Made)
+            Ok(()) => shard.end_reclaim(&victim),
+            Err(_) => shard.keep_victim(&victim),
+        }
+        drop(held);
+        ended.map(|()| Progress::Made)
+    }
+
+    /// Decides every record of the victim that is not decided yet.
+    fn decide_all(&self, number: usize, victim: &mut UnderWay, now: Timestamp) -> Result<()> {
+        let borrows = !victim.is_read();
+        if borrows {
+            let segment_bytes = self.shards[number].lock().log.shape.segment_bytes as usize;
+            let memory = self.segment_memory.lock().pop();
+            let mut bytes = memory.unwrap_or_else(|| IoBuffer::aligned(segment_bytes));
+            self.read_segment(number, victim.number(), &mut bytes)?;
+            victim.take_bytes(bytes);
+        }
+        let part = Part { bytes: u64::MAX, records: BATCH };
+        while !victim.is_decided() {
+            self.shards[number].lock().decide(victim, part, now)?;
+        }
+        if let Some(bytes) = victim.give_bytes().filter(|_| borrows) {
+            self.segment_memory.lock().push(bytes);
+        }
+        Ok(())
+    }
+
+    /// Brings a victim that a writer left half done to its end, whether or not room is short.
+    pub(crate) fn end_under_way(&self, number: usize, now: Timestamp) -> Result<()> {
+        let mut shard = self.shards[number].lock();
+        match shard.under_way.take() {
+            Some(victim) => self.reclaim(number, shard, victim, (now, Patience::Waits)).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// A part of what makes room for a write that found none. `None`: there is nothing to gain.
+    pub(crate) fn make_room(&self, number: usize, now: Timestamp) -> Result<Progress> {
+        let mut shard = self.shards[number].lock();
+        self.check_open()?;
+        shard.log.poll(0)?;
+        shard.log.release_early(RELEASE_BATCH)?;
+        if shard.log.free_count() <= shard.log.reserve() / 2 && shard.log.releases()? {
+            // What is left is for copies.
+            return self.await_device(shard).map(|()| Progress::Awaited);
+        }
+        let part = Part { bytes: u64::MAX, records: BATCH };
+        match shard.step(part, now) {
+            Ok(Step::Ended) => Ok(Progress::Made),
+            Ok(Step::Decided(_)) => {
+                // Whoever waits for the shard meanwhile has its turn.
+                MutexGuard::unlock_fair(shard);
+                Ok(Progress::Awaited)
             }
-            Ok(_) => {
-                shard.log.segments[victim as usize].state = SegmentState::Damaged;
-                Ok(Progress::Made)
+            Ok(Step::Awaits) => self.await_device(shard).map(|()| Progress::Awaited),
+            Ok(Step::Unreadable) => {
+                drop(shard);
+                self.end_under_way(number, now).map(|()| Progress::Made)
+            }
+            Ok(Step::None) if shard.log.releases()? => {
+                self.await_device(shard).map(|()| Progress::Awaited)
+            }
+            Ok(Step::None) => Ok(self.await_others(number, shard)),
+            // Copies need what is about to become free.
+            Err(error) if error.kind() == ErrorKind::Full && shard.log.releases()? => {
+                self.await_device(shard).map(|()| Progress::Awaited)
             }
             Err(error) => {
-                shard.log.segments[victim as usize].state = SegmentState::Sealed;
+                if let Some(victim) = shard.under_way.take() {
+                    shard.keep_victim(&victim);
+                }
                 Err(error)
             }
         }
-    }
-
-    fn begin_reclaim(&self, shard: &mut Shard) -> Result<Option<u32>> {
-        let victim = if self.evicts() {
-            match choose_pinned(&shard.log.segments) {
-                Some(pinned) => Some(pinned),
-                None => shard.log.oldest_sealed()?,
-            }
-        } else {
-            let start = shard.victim_cursor;
-            let window = (start, VICTIM_WINDOW);
-            let bytes = shard.log.shape.segment_bytes;
-            shard.victim_cursor = (start + VICTIM_WINDOW) % shard.log.segments.len().max(1);
-            let cheap = choose_victim(&shard.log.segments, bytes, (shard.sequence, 0), window);
-            let dear = |victim: u32| {
-                shard.log.segments[victim as usize].live_bytes > bytes / 8 * CHEAP_EIGHTHS
-            };
-            if shard.log.tombstone_bytes > 0 && cheap.is_none_or(dear) {
-                let hiding_from = shard.log.oldest_dead(None).unwrap_or(u64::MAX);
-                let at = (shard.sequence, hiding_from);
-                choose_victim(&shard.log.segments, bytes, at, window)
-            } else {
-                cheap
-            }
-        };
-        if let Some(victim) = victim {
-            shard.log.segments[victim as usize].state = SegmentState::Reclaiming;
-            shard.reclaiming += 1;
-        }
-        Ok(victim)
-    }
-
-    /// Decides every record of the victim; false if some could neither be copied nor dropped.
-    fn reclaim_segment(
-        &self,
-        number: usize,
-        victim: u32,
-        segment: Segment,
-        now: Timestamp,
-    ) -> Result<bool> {
-        let shape = self.shards[number].lock().log.shape;
-        let memory = self.segment_memory.lock().pop();
-        let mut bytes = memory.unwrap_or_else(|| IoBuffer::aligned(shape.segment_bytes as usize));
-        self.read_segment(number, victim, &mut bytes)?;
-        let header = SegmentHeader::decode(&bytes);
-        let footer = Trailer::decode_end(&bytes)
-            .filter(|t| t.sequence == segment.sequence)
-            .and_then(|t| decode_footer(&t, &bytes, shape.segment_bytes));
-        let whole = header.is_some_and(|h| h.sequence == segment.sequence);
-        let Some(footer) = footer.filter(|_| whole) else { return Ok(false) };
-        let mut kept = true;
-        for batch in footer.chunks(BATCH) {
-            let mut shard = self.shards[number].lock();
-            let victim = Victim::new(victim, &segment);
-            for entry in batch {
-                let at = entry.offset as usize;
-                let record = bytes.get(at..at + entry.record_bytes as usize).unwrap_or_default();
-                kept &= shard.reclaim_record(&victim, entry, record, now)?;
-            }
-        }
-        self.segment_memory.lock().push(bytes);
-        Ok(kept)
     }
 
     /// Reads a sealed segment, from memory if it is there. What cannot be read is zeros.
@@ -448,13 +468,4 @@ fn notes_budget(shard: &Shard) -> u64 {
 fn most_noted(segments: &[Segment]) -> Option<u32> {
     let sealed = segments.iter().enumerate().filter(|(_, s)| s.state == SegmentState::Sealed);
     sealed.filter(|(_, s)| s.notes > 0).max_by_key(|(_, s)| s.notes).map(|(n, _)| n as u32)
-}
-
-fn learn_lifespan(shard: &mut Shard, segment: &Segment) {
-    let age = shard.sequence.saturating_sub(segment.age) as f64;
-    shard.lifespan = if shard.lifespan == f64::INFINITY || shard.lifespan == 0.0 {
-        age
-    } else {
-        shard.lifespan * 0.9 + age * 0.1
-    };
 }

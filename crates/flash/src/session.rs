@@ -27,6 +27,7 @@ use crate::options::WriteMode;
 use crate::record::{PIECE_SPACE, hash_key};
 use crate::shard::{Known, PutRequest, PutStep, Written};
 use crate::store::Inner;
+use crate::store::wait_for;
 use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
@@ -68,6 +69,8 @@ pub struct Session {
     waiting: Vec<Waiting>,
     scratch: Vec<u8>,
     in_flight: usize,
+    /// Of shards that are waited for.
+    descriptors: Vec<RawFd>,
     scan_queue: Option<Box<dyn Queue>>,
     ahead: Ahead,
 }
@@ -121,6 +124,7 @@ impl Session {
             waiting: Vec::new(),
             scratch: Vec::new(),
             in_flight: 0,
+            descriptors: Vec::new(),
             scan_queue: None,
             ahead: Ahead::default(),
         })
@@ -178,7 +182,7 @@ impl Session {
             if self.queue.in_flight() > 0 {
                 self.reap_reads(wait_for - done, now, visit)?;
             } else if !self.waiting.is_empty() {
-                self.reap_commits(true, visit)?;
+                self.await_commits(visit)?;
             }
         }
     }
@@ -328,6 +332,24 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the device may have done something for the writes that wait: without a shard's
+    /// lock, where it says so.
+    fn await_commits(&mut self, visit: Visit<'_>) -> Result<()> {
+        let mut descriptors = std::mem::take(&mut self.descriptors);
+        descriptors.clear();
+        let mut silent = false;
+        for number in 0..self.inner.shards.len() {
+            if self.waiting.iter().any(|waiting| usize::from(waiting.shard) == number) {
+                let descriptor = self.inner.shards[number].lock().log.poll_fd();
+                silent |= descriptor.is_none();
+                descriptors.extend(descriptor);
+            }
+        }
+        let waited = if silent { self.reap_commits(true, visit) } else { wait_for(&descriptors) };
+        self.descriptors = descriptors;
+        waited
     }
 
     /// Visits writes that reached their durability; with `wait`, blocks for one device completion.

@@ -32,6 +32,7 @@ use crate::large::LargeValues;
 use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
+use crate::reclaim::UnderWay;
 use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
@@ -62,6 +63,10 @@ pub(crate) struct Shard {
     /// back: without this a reclaim could take an ended record for one that was superseded, and let
     /// go what hides older ones.
     pub(crate) ended_until: u32,
+    /// A victim that writers reclaim in steps; whoever goes on with it takes it out.
+    pub(crate) under_way: Option<UnderWay>,
+    /// Bytes of victims that writers owe for what they appended while segments were short.
+    pub(crate) owed_bytes: u64,
     /// Segments under reclaim: what was evicted from them is still on the medium.
     pub(crate) reclaiming: u32,
     /// Bytes that reclaim of a cache copied because they were read, less what it may copy for what
@@ -159,6 +164,8 @@ impl Shard {
             limits,
             lifespan: f64::INFINITY,
             ended_until: 0,
+            under_way: None,
+            owed_bytes: 0,
             reclaiming: 0,
             copied_ahead: 0,
             maintained_at: 0,
@@ -424,10 +431,13 @@ impl Shard {
         self.pinned.dropped(floor.space, floor.partition, &mut self.log.segments);
     }
 
-    /// Memory of tables other than index and buffers, bytes.
+    /// Memory of tables other than index and buffers, and of a victim, bytes.
     pub(crate) fn other_bytes(&self) -> u64 {
         let segments = self.log.segments.len() * std::mem::size_of::<crate::segment::Segment>();
-        segments as u64 + self.notes.bytes() + self.large.bytes()
+        // Whoever reclaims holds a victim. One that comes and goes is no room for others.
+        let reclaims = self.reclaiming > 0 || self.counters.segments_reclaimed > 0;
+        let victim = if reclaims { u64::from(self.log.shape.segment_bytes) } else { 0 };
+        segments as u64 + self.notes.bytes() + self.large.bytes() + victim
     }
 
     pub(crate) fn prefetch(&self, hash: u128) {

@@ -18,6 +18,7 @@ pub(crate) struct ShardCounters {
     pub moved_bytes: u64,
     pub segments_reclaimed: u64,
     pub reclaims_by_writers: u64,
+    pub steps_by_writers: u64,
     pub notes_settled: u64,
     pub key_sizes: Sizes,
     pub value_sizes: Sizes,
@@ -193,8 +194,11 @@ pub struct StoreStatistics {
     pub moved_bytes: u64,
     /// Segments reclaimed.
     pub segments_reclaimed: u64,
-    /// Times a write had to make room itself: `maintain` was not called, or not soon enough.
+    /// Writes that found no room and had to wait until there was some.
     pub reclaims_by_writers: u64,
+    /// Times a write decided a few records of a victim: `maintain` was not called, or not soon
+    /// enough.
+    pub steps_by_writers: u64,
     /// Memory of the index.
     pub index_bytes: u64,
     /// Memory of write buffers.

@@ -5,8 +5,10 @@
 
 mod assemble;
 mod inspect;
+mod waiting;
 
 pub use inspect::{LogScan, SegmentInfo, Verification};
+pub(crate) use waiting::wait_for;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
-use crate::log::{Goal, Patience, Progress};
+use crate::log::Progress;
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState;
@@ -182,12 +184,11 @@ impl Store {
 
     /// On return every write acknowledged before the call survives power loss.
     pub fn sync(&self) -> Result<()> {
-        for shard in &self.inner.shards {
-            let mut shard = shard.lock();
-            shard.log.commit(Goal::Synced)?;
+        for number in 0..self.inner.shards.len() {
+            self.inner.sync_shard(number)?;
             if self.inner.evicts() {
                 // What was evicted must not come back: its key may have been removed since.
-                shard.log.wait_released()?;
+                self.inner.free_released(number)?;
             }
         }
         Ok(())
@@ -235,9 +236,22 @@ struct Reclaims {
     /// The most segments that were free, or about to be.
     best: u32,
     fruitless: u32,
+    counted: bool,
 }
 
 impl Reclaims {
+    /// Those of a write that was counted before.
+    fn counted() -> Reclaims {
+        Reclaims { counted: true, ..Reclaims::default() }
+    }
+
+    /// Counts the write among those that found no room.
+    fn count(&mut self, shard: &mut Shard) {
+        if !std::mem::replace(&mut self.counted, true) {
+            shard.counters.reclaims_by_writers += 1;
+        }
+    }
+
     /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
     /// for so long that it never will.
     fn gain(&mut self, free: u32) -> bool {
@@ -276,18 +290,18 @@ impl Inner {
         loop {
             let mut shard = self.shards[number].lock();
             match shard.put(request, known, pace) {
-                Err(error) if error.kind() == ErrorKind::Busy => {}
+                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
+                Ok(PutStep::Stored(written)) => {
+                    let bytes = request.key.bytes.len() + request.value.len();
+                    shard.contribute(bytes as u64, pace, request.now);
+                    return Ok(PutStep::Stored(written));
+                }
                 decided => return decided,
             }
-            let gains = reclaims.gain(shard.log.free_count() + shard.log.releasing_count());
             drop(shard);
             match pace {
-                _ if gains => {
-                    if self.make_room(number, request.now)? == Progress::None {
-                        pace = Pace::Unmarked;
-                    }
-                }
-                Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::default()),
+                _ if self.gains_room(number, request.now, &mut reclaims)? => {}
+                Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
                 Pace::Unmarked => return Err(self.full(number)),
             }
         }
@@ -306,15 +320,13 @@ impl Inner {
         loop {
             let mut shard = self.shards[number].lock();
             match shard.remove(key, hash, place) {
-                Err(error) if error.kind() == ErrorKind::Busy => {}
+                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 decided => return decided,
             }
-            if !reclaims.gain(shard.log.free_count() + shard.log.releasing_count()) {
-                drop(shard);
+            drop(shard);
+            if !self.gains_room(number, Timestamp(0), &mut reclaims)? {
                 return Err(self.full(number));
             }
-            drop(shard);
-            self.make_room(number, Timestamp(0))?;
         }
     }
 
@@ -329,19 +341,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Reclaims a segment for a writer. `Full` if there is none to gain and none is free.
-    fn make_room(&self, number: usize, now: Timestamp) -> Result<Progress> {
-        self.shards[number].lock().counters.reclaims_by_writers += 1;
-        let progress = self.reclaim_one(number, now, Patience::Waits)?;
-        if progress == Progress::Made {
-            return Ok(progress);
+    /// Does a part of what makes room for a write; false if that no longer leads anywhere.
+    fn gains_room(&self, number: usize, now: Timestamp, reclaims: &mut Reclaims) -> Result<bool> {
+        match self.make_room(number, now)? {
+            Progress::Awaited => Ok(true),
+            Progress::None => Ok(false),
+            Progress::Made => {
+                let log = &self.shards[number].lock().log;
+                Ok(reclaims.gain(log.free_count() + log.releasing_count()))
+            }
         }
-        let shard = self.shards[number].lock();
-        if shard.log.free_count() > shard.log.reserve() {
-            return Ok(progress);
-        }
-        drop(shard);
-        Err(self.full(number))
     }
 
     fn full(&self, number: usize) -> Error {
@@ -473,6 +482,7 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.moved_bytes += counters.moved_bytes;
     total.segments_reclaimed += counters.segments_reclaimed;
     total.reclaims_by_writers += counters.reclaims_by_writers;
+    total.steps_by_writers += counters.steps_by_writers;
     total.key_sizes.merge(&counters.key_sizes);
     total.value_sizes.merge(&counters.value_sizes);
     total.entries += shard.counts.values().sum::<i64>().max(0) as u64;

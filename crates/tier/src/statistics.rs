@@ -66,8 +66,10 @@ pub struct Statistics {
     pub reclaim_moved_bytes: u64,
     /// Segments that reclaim freed.
     pub reclaim_segments: u64,
-    /// Times a write had to make room itself.
+    /// Writes that found no room and waited until there was some.
     pub reclaims_by_writers: u64,
+    /// Times a write decided a few records of a segment that reclaim was behind with.
+    pub steps_by_writers: u64,
     /// Segments, all.
     pub segments: u64,
     /// Segments free now.
@@ -122,6 +124,7 @@ impl Statistics {
             reclaim_moved_bytes: store.moved_bytes,
             reclaim_segments: store.segments_reclaimed,
             reclaims_by_writers: store.reclaims_by_writers,
+            steps_by_writers: store.steps_by_writers,
             segments: store.segments,
             segments_free: store.segments_free,
             index_bytes: store.index_bytes,
@@ -167,6 +170,7 @@ impl Statistics {
             ("reclaim_moved_bytes", self.reclaim_moved_bytes),
             ("reclaim_segments", self.reclaim_segments),
             ("reclaims_by_writers", self.reclaims_by_writers),
+            ("steps_by_writers", self.steps_by_writers),
             ("segments", self.segments),
             ("segments_free", self.segments_free),
             ("index_bytes", self.index_bytes),

@@ -32,7 +32,7 @@ pub(crate) enum Goal {
 /// What reclaim does where only the device can bring it further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Waits, with the shard locked: a write that has no room must.
+    /// Waits, with the shard locked: a store that closes must.
     Waits,
     /// Returns: nobody is kept waiting by work ahead of need.
     Returns,
@@ -144,12 +144,22 @@ impl Log {
         Ok(())
     }
 
-    /// As `begin_release`; waits for it if told to.
-    pub(crate) fn release_more(&mut self, patience: Patience) -> Result<Progress> {
-        match patience {
-            Patience::Waits => self.wait_released().map(|()| Progress::Made),
-            Patience::Returns => self.begin_release().map(|()| Progress::Awaited),
+    /// As `begin_release`, if `batch` segments are released, or so much that what the sync pads is
+    /// little beside it.
+    pub(crate) fn release_early(&mut self, batch: u32) -> Result<()> {
+        let bytes = u64::from(self.releasing_count()) * u64::from(self.shape.segment_bytes);
+        let much = bytes >= RELEASE_UNITS * u64::from(self.shape.sync_unit);
+        if much || self.releasing_count() >= batch {
+            self.begin_release()?;
         }
+        Ok(())
+    }
+
+    /// Begins to make released segments free; whether that takes the device any time.
+    pub(crate) fn releases(&mut self) -> Result<bool> {
+        self.begin_release()?;
+        let at_work = self.queue.in_flight() > 0 || !matches!(self.round, Round::Idle);
+        Ok(self.releasing_count() > 0 && at_work)
     }
 
     /// Blocks until released segments are free, those excepted that must not go before an older
@@ -230,6 +240,7 @@ impl Log {
     }
 
     fn finish_request(&mut self, completion: Completion) {
+        let Some(completion) = self.finish_read(completion) else { return };
         if let Err(error) = &completion.result {
             let what = if completion.token == SYNC_TOKEN { "sync" } else { "write" };
             self.poison(format!("a {what} of shard {} failed: {error}", self.shape.shard));
@@ -337,6 +348,8 @@ impl Log {
     }
 }
 
+/// Sync units released for each time that what is under way is padded by a few of them.
+const RELEASE_UNITS: u64 = 64;
 /// Header and the one byte of key that every record has.
 const PADDING_BYTES_MIN: u32 = 64;
 

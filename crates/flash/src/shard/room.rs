@@ -114,6 +114,14 @@ impl Shard {
         self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
     }
 
+    /// Segments that a write of `wanted` bytes leaves free.
+    pub(crate) fn kept_free(&self, wanted: u64, pace: Pace) -> u32 {
+        let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
+        let store = self.limits.reclaim == Reclaim::Compact;
+        let slow = store && pace == Pace::Marked && self.occupied() + wanted > slow_mark;
+        if slow { 2 * self.log.reserve() } else { self.log.reserve() }
+    }
+
     /// The same for the `wanted` bytes of a key and its stored value.
     fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
         if new {
@@ -122,12 +130,7 @@ impl Shard {
         }
         let shape = &self.log.shape;
         let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
-        let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
-        let store = self.limits.reclaim == Reclaim::Compact;
-        let slow = store && self.occupied() + wanted > slow_mark;
-        let kept =
-            if slow && pace == Pace::Marked { 2 * self.log.reserve() } else { self.log.reserve() };
-        if self.log.free_count() <= kept + segments {
+        if self.log.free_count() <= self.kept_free(wanted, pace) + segments {
             let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));
         }

@@ -6,7 +6,9 @@ mod caches;
 mod closing;
 mod full;
 mod secrets;
+mod steps;
 mod versions;
+mod waiting;
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

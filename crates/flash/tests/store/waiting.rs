@@ -1,0 +1,148 @@
+//! Nobody waits for the device with a shard locked where the device says when it is done.
+
+use std::io::Write;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use entresol_device::{Completion, Counters, Queue, QueueOptions, WriteRequest};
+use entresol_flash::Reclaim;
+
+use super::*;
+
+/// A device in memory whose queues answer at the second look, and say all the time that they may.
+struct Telling {
+    memory: MemoryDevice,
+    _writer: std::io::PipeWriter,
+    readable: Arc<std::io::PipeReader>,
+    /// Looks at the queue of a shard's log that were to wait.
+    waits: Arc<AtomicU64>,
+}
+
+struct TellingQueue {
+    queue: Box<dyn Queue>,
+    readable: Arc<std::io::PipeReader>,
+    looks: u64,
+    waits: Option<Arc<AtomicU64>>,
+}
+
+impl Telling {
+    fn new(bytes: u64) -> Arc<Telling> {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[1]).unwrap();
+        Arc::new(Telling {
+            memory: MemoryDevice::new(bytes).unwrap(),
+            _writer: writer,
+            readable: Arc::new(reader),
+            waits: Arc::default(),
+        })
+    }
+}
+
+impl Device for Telling {
+    fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+
+    fn name(&self) -> String {
+        self.memory.name()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> entresol_device::Result<()> {
+        self.memory.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> entresol_device::Result<()> {
+        self.memory.write_at(offset, bytes)
+    }
+
+    fn sync(&self) -> entresol_device::Result<()> {
+        self.memory.sync()
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> entresol_device::Result<()> {
+        self.memory.discard(offset, length)
+    }
+
+    fn queue(&self, options: QueueOptions) -> entresol_device::Result<Box<dyn Queue>> {
+        // Sessions have a depth of their own.
+        let of_log = options.depth != SessionOptions::default().depth;
+        Ok(Box::new(TellingQueue {
+            queue: self.memory.queue(options)?,
+            readable: Arc::clone(&self.readable),
+            looks: 0,
+            waits: of_log.then(|| Arc::clone(&self.waits)),
+        }))
+    }
+
+    fn counters(&self) -> &Counters {
+        self.memory.counters()
+    }
+}
+
+impl Queue for TellingQueue {
+    fn read(&mut self, token: u64, offset: u64, length: usize) -> entresol_device::Result<()> {
+        self.queue.read(token, offset, length)
+    }
+
+    fn write(&mut self, request: WriteRequest<'_>) -> entresol_device::Result<()> {
+        self.queue.write(request)
+    }
+
+    fn sync(&mut self, token: u64) -> entresol_device::Result<()> {
+        self.queue.sync(token)
+    }
+
+    fn submit(&mut self) -> entresol_device::Result<()> {
+        Ok(())
+    }
+
+    fn reap(
+        &mut self,
+        wait_for: usize,
+        completions: &mut Vec<Completion>,
+    ) -> entresol_device::Result<()> {
+        self.looks += 1;
+        if let Some(waits) = self.waits.as_ref().filter(|_| wait_for > 0) {
+            waits.fetch_add(1, Ordering::Relaxed);
+        } else if wait_for == 0 && self.looks.is_multiple_of(2) {
+            return Ok(());
+        }
+        self.queue.reap(wait_for, completions)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    fn depth(&self) -> usize {
+        self.queue.depth()
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.readable.as_raw_fd())
+    }
+}
+
+#[test]
+fn a_write_that_waits_for_its_durability_or_for_room_has_no_shard_locked() {
+    let telling = Telling::new(16 << 20);
+    let waits = || telling.waits.load(Ordering::Relaxed);
+    let device: Arc<dyn Device> = telling.clone();
+    for reclaim in [Reclaim::Compact, Reclaim::Evict] {
+        let options = StoreOptions { reclaim, shards: 1, mode: OpenMode::Reformat, ..small() };
+        let (store, mut session) = open(&device, options);
+        let before = waits();
+        for n in 0..40_000u64 {
+            let name = (n % 9_000).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let durability = if n % 50 == 0 { Durability::Synced } else { Durability::Memory };
+            let options = PutOptions { durability: Some(durability), ..PutOptions::default() };
+            put(&mut session, &name, &value_of(n, 900), options).unwrap();
+            if n % 1000 == 999 {
+                store.sync().unwrap();
+            }
+        }
+        assert!(store.statistics().segments_reclaimed > 100);
+        assert_eq!(waits() - before, 0, "{reclaim:?}");
+        drop((session, store));
+    }
+}
