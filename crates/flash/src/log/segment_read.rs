@@ -30,7 +30,8 @@ impl Log {
 
     /// Begins to read a segment; false if that cannot be now.
     pub(crate) fn begin_read(&mut self, segment: u32) -> bool {
-        let idle = matches!(self.read, SegmentRead::None);
+        // One that nobody took is of a victim that was given up.
+        let idle = !matches!(self.read, SegmentRead::InFlight);
         // A write may come that waits for a place otherwise.
         if !idle || self.queue.in_flight() + 2 >= self.queue.depth() {
             return false;
