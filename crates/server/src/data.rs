@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, Progress, Selection,
-    boot_identity, on_all_processors,
+    boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
@@ -15,7 +15,6 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::process::machine_memory_bytes;
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -199,11 +198,12 @@ fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     Err(wrong("buffer-directory", &detail))
 }
 
-/// Refuses a cap that a machine with `total` bytes could not keep.
-fn demand_memory(config: &Config, total: u64) -> Result<(), ConfigError> {
-    if config.memory_bytes() <= total {
+/// Refuses a cap that a machine with `total` bytes could not keep; where the system does not tell,
+/// whoever gave the cap knows better.
+fn demand_memory(config: &Config, total: Option<u64>) -> Result<(), ConfigError> {
+    let Some(total) = total.filter(|total| config.memory_bytes() > *total) else {
         return Ok(());
-    }
+    };
     let (wanted, total) = (config.choice("memory"), total >> 20);
     let detail = format!("expected no more than this machine has, {total}MiB, found `{wanted}`");
     Err(wrong("memory", &detail))
@@ -258,12 +258,15 @@ mod tests {
     #[test]
     fn a_cap_of_more_than_the_machine_has_is_refused_where_somebody_gave_it() {
         const SMALL: u64 = 300 << 20;
-        let mut config = Config::on_machine_with(SMALL);
+        let mut config = Config::on_machine_with(Some(SMALL));
         assert_eq!(config.memory_bytes(), SMALL);
-        demand_memory(&config, SMALL).unwrap();
+        demand_memory(&config, Some(SMALL)).unwrap();
         config.set("memory", "301MiB").unwrap();
-        let refused = demand_memory(&config, SMALL).unwrap_err().to_string();
+        let refused = demand_memory(&config, Some(SMALL)).unwrap_err().to_string();
         assert!(refused.contains("300MiB, found `301MiB`"), "{refused}");
-        assert_eq!(Config::on_machine_with(u64::MAX).memory_bytes(), 512 << 20);
+        for plenty in [Some(u64::MAX), None] {
+            assert_eq!(Config::on_machine_with(plenty).memory_bytes(), 512 << 20);
+            demand_memory(&config, plenty).unwrap();
+        }
     }
 }
