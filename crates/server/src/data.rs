@@ -43,6 +43,7 @@ fn process_memory_bytes(config: &Config) -> u64 {
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
     demand_buffers(config)?;
     demand_memory(config, machine_memory_bytes())?;
+    demand_no_vain_budget(config)?;
     let encryption = config.read_encryption_key()?;
     let absent = absent_files(config);
     let device = config.open_device()?;
@@ -209,6 +210,20 @@ fn demand_memory(config: &Config, total: Option<u64>) -> Result<(), ConfigError>
     Err(wrong("memory", &detail))
 }
 
+/// Refuses a write budget of a store, which could keep it only by refusing writes.
+fn demand_no_vain_budget(config: &Config) -> Result<(), ConfigError> {
+    if config.write_budget() == 0 || config.choice("reclaim") == "cache" {
+        return Ok(());
+    }
+    let detail = format!(
+        "expected 0 with `reclaim` = `store`, found `{}`; a store takes every entry and can keep \
+         no budget: choose `reclaim` = `cache`, which may leave entries out, or leave \
+         `write-budget` at 0",
+        config.choice("write-budget")
+    );
+    Err(wrong("write-budget", &detail))
+}
+
 /// Half of the free space around `dir`, at most 8 GiB.
 fn default_capacity(dir: &Path) -> Result<u64, ConfigError> {
     let space = nix::sys::statvfs::statvfs(dir).map_err(|error| {
@@ -268,5 +283,25 @@ mod tests {
             assert_eq!(Config::on_machine_with(plenty).memory_bytes(), 512 << 20);
             demand_memory(&config, plenty).unwrap();
         }
+    }
+
+    /// A store wrote all that it was given, and nobody said that the budget was not kept.
+    #[test]
+    fn a_write_budget_of_a_store_is_refused_before_a_file_is_made() {
+        let dir = std::env::temp_dir().join(format!("entresol-budget-{}", std::process::id()));
+        let mut config = Config::default();
+        for (key, value) in [("dir", dir.to_str().unwrap()), ("buffer-directory", "/tmp")] {
+            config.set(key, value).unwrap();
+        }
+        config.set("write-budget", "20MB").unwrap();
+        let refused = open(&config, Timestamp(0)).unwrap_err().to_string();
+        assert!(refused.contains("key `write-budget`"), "{refused}");
+        assert!(refused.contains("`reclaim` = `store`, found `20MB`"), "{refused}");
+        assert!(!dir.exists());
+        config.set("reclaim", "cache").unwrap();
+        demand_no_vain_budget(&config).unwrap();
+        config.set("reclaim", "store").unwrap();
+        config.set("write-budget", "0").unwrap();
+        demand_no_vain_budget(&config).unwrap();
     }
 }
