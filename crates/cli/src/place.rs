@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use clap::Args;
 use entresol_tier::{
@@ -10,7 +11,8 @@ use entresol_tier::{
     Timestamp,
 };
 
-use crate::client::{Address, Client, Reply};
+use crate::address::{Address, Unshown};
+use crate::client::{Client, Reply, refusal};
 use crate::data::DataArgs;
 use crate::engine::{Engine, now};
 use crate::failure::{Failure, Outcome};
@@ -20,9 +22,21 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// A running server: redis://HOST:PORT or unix:PATH
-    #[arg(long, conflicts_with_all = ["dir", "devices"])]
+    /// A running server: redis://[USER@]HOST:PORT or unix:PATH
+    #[arg(
+        long,
+        conflicts_with_all = ["dir", "devices"],
+        value_parser = Unshown(str::parse::<Address>)
+    )]
     target: Option<Address>,
+    /// File with the password for --target, in its first line
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "target",
+        conflicts_with_all = ["dir", "devices"]
+    )]
+    password_file: Option<PathBuf>,
     /// Space of the entries, a server's database number
     #[arg(long, default_value_t = 0)]
     space: u16,
@@ -131,7 +145,8 @@ impl PlaceArgs {
     /// Opens the place; `capacity` makes a store where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
         if let Some(address) = &self.target {
-            let mut client = Client::connect(address)?;
+            let address = address.clone().with_password_file(self.password_file.as_deref())?;
+            let mut client = Client::connect(&address)?;
             let space = self.space.to_string();
             client.call(&[b"SELECT", space.as_bytes()], check)??;
             return Ok(Place::Server { client: Box::new(client), owed: 0 });
@@ -312,10 +327,9 @@ fn settle(client: &mut Client, owed: &mut usize, count: usize) -> Outcome<()> {
 
 fn check(reply: Reply<'_>) -> Outcome<()> {
     match reply {
-        Reply::Error(text) => Err(Failure::CannotRun(format!(
-            "the server refused: {}",
-            String::from_utf8_lossy(text)
-        ))),
+        Reply::Error(text) => {
+            Err(Failure::CannotRun(format!("the server refused: {}", refusal(text))))
+        }
         _ => Ok(()),
     }
 }
@@ -451,7 +465,7 @@ mod tests {
         const VALUE_BYTES: usize = 200_000;
         const ITEMS: usize = 600;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let command = {
@@ -485,7 +499,7 @@ mod tests {
     #[test]
     fn a_key_that_the_server_does_not_give_is_damage_and_all_others_are_exported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut answer = |command: &str, reply: &str| {
