@@ -250,6 +250,7 @@ pub(crate) fn open(
         table_offset,
         checkpoints: AtomicU64::new(0),
         commits: AtomicU64::new(0),
+        transactions: AtomicU64::new(1),
         has_keeper,
         is_read_only: options.access == Access::ReadOnly,
     })
