@@ -1,4 +1,5 @@
-//! Where a server listens, and who asks there: `redis://USER:PASSWORD@HOST:PORT` or `unix:PATH`.
+//! Where a server listens, and who asks there: `redis://USER:PASSWORD@HOST:PORT`, over TLS
+//! `rediss://…`, or `unix:PATH`.
 //!
 //! Invariant: a password leaves by [`Address::login`] only; neither messages nor `Debug` show it,
 //! nor does what a command line is refused with.
@@ -9,6 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::Args;
 use clap::builder::TypedValueParser;
 
 use crate::failure::{Failure, Outcome};
@@ -27,8 +29,34 @@ pub(crate) struct Address {
 pub(crate) enum Way {
     /// `redis://HOST:PORT`
     Tcp(String),
+    /// `rediss://HOST:PORT`, with the file of the authorities that its certificate comes from.
+    Tls(String, Option<PathBuf>),
     /// `unix:PATH`
     Unix(PathBuf),
+}
+
+/// How a server lets somebody in, beside what the address says.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AccessArgs {
+    /// File with the password for --target, in its first line
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// File with the authorities (PEM) that the certificate of a rediss:// --target comes from
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// Refuses them where no server is named.
+    pub(crate) fn demand_none(&self) -> Outcome<()> {
+        let given = [("--password-file", &self.password_file), ("--tls-ca", &self.tls_ca)];
+        match given.iter().find(|(_, file)| file.is_some()) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::CannotRun(format!(
+                "{option} goes with --target redis://USER@HOST:PORT"
+            ))),
+        }
+    }
 }
 
 /// Bytes that nobody is shown.
@@ -36,7 +64,8 @@ pub(crate) enum Way {
 struct Secret(Vec<u8>);
 
 /// What is written of an address that cannot be.
-const EXPECTED: &str = "redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT or unix:PATH";
+const EXPECTED: &str = "redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT (rediss:// for TLS) or \
+                        unix:PATH";
 const PORT: u16 = 6379;
 /// Longest password.
 const PASSWORD_BYTES_MAX: u64 = 4096;
@@ -53,11 +82,10 @@ impl Address {
         Some(self.user.iter().map(String::as_bytes).chain([password.0.as_slice()]).collect())
     }
 
-    /// The address with the password in `file`, if there is one: its first line.
-    ///
-    /// A command line can be read by everybody on the machine, a file by its owner alone.
-    pub(crate) fn with_password_file(mut self, file: Option<&Path>) -> Outcome<Address> {
-        match (file, &self.password) {
+    /// The address with what `access` says of it. A command line can be read by everybody on the
+    /// machine, a file by its owner alone.
+    pub(crate) fn with_access(mut self, access: &AccessArgs) -> Outcome<Address> {
+        match (&access.password_file, &self.password) {
             (Some(file), None) => self.password = Some(Secret::read(file)?),
             (Some(file), Some(_)) => {
                 return Err(Failure::CannotRun(format!(
@@ -72,6 +100,13 @@ impl Address {
             }
             (None, _) => {}
         }
+        if let Some(file) = &access.tls_ca {
+            let Way::Tls(_, authorities) = &mut self.way else {
+                let sentence = format!("{self} speaks no TLS; --tls-ca goes with rediss://");
+                return Err(Failure::CannotRun(sentence));
+            };
+            *authorities = Some(file.clone());
+        }
         Ok(self)
     }
 }
@@ -85,7 +120,7 @@ impl FromStr for Address {
             return Ok(Address { way: Way::Unix(path), user: None, password: None });
         }
         let wrong = || format!("expected {EXPECTED}, found '{}'", without_password(text));
-        let rest = text.strip_prefix("redis://").ok_or_else(wrong)?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         // A password that was not encoded may have an @ in it, a host has none.
         let (who, host) = match rest.rsplit_once('@') {
             Some((who, host)) => (Some(who), host),
@@ -97,6 +132,11 @@ impl FromStr for Address {
         }
         let has_port = host.rfind(':') > host.rfind(']');
         let host = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
+        let way = match scheme {
+            "redis" => Way::Tcp(host),
+            "rediss" => Way::Tls(host, None),
+            _ => return Err(wrong()),
+        };
         let (user, password) = match who.map(|who| who.split_once(':').unwrap_or((who, ""))) {
             Some((user, password)) => (decoded(user), decoded(password)),
             None => (Some(Vec::new()), Some(Vec::new())),
@@ -104,7 +144,7 @@ impl FromStr for Address {
         let user = user.and_then(|user| String::from_utf8(user).ok()).ok_or_else(wrong)?;
         let password = password.ok_or_else(wrong)?;
         Ok(Address {
-            way: Way::Tcp(host),
+            way,
             user: Some(user).filter(|user| !user.is_empty()),
             password: Some(Secret(password)).filter(|password| !password.0.is_empty()),
         })
@@ -113,10 +153,11 @@ impl FromStr for Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.way, &self.user) {
-            (Way::Tcp(host), Some(user)) => write!(f, "redis://{user}@{host}"),
-            (Way::Tcp(host), None) => write!(f, "redis://{host}"),
-            (Way::Unix(path), _) => write!(f, "unix:{}", path.display()),
+        let user = self.user.iter().map(|user| format!("{user}@")).collect::<String>();
+        match &self.way {
+            Way::Tcp(host) => write!(f, "redis://{user}{host}"),
+            Way::Tls(host, _) => write!(f, "rediss://{user}{host}"),
+            Way::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -214,6 +255,9 @@ mod tests {
         assert_eq!(parsed("redis://h"), Address::tcp("h:6379"));
         assert_eq!(parsed("redis://[::1]/"), Address::tcp("[::1]:6379"));
         assert_eq!(parsed("redis://[::1]:7"), Address::tcp("[::1]:7"));
+        let tls = parsed("rediss://ann@h");
+        assert_eq!(tls.way, Way::Tls("h:6379".to_owned(), None));
+        assert_eq!(tls.to_string(), "rediss://ann@h:6379");
         assert_eq!(parsed("unix:/a/b").way, Way::Unix(PathBuf::from("/a/b")));
         for wrong in ["http://x", "redis://", "redis://:6379", "redis://h/2", "redis://u%4@h"] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
@@ -233,7 +277,7 @@ mod tests {
             assert_eq!(address.to_string(), shown);
             let debug = format!("{address:?}");
             assert!(!debug.contains("s3cret") && !debug.contains("115, 51"), "{debug}");
-            address.with_password_file(None).unwrap();
+            address.with_access(&AccessArgs::default()).unwrap();
         }
         assert_eq!(parsed("redis://h").login(), None);
         for wrong in
@@ -247,9 +291,10 @@ mod tests {
     #[test]
     fn the_password_of_a_file_is_its_first_line() {
         let file = std::env::temp_dir().join(format!("entresol-password-{}", std::process::id()));
+        let access = AccessArgs { password_file: Some(file.clone()), ..AccessArgs::default() };
         let with = |text: &str, bytes: &[u8]| {
             std::fs::write(&file, bytes).unwrap();
-            parsed(text).with_password_file(Some(&file)).map_err(|error| error.to_string())
+            parsed(text).with_access(&access).map_err(|error| error.to_string())
         };
         let ann = with("redis://ann@h", b"s3 cret\r\nmore\n").unwrap();
         assert_eq!(ann.login(), Some(vec![&b"ann"[..], b"s3 cret"]));
@@ -260,9 +305,10 @@ mod tests {
         assert!(twice.starts_with("redis://ann@h:6379 has a password"), "{twice}");
         assert!(!twice.contains("s3cret") && !twice.contains("s4cret"), "{twice}");
         std::fs::remove_file(&file).unwrap();
-        let none = parsed("redis://ann@h").with_password_file(None).unwrap_err().to_string();
+        let none =
+            parsed("redis://ann@h").with_access(&AccessArgs::default()).unwrap_err().to_string();
         assert!(none.contains("--password-file"), "{none}");
-        let missing = parsed("redis://h").with_password_file(Some(&file)).unwrap_err().to_string();
+        let missing = parsed("redis://h").with_access(&access).unwrap_err().to_string();
         assert!(missing.contains("cannot read a password"), "{missing}");
     }
 }

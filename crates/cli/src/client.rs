@@ -6,16 +6,16 @@
 //!    stand against a client whose commands it doesn't take.
 //! 3. What was sent is kept no longer than as much again waits to be sent.
 
+mod stream;
+
 use std::fmt;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io::ErrorKind;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::address::{Address, Way};
+use crate::address::Address;
 use crate::failure::{Failure, Outcome};
+use stream::Stream;
 
 /// One connection.
 #[derive(Debug)]
@@ -60,19 +60,7 @@ impl Client {
             };
             Failure::CannotRun(format!("cannot connect to {address}: {error}{next}"))
         };
-        let stream = match &address.way {
-            Way::Tcp(host) => {
-                let stream = TcpStream::connect(host).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                stream.set_nonblocking(true).map_err(failed)?;
-                Stream::Tcp(stream)
-            }
-            Way::Unix(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
-                stream.set_nonblocking(true).map_err(failed)?;
-                Stream::Unix(stream)
-            }
-        };
+        let stream = Stream::connect(&address.way).map_err(failed)?;
         let mut client = Client {
             stream,
             name: address.to_string(),
@@ -140,7 +128,12 @@ impl Client {
                 Err(e) => return Err(self.lost(e)),
             }
         }
-        Ok(())
+        match self.stream.flush() {
+            Err(e) if !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Err(self.lost(e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits until at least `at_least` replies came and gives all that came to `visit`, in order.
@@ -223,7 +216,7 @@ impl Client {
 
     fn wait(&self) -> Outcome<()> {
         let mut flags = PollFlags::POLLIN;
-        if self.sent < self.output.len() {
+        if self.sent < self.output.len() || self.stream.holds_output() {
             flags |= PollFlags::POLLOUT;
         }
         let mut descriptors = [PollFd::new(self.stream.as_fd(), flags)];
@@ -235,35 +228,6 @@ impl Client {
 
     fn lost(&self, error: impl fmt::Display) -> Failure {
         Failure::doing(format!("connection to {} lost", self.name), error)
-    }
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(bytes),
-            Stream::Unix(stream) => stream.read(bytes),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
     }
 }
 

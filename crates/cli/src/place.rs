@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
 use clap::Args;
 use entresol_tier::{
@@ -11,7 +10,7 @@ use entresol_tier::{
     Timestamp,
 };
 
-use crate::address::{Address, Unshown};
+use crate::address::{AccessArgs, Address, Unshown};
 use crate::client::{Client, Reply, refusal};
 use crate::data::DataArgs;
 use crate::engine::{Engine, now};
@@ -22,21 +21,15 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// A running server: redis://[USER@]HOST:PORT or unix:PATH
+    /// A running server: redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
     #[arg(
         long,
         conflicts_with_all = ["dir", "devices"],
         value_parser = Unshown(str::parse::<Address>)
     )]
     target: Option<Address>,
-    /// File with the password for --target, in its first line
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "target",
-        conflicts_with_all = ["dir", "devices"]
-    )]
-    password_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Space of the entries, a server's database number
     #[arg(long, default_value_t = 0)]
     space: u16,
@@ -145,12 +138,13 @@ impl PlaceArgs {
     /// Opens the place; `capacity` makes a store where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
         if let Some(address) = &self.target {
-            let address = address.clone().with_password_file(self.password_file.as_deref())?;
+            let address = address.clone().with_access(&self.access)?;
             let mut client = Client::connect(&address)?;
             let space = self.space.to_string();
             client.call(&[b"SELECT", space.as_bytes()], check)??;
             return Ok(Place::Server { client: Box::new(client), owed: 0 });
         }
+        self.access.demand_none()?;
         self.demand()?;
         let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;

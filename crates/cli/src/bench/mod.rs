@@ -25,7 +25,7 @@ use entresol_workload::{Arrivals, BIGMEMORY, Distribution, Grid, Sizes};
 
 pub(crate) use recovery::fill_until_killed;
 
-use crate::address::{Address, Unshown};
+use crate::address::{AccessArgs, Address, Unshown};
 use crate::failure::{Failure, Outcome};
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
@@ -130,12 +130,11 @@ pub(crate) struct BenchArgs {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What to drive: embedded, redis://[USER@]HOST:PORT or unix:PATH
+    /// What to drive: embedded, redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
     #[arg(long, default_value = "embedded", value_parser = Unshown(parse_target))]
     target: Target,
-    /// File with the password for --target, in its first line
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Process id of a server on this machine, for its processor time
     #[arg(long)]
     server_pid: Option<u32>,
@@ -307,14 +306,12 @@ impl BenchArgs {
 
     /// The server that is driven, with who asks it.
     fn server(&self) -> Outcome<Option<Address>> {
-        match (&self.target, &self.password_file) {
-            (Target::Server(address), file) => {
-                Ok(Some(address.clone().with_password_file(file.as_deref())?))
+        match &self.target {
+            Target::Server(address) => Ok(Some(address.clone().with_access(&self.access)?)),
+            Target::Embedded => {
+                self.access.demand_none()?;
+                Ok(None)
             }
-            (Target::Embedded, None) => Ok(None),
-            (Target::Embedded, Some(_)) => Err(Failure::CannotRun(
-                "--password-file goes with --target redis://USER@HOST:PORT".into(),
-            )),
         }
     }
 
