@@ -12,6 +12,9 @@ pub(super) struct Newborn {
     by: HashMap<u64, u64, BuildHasherDefault<HandleHasher>>,
 }
 
+/// Room for so many is kept once they are gone.
+const KEPT_MAX: usize = 4096;
+
 impl Newborn {
     /// Transaction `by` was given a block.
     pub(super) fn bear(&mut self, handle: u64, by: u64) {
@@ -21,6 +24,9 @@ impl Newborn {
     /// The block's transaction has ended, or does without it.
     pub(super) fn forget(&mut self, handle: u64) {
         self.by.remove(&handle);
+        if self.by.is_empty() && self.by.capacity() > KEPT_MAX {
+            self.by = HashMap::default();
+        }
     }
 
     /// Whether the block is one of a transaction other than `by` that has not ended.
@@ -46,5 +52,22 @@ impl Hasher for HandleHasher {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_transaction_leaves_little_memory_taken() {
+        let mut newborn = Newborn::default();
+        for handle in (0..100_000).map(|number| number * 64) {
+            newborn.bear(handle, 7);
+            assert!(newborn.is_of_another(handle, 8) && !newborn.is_of_another(handle, 7));
+        }
+        (0..100_000).for_each(|number| newborn.forget(number * 64));
+        assert!(newborn.by.capacity() <= KEPT_MAX);
+        assert!(!newborn.is_of_another(64, 8));
     }
 }
