@@ -287,6 +287,11 @@ pub(crate) fn advance(
     }
     superblock.begin_generation(replay.end);
     file.write_superblock(superblock, Site::Head)?;
+    if file.encryption.is_some() {
+        // With the salt of this opening all its records would be lost, and nothing would tell of
+        // them: it stands in both superblocks from the beginning.
+        file.write_superblock(superblock, Site::Head)?;
+    }
     lost.opening(file, superblock)
 }
 
