@@ -109,8 +109,7 @@ impl Roots {
 
     fn memory_bytes(&self) -> Option<u64> {
         let meminfo = fs::read_to_string(self.proc.join("meminfo")).ok()?;
-        let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
-        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+        entresol_device::memory_bytes_in(&meminfo)
     }
 
     fn target(&self, name: &str) -> TargetHardware {

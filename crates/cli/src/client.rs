@@ -6,26 +6,16 @@
 //!    stand against a client whose commands it doesn't take.
 //! 3. What was sent is kept no longer than as much again waits to be sent.
 
+mod stream;
+
 use std::fmt;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::io::ErrorKind;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::address::Address;
 use crate::failure::{Failure, Outcome};
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
-    /// `redis://HOST:PORT`
-    Tcp(String),
-    /// `unix:PATH`
-    Unix(PathBuf),
-}
+use stream::Stream;
 
 /// One connection.
 #[derive(Debug)]
@@ -59,7 +49,7 @@ pub(crate) enum Reply<'a> {
 const READ_BYTES: usize = 256 << 10;
 
 impl Client {
-    /// Connects.
+    /// Connects, and says who asks.
     pub(crate) fn connect(address: &Address) -> Outcome<Client> {
         let failed = |error: std::io::Error| {
             let next = match error.kind() {
@@ -70,20 +60,8 @@ impl Client {
             };
             Failure::CannotRun(format!("cannot connect to {address}: {error}{next}"))
         };
-        let stream = match address {
-            Address::Tcp(host) => {
-                let stream = TcpStream::connect(host).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                stream.set_nonblocking(true).map_err(failed)?;
-                Stream::Tcp(stream)
-            }
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
-                stream.set_nonblocking(true).map_err(failed)?;
-                Stream::Unix(stream)
-            }
-        };
-        Ok(Client {
+        let stream = Stream::connect(&address.way).map_err(failed)?;
+        let mut client = Client {
             stream,
             name: address.to_string(),
             output: Vec::new(),
@@ -91,7 +69,27 @@ impl Client {
             input: vec![0; READ_BYTES],
             taken: 0,
             filled: 0,
-        })
+        };
+        if let Some(login) = address.login() {
+            client.authenticate(&login)?;
+        }
+        Ok(client)
+    }
+
+    fn authenticate(&mut self, login: &[&[u8]]) -> Outcome<()> {
+        let arguments = [&[&b"AUTH"[..]], login].concat();
+        let refused = self.call(&arguments, |reply| match reply {
+            Reply::Error(text) => Some(refusal(text)),
+            _ => None,
+        })?;
+        // What was sent is kept for a while; the password is not.
+        self.output.fill(0);
+        self.output.clear();
+        self.sent = 0;
+        match refused {
+            Some(text) => Err(Failure::CannotRun(format!("{} lets nobody in: {text}", self.name))),
+            None => Ok(()),
+        }
     }
 
     /// Gathers a command; [`Client::flush`] or [`Client::receive`] sends it.
@@ -130,7 +128,12 @@ impl Client {
                 Err(e) => return Err(self.lost(e)),
             }
         }
-        Ok(())
+        match self.stream.flush() {
+            Err(e) if !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Err(self.lost(e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits until at least `at_least` replies came and gives all that came to `visit`, in order.
@@ -213,7 +216,7 @@ impl Client {
 
     fn wait(&self) -> Outcome<()> {
         let mut flags = PollFlags::POLLIN;
-        if self.sent < self.output.len() {
+        if self.sent < self.output.len() || self.stream.holds_output() {
             flags |= PollFlags::POLLOUT;
         }
         let mut descriptors = [PollFd::new(self.stream.as_fd(), flags)];
@@ -228,57 +231,13 @@ impl Client {
     }
 }
 
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Address, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return Ok(Address::Unix(PathBuf::from(path.strip_prefix("//").unwrap_or(path))));
-        }
-        match text.strip_prefix("redis://").map(|rest| rest.trim_end_matches('/')) {
-            Some(host) if host.contains(':') => Ok(Address::Tcp(host.to_owned())),
-            Some(host) if !host.is_empty() => Ok(Address::Tcp(format!("{host}:6379"))),
-            _ => Err(format!("expected redis://HOST:PORT or unix:PATH, found '{text}'")),
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(host) => write!(f, "redis://{host}"),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(bytes),
-            Stream::Unix(stream) => stream.read(bytes),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
-    }
+/// What a server refused a command with, and what to do where it does not know who asks.
+pub(crate) fn refusal(text: &[u8]) -> String {
+    let next = match text.starts_with(b"NOAUTH") {
+        true => " Name the user with --target redis://USER@HOST:PORT --password-file FILE.",
+        false => "",
+    };
+    format!("{}{next}", String::from_utf8_lossy(text))
 }
 
 /// The first reply in `bytes` and its length; `None` where it is not complete.
@@ -369,16 +328,6 @@ mod tests {
         assert!(parse(b"!x\r\n").is_err());
         assert!(parse(b":x\r\n").is_err());
         assert!(parse(b"\n").is_err());
-    }
-
-    #[test]
-    fn addresses_read_back_what_they_print() {
-        let tcp: Address = "redis://127.0.0.1:7".parse().unwrap();
-        assert_eq!(tcp.to_string(), "redis://127.0.0.1:7");
-        assert_eq!("redis://h".parse(), Ok(Address::Tcp("h:6379".to_owned())));
-        assert_eq!("unix:/a/b".parse(), Ok(Address::Unix(PathBuf::from("/a/b"))));
-        assert!("http://x".parse::<Address>().is_err());
-        assert!("redis://".parse::<Address>().is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use entresol_device::Device;
+use entresol_device::{Device, machine_memory_bytes};
 use entresol_flash::Opened;
 use entresol_server::{Config, ServeError};
 use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
@@ -35,6 +35,7 @@ pub(crate) struct DataArgs {
     buffer_directory: PathBuf,
 }
 
+/// The least memory cap, and the one where the system does not tell what the machine has.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 impl DataArgs {
@@ -60,7 +61,7 @@ impl DataArgs {
         };
         let options = TieredOptions {
             store,
-            memory_bytes: MEMORY_BYTES.max(crate::meter::machine_memory_bytes() / 2),
+            memory_bytes: memory_bytes(machine_memory_bytes()),
             cache_bytes: Some(0),
             admission: Admission::Always,
         };
@@ -121,6 +122,23 @@ impl DataArgs {
     }
 }
 
+/// The memory cap on a machine with so much: half of it, for the index of whatever store is named.
+fn memory_bytes(machine: Option<u64>) -> u64 {
+    machine.map_or(MEMORY_BYTES, |total| MEMORY_BYTES.max(total / 2))
+}
+
 fn cannot_run(error: impl Into<ServeError>) -> Failure {
     Failure::CannotRun(error.into().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_store_is_opened_with_half_of_the_memory_or_the_least_where_nobody_tells() {
+        assert_eq!(memory_bytes(Some(8 << 30)), 4 << 30);
+        assert_eq!(memory_bytes(Some(128 << 20)), MEMORY_BYTES);
+        assert_eq!(memory_bytes(None), MEMORY_BYTES);
+    }
 }

@@ -3,6 +3,7 @@
 //! Exit status: 0 done, 1 the thing tested failed, 2 could not run.
 
 mod act;
+mod address;
 mod bench;
 mod cleanup;
 mod client;

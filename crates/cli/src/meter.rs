@@ -38,13 +38,6 @@ pub(crate) fn peak_resident_bytes(process: &str) -> u64 {
     line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0) * 1024
 }
 
-/// Memory of the machine, bytes.
-pub(crate) fn machine_memory_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0) * 1024
-}
-
 /// Free bytes of the file system that holds `path`.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let stat = nix::sys::statvfs::statvfs(path).ok()?;

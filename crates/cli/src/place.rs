@@ -10,7 +10,8 @@ use entresol_tier::{
     Timestamp,
 };
 
-use crate::client::{Address, Client, Reply};
+use crate::address::{AccessArgs, Address, Unshown};
+use crate::client::{Client, Reply, refusal};
 use crate::data::DataArgs;
 use crate::engine::{Engine, now};
 use crate::failure::{Failure, Outcome};
@@ -20,9 +21,15 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// A running server: redis://HOST:PORT or unix:PATH
-    #[arg(long, conflicts_with_all = ["dir", "devices"])]
+    /// A running server: redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
+    #[arg(
+        long,
+        conflicts_with_all = ["dir", "devices"],
+        value_parser = Unshown(str::parse::<Address>)
+    )]
     target: Option<Address>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Space of the entries, a server's database number
     #[arg(long, default_value_t = 0)]
     space: u16,
@@ -131,11 +138,13 @@ impl PlaceArgs {
     /// Opens the place; `capacity` makes a store where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
         if let Some(address) = &self.target {
-            let mut client = Client::connect(address)?;
+            let address = address.clone().with_access(&self.access)?;
+            let mut client = Client::connect(&address)?;
             let space = self.space.to_string();
             client.call(&[b"SELECT", space.as_bytes()], check)??;
             return Ok(Place::Server { client: Box::new(client), owed: 0 });
         }
+        self.access.demand_none()?;
         self.demand()?;
         let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;
@@ -312,10 +321,9 @@ fn settle(client: &mut Client, owed: &mut usize, count: usize) -> Outcome<()> {
 
 fn check(reply: Reply<'_>) -> Outcome<()> {
     match reply {
-        Reply::Error(text) => Err(Failure::CannotRun(format!(
-            "the server refused: {}",
-            String::from_utf8_lossy(text)
-        ))),
+        Reply::Error(text) => {
+            Err(Failure::CannotRun(format!("the server refused: {}", refusal(text))))
+        }
         _ => Ok(()),
     }
 }
@@ -451,7 +459,7 @@ mod tests {
         const VALUE_BYTES: usize = 200_000;
         const ITEMS: usize = 600;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let command = {
@@ -485,7 +493,7 @@ mod tests {
     #[test]
     fn a_key_that_the_server_does_not_give_is_damage_and_all_others_are_exported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut answer = |command: &str, reply: &str| {

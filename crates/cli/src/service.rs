@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::address::Address;
 use crate::cleanup::{forget_child, register_child};
-use crate::client::{Address, Client, Reply};
+use crate::client::{Client, Reply};
 use crate::failure::{Failure, Outcome};
 
 /// A running `entresol serve`.
@@ -44,8 +45,7 @@ impl Service {
         register_child(child.id());
         let output = child.stdout.take();
         let said = Said::listen(child.stderr.take());
-        let mut service =
-            Service { child, address: Address::Tcp(String::new()), ready: Duration::ZERO, said };
+        let mut service = Service { child, address: Address::tcp(""), ready: Duration::ZERO, said };
         let mut line = String::new();
         if let Some(output) = output {
             BufReader::new(output)
@@ -62,7 +62,7 @@ impl Service {
                 service.said.end()
             )));
         };
-        service.address = Address::Tcp(format!("127.0.0.1:{port}"));
+        service.address = Address::tcp(format!("127.0.0.1:{port}"));
         let pong = service.connect()?.call(&[b"PING"], |reply| reply == Reply::Simple(b"PONG"))?;
         if !pong {
             return Err(Failure::Failed("the server answers PING with something else".into()));

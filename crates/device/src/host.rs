@@ -1,5 +1,5 @@
 //! What a program lends the engine, which starts no threads and asks the system nothing: threads
-//! for the jobs of an open, and which boot of the machine this is.
+//! for the jobs of an open, which boot of the machine this is, and how much memory that has.
 
 use std::fs;
 use std::sync::Mutex;
@@ -29,9 +29,36 @@ pub fn boot_identity() -> u128 {
     u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)
 }
 
+/// Memory of the machine, bytes; `None` where the system does not tell, which is no reason to take
+/// it for little or for much.
+pub fn machine_memory_bytes() -> Option<u64> {
+    memory_bytes_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// The machine's memory as a text like that of `/proc/meminfo` has it, bytes.
+pub fn memory_bytes_in(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024).filter(|bytes| *bytes > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The server took a machine that does not tell for one without bound, the command line for one
+    /// without any.
+    #[test]
+    fn memory_that_the_system_does_not_tell_is_neither_little_nor_much() {
+        let told = "Foo: 1 kB\nMemTotal:       16384 kB\nMemFree: 2 kB\n";
+        assert_eq!(memory_bytes_in(told), Some(16 << 20));
+        for text in ["", "MemFree: 2 kB\n", "MemTotal:\n", "MemTotal: much kB\n", "MemTotal: 0 kB"]
+        {
+            assert_eq!(memory_bytes_in(text), None, "{text:?}");
+        }
+        assert_eq!(memory_bytes_in("MemTotal: 18446744073709551615 kB"), None);
+        assert!(machine_memory_bytes().is_some(), "Linux tells");
+    }
 
     #[test]
     fn every_job_is_run_once() {

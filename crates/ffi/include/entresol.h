@@ -241,7 +241,7 @@ int64_t entresol_pool_release(int64_t pool);
  * stripe), capacity (of a new file), memory, cache, shards, segment, durability (memory, process,
  * flushed, periodic:MS, synced), write-mode (through, behind), reclaim (store, cache), compression
  * (none, lz4, zstd), mode (open, overwrite, reformat, read-only), encryption-key (64 hexadecimal
- * digits), write-budget (bytes a second, for caches), buffer-directory. */
+ * digits), write-budget (bytes a second, for caches only; 0 for none), buffer-directory. */
 int64_t entresol_store_open(int64_t options, int64_t length);
 
 /* Begins `count` requests; how many were answered at once. The first word of each becomes 1 if it

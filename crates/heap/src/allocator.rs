@@ -15,10 +15,12 @@
 //! 2. The bitmaps and the page table in the working memory say of every allocation what they will
 //!    say in the file once every transaction in progress has committed.
 //! 3. A span is in the log before any allocation in it can be.
+//! 4. A block is freed by nobody but its transaction until that has ended.
 //!
 //! Lock: the caller holds one for all of it.
 
 mod classes;
+mod newborn;
 mod pages;
 mod span;
 
@@ -31,6 +33,7 @@ pub(crate) use span::{Shape, Span};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Operation, PAGE_BYTES, PageEntry};
 use crate::memory::Memory;
+use newborn::Newborn;
 
 /// The allocator of an open heap.
 pub(crate) struct Allocator {
@@ -46,6 +49,7 @@ pub(crate) struct Allocator {
     owners: Vec<u32>,
     /// Runs by their first page.
     runs: BTreeMap<u64, Run>,
+    newborn: Newborn,
     /// Bytes usable in live allocations, and their number.
     pub(crate) live_bytes: u64,
     pub(crate) live: u64,
@@ -117,6 +121,7 @@ impl Allocator {
             vacant: Vec::new(),
             owners: vec![0; count as usize],
             runs: BTreeMap::new(),
+            newborn: Newborn::default(),
             live_bytes: 0,
             live: 0,
         };
@@ -305,9 +310,23 @@ impl Allocator {
         Some(Block { handle, bytes: span.shape.slot_bytes, mark: Mark::Slot { word, mask } })
     }
 
-    /// A live block will be freed when a transaction commits: nobody else may free it.
-    pub(crate) fn begin_free(&mut self, handle: u64) -> Option<Block> {
+    /// The block was given to transaction `by`, which alone may free it until it has ended.
+    pub(crate) fn bear(&mut self, block: &Block, by: u64) {
+        self.newborn.bear(block.handle, by);
+    }
+
+    /// The transaction that allocated the block has ended, or does without it.
+    pub(crate) fn let_go(&mut self, block: &Block) {
+        self.newborn.forget(block.handle);
+    }
+
+    /// A live block will be freed when transaction `by` commits: nobody else may free it. `None`
+    /// too where another transaction that has not ended allocated it.
+    pub(crate) fn begin_free(&mut self, handle: u64, by: u64) -> Option<Block> {
         let block = self.find(handle)?;
+        if self.newborn.is_of_another(handle, by) {
+            return None;
+        }
         match self.owner_of(handle) {
             Some((index, slot)) => self.span_mut(index).set_freeing(slot),
             None => self.run_mut(handle).is_freeing = true,

@@ -43,6 +43,8 @@ pub(crate) struct Core {
     /// Checkpoints that applied something.
     pub(crate) checkpoints: AtomicU64,
     pub(crate) commits: AtomicU64,
+    /// The number of the next transaction that allocates, from 1.
+    pub(crate) transactions: AtomicU64,
     /// Whether a thread takes care of checkpoints; else commits do.
     pub(crate) has_keeper: bool,
     pub(crate) is_read_only: bool,
@@ -162,14 +164,15 @@ impl Core {
         self.file.write_superblock(superblock, Site::Head)
     }
 
-    /// A live block of at least `bytes`, zeroed. The heap grows if it must and may.
-    pub(crate) fn allocate(&self, bytes: u64) -> Result<Block> {
+    /// A live block of at least `bytes`, zeroed, for transaction `by`. The heap grows if it must
+    /// and may.
+    pub(crate) fn allocate(&self, bytes: u64, by: u64) -> Result<Block> {
         allocator::check_size(&self.name(), bytes, self.limit - self.data_offset)?;
-        let block = self.reserve(bytes)?;
+        let block = self.reserve(bytes, by)?;
         if block.bytes >= FRESH_BYTES_MIN && block.handle.is_multiple_of(PAGE_BYTES) {
             let length = block.bytes.next_multiple_of(PAGE_BYTES);
             if let Err(error) = self.memory.provide(block.handle, length) {
-                self.give_back(&block);
+                self.give_back(&block, by);
                 return Err(error);
             }
         } else {
@@ -178,16 +181,18 @@ impl Core {
         Ok(block)
     }
 
-    fn reserve(&self, bytes: u64) -> Result<Block> {
+    fn reserve(&self, bytes: u64, by: u64) -> Result<Block> {
         let mut reclaimed = false;
         loop {
             let mut allocator = self.allocator.lock();
             let size = self.size.load(Ordering::Acquire);
             if let Some(block) = allocator.reserve_slot(&self.memory, bytes) {
+                allocator.bear(&block, by);
                 return Ok(block);
             }
             let is_small = allocator.is_small(bytes);
             if !is_small && let Some(block) = allocator.reserve_run(&self.memory, bytes) {
+                allocator.bear(&block, by);
                 return Ok(block);
             }
             if is_small && let Some(span) = allocator.plan_span(bytes) {
@@ -223,9 +228,10 @@ impl Core {
     }
 
     /// Frees a block that nobody was given.
-    fn give_back(&self, block: &Block) {
+    fn give_back(&self, block: &Block, by: u64) {
         let mut allocator = self.allocator.lock();
-        if let Some(block) = allocator.begin_free(block.handle) {
+        if let Some(block) = allocator.begin_free(block.handle, by) {
+            allocator.let_go(&block);
             allocator.unmark(&self.memory, &block);
             allocator.finish_free(&block);
         }
@@ -251,6 +257,15 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// The transaction that allocated the blocks has committed: others may free them.
+    pub(crate) fn let_go(&self, blocks: &[Block]) {
+        if blocks.is_empty() {
+            return;
+        }
+        let mut allocator = self.allocator.lock();
+        blocks.iter().for_each(|block| allocator.let_go(block));
     }
 
     /// Frees, for good, blocks that are being freed: at once, or when no guard is older.

@@ -4,7 +4,8 @@
 //! One of two superblocks that is not whole is what power loss leaves of a write of it, and then
 //! nothing was done yet that needed it. Damage later on looks alike, but leaves traces: records of
 //! the generation that it began, or pages in use behind the former size. Nothing is looked for
-//! while both are whole. An encrypted heap tells nothing: the salt of the opening is gone, too.
+//! while both are whole. An encrypted heap would tell nothing: the salt of the opening would be
+//! gone, too. It has its opening in both superblocks instead.
 
 use crate::backing::Site;
 use crate::core::room_for_table;

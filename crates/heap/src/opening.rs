@@ -250,6 +250,7 @@ pub(crate) fn open(
         table_offset,
         checkpoints: AtomicU64::new(0),
         commits: AtomicU64::new(0),
+        transactions: AtomicU64::new(1),
         has_keeper,
         is_read_only: options.access == Access::ReadOnly,
     })
@@ -286,6 +287,11 @@ pub(crate) fn advance(
     }
     superblock.begin_generation(replay.end);
     file.write_superblock(superblock, Site::Head)?;
+    if file.encryption.is_some() {
+        // With the salt of this opening all its records would be lost, and nothing would tell of
+        // them: it stands in both superblocks from the beginning.
+        file.write_superblock(superblock, Site::Head)?;
+    }
     lost.opening(file, superblock)
 }
 

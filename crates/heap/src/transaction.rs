@@ -9,6 +9,7 @@
 //! 2. Blocks allocated here are logged as a whole: their old bytes concern nobody.
 //! 3. A block that is freed here can be reused by others only behind this transaction's record.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::allocator::{Block, Mark};
@@ -30,6 +31,8 @@ use crate::ranges::Ranges;
 #[derive(Debug)]
 pub struct Transaction {
     heap: Heap,
+    /// What the allocator knows it by; 0 until it allocates.
+    number: u64,
     /// Ranges to log, in the order in which they were named.
     entries: Vec<Entry>,
     /// Old bytes of entries that keep them, one after another.
@@ -72,6 +75,7 @@ impl Transaction {
     pub(crate) fn new(heap: Heap) -> Transaction {
         Transaction {
             heap,
+            number: 0,
             entries: Vec::new(),
             old: Vec::new(),
             covered: Ranges::default(),
@@ -160,7 +164,11 @@ impl Transaction {
     ///
     /// Errors: `Full` if there is no room; the transaction goes on. `InvalidInput` for 0 bytes.
     pub fn allocate(&mut self, bytes: u64) -> Result<u64> {
-        let block = self.heap.core().allocate(bytes)?;
+        let core = self.heap.core();
+        if self.number == 0 {
+            self.number = core.transactions.fetch_add(1, Ordering::Relaxed);
+        }
+        let block = core.allocate(bytes, self.number)?;
         self.allocated.push(block);
         self.entries.push(Entry { offset: block.handle, length: block.bytes, keeps_old: false });
         self.covered.cover(block.handle, block.handle + block.bytes, |_, _| {});
@@ -169,13 +177,14 @@ impl Transaction {
 
     /// Frees an allocation when the transaction commits. Nothing it needs can run out.
     ///
-    /// Errors: `NotLive` if it is no live allocation, or one that another transaction is freeing.
+    /// Errors: `NotLive` if it is no live allocation, or one that another transaction is freeing,
+    /// or has made and not yet committed.
     pub fn free(&mut self, handle: u64) -> Result<()> {
         let core = self.heap.core();
-        let block = core.allocator.lock().begin_free(handle).ok_or_else(|| {
+        let block = core.allocator.lock().begin_free(handle, self.number).ok_or_else(|| {
             let detail = format!(
-                "{}: {handle} is not the handle of a live allocation; it was freed or never \
-                 allocated",
+                "{}: {handle} is not the handle of a live allocation; it was freed, never \
+                 allocated, or its transaction has not committed",
                 core.name()
             );
             Error::new(ErrorKind::NotLive, detail)
@@ -256,7 +265,8 @@ impl Transaction {
         let core = self.heap.core();
         // On an error `self` is dropped, which aborts.
         let end = core.append(&mut self.record)?;
-        core.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        core.commits.fetch_add(1, Ordering::Relaxed);
+        core.let_go(&self.allocated);
         core.release(&self.freed);
         self.forget();
         // Whoever changes the same bytes next has its record behind this one.
@@ -337,7 +347,8 @@ impl Transaction {
             allocator.cancel_free(block);
         }
         for block in &allocated {
-            let found = allocator.begin_free(block.handle);
+            let found = allocator.begin_free(block.handle, self.number);
+            allocator.let_go(block);
             debug_assert!(found.is_some(), "what was allocated here is live once frees are undone");
         }
         drop(allocator);

@@ -331,6 +331,46 @@ fn a_heap_has_one_writer_or_many_readers() {
     assert!(std::fs::read(&copy).unwrap() == before);
 }
 
+/// It was freed as the second transaction committed, though the first one went on to mark it live,
+/// or freed it again, which ended the program: the handle was never given to the second one.
+#[test]
+fn a_block_is_freed_by_no_other_transaction_before_its_own_has_committed() {
+    for medium in MEDIA {
+        let folder = Folder::new();
+        let heap = Heap::create(&folder.heap(), &small(medium)).unwrap();
+        for bytes in [64, 100_000] {
+            let (live, free) = (heap.statistics().live, |handle| {
+                let mut other = heap.begin();
+                let freed = other.free(handle).map_err(|error| error.kind());
+                other.commit().unwrap();
+                freed
+            });
+            let mut undone = heap.begin();
+            let savepoint = undone.savepoint();
+            let rolled_back = undone.allocate(bytes).unwrap();
+            assert_eq!(free(rolled_back), Err(ErrorKind::NotLive));
+            undone.rollback(savepoint).unwrap();
+            let aborted = undone.allocate(bytes).unwrap();
+            assert_eq!(free(aborted), Err(ErrorKind::NotLive));
+            undone.abort();
+            let mut first = heap.begin();
+            let block = first.allocate(bytes).unwrap();
+            assert_eq!(free(block), Err(ErrorKind::NotLive));
+            let cancelled = first.allocate(bytes).unwrap();
+            first.free(cancelled).unwrap();
+            let mut second = heap.begin();
+            assert_ne!(second.allocate(bytes).unwrap(), block, "handed out twice");
+            second.abort();
+            first.commit().unwrap();
+            assert!(heap.is_live(block));
+            assert_eq!(heap.statistics().live, live + 1);
+            assert_eq!(free(block), Ok(()));
+            assert_eq!(heap.statistics().live, live);
+        }
+        assert_eq!(heap.check().unwrap().problems, Vec::<String>::new());
+    }
+}
+
 #[test]
 fn wrong_handles_and_ranges_are_errors() {
     let folder = Folder::new();

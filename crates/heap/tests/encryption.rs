@@ -248,6 +248,37 @@ fn is_sound(
     true
 }
 
+/// The salt of an opening stood in one superblock: all commits since the opening were gone with it,
+/// and nobody was told, neither by opening the heap nor by a check.
+#[test]
+fn commits_survive_damage_to_either_superblock_of_their_opening() {
+    let secret = cipher(1);
+    // With a checkpoint early, late, and none.
+    for checkpoint_behind in [0, 3, 9] {
+        let (memory, pair) = numbered(&secret, true);
+        let heap = Heap::open_on(memory.clone(), &opened(&secret)).unwrap();
+        for number in 6..=9 {
+            let mut transaction = heap.begin();
+            transaction.write_u64(pair, number).unwrap();
+            transaction.commit().unwrap();
+            if number == 6 + checkpoint_behind {
+                heap.checkpoint().unwrap();
+            }
+        }
+        let killed = memory.copy();
+        heap.close().unwrap();
+        for superblock in [0, 4096] {
+            let damaged = killed.copy();
+            damaged.flip(superblock + 40, 1);
+            for options in [reading(&secret), opened(&secret)] {
+                let heap = Heap::open_on(damaged.clone(), &options).unwrap();
+                assert_eq!(heap.load_u64(pair).unwrap(), 9, "superblock {superblock} is damaged");
+                heap.close().unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn a_page_put_in_anothers_place_is_refused() {
     let secret = cipher(1);

@@ -29,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) transaction: RefCell<Option<Transaction>>,
     /// The entries that must not change before `EXEC`.
     pub(crate) watched: RefCell<WatchList>,
+    /// Bytes of memory that the `EXEC` under way takes.
+    executed_bytes: Cell<usize>,
     /// Which replies the client wants.
     pub(crate) silence: Cell<Silence>,
     /// Whether the client watches every command.
@@ -130,6 +132,7 @@ impl Client {
             user: RefCell::new(user),
             transaction: RefCell::default(),
             watched: RefCell::default(),
+            executed_bytes: Cell::default(),
             silence: Cell::default(),
             is_monitor: Cell::new(false),
             closing: Cell::new(false),
@@ -166,10 +169,25 @@ impl Client {
         std::mem::take(&mut *self.watched.borrow_mut())
     }
 
-    /// Bytes of memory that transaction and watches take.
+    /// Takes transaction and watches for `EXEC`; `None` outside a transaction. Their memory counts
+    /// until [`Client::end_execution`].
+    pub(crate) fn begin_execution(&self) -> Option<(Transaction, WatchList)> {
+        let transaction = self.transaction.borrow_mut().take()?;
+        let watched = self.forget_watched();
+        self.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
+        self.executed_bytes.set(transaction.bytes + watched.bytes());
+        Some((transaction, watched))
+    }
+
+    /// Says that nothing is left of what [`Client::begin_execution`] took.
+    pub(crate) fn end_execution(&self) {
+        self.executed_bytes.set(0);
+    }
+
+    /// Bytes of memory that transaction and watches take, those being carried out too.
     pub(crate) fn kept_bytes(&self) -> usize {
         let queued = self.transaction.borrow().as_ref().map_or(0, |t| t.bytes);
-        queued + self.watched.borrow().bytes()
+        queued + self.watched.borrow().bytes() + self.executed_bytes.get()
     }
 
     /// Whether the reply to the present command is unwanted; steps on to the next command.

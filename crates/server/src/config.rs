@@ -16,9 +16,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use entresol_device::machine_memory_bytes;
 use entresol_tier::Durability;
-
-use crate::process::machine_memory_bytes;
 
 pub(crate) use keys::{Change, KEYS};
 pub(crate) use value::parse_durability;
@@ -80,12 +79,12 @@ impl Default for Config {
 
 impl Config {
     /// The defaults on a machine with so much memory, which is the cap where it is less.
-    pub(crate) fn on_machine_with(memory_bytes: u64) -> Config {
+    pub(crate) fn on_machine_with(memory_bytes: Option<u64>) -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
         let (arguments, changed) = (BTreeMap::new(), BTreeMap::new());
         let mut config = Config { values, arguments, changed, file: None };
-        if memory_bytes < config.memory_bytes() {
-            config.values.insert("memory", format_size(memory_bytes));
+        if let Some(total) = memory_bytes.filter(|total| *total < config.memory_bytes()) {
+            config.values.insert("memory", format_size(total));
         }
         config
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, Progress, Selection,
-    boot_identity, on_all_processors,
+    boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
@@ -15,7 +15,6 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::process::machine_memory_bytes;
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -44,6 +43,7 @@ fn process_memory_bytes(config: &Config) -> u64 {
 pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, ServeError> {
     demand_buffers(config)?;
     demand_memory(config, machine_memory_bytes())?;
+    demand_no_vain_budget(config)?;
     let encryption = config.read_encryption_key()?;
     let absent = absent_files(config);
     let device = config.open_device()?;
@@ -199,14 +199,29 @@ fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     Err(wrong("buffer-directory", &detail))
 }
 
-/// Refuses a cap that a machine with `total` bytes could not keep.
-fn demand_memory(config: &Config, total: u64) -> Result<(), ConfigError> {
-    if config.memory_bytes() <= total {
+/// Refuses a cap that a machine with `total` bytes could not keep; where the system does not tell,
+/// whoever gave the cap knows better.
+fn demand_memory(config: &Config, total: Option<u64>) -> Result<(), ConfigError> {
+    let Some(total) = total.filter(|total| config.memory_bytes() > *total) else {
         return Ok(());
-    }
+    };
     let (wanted, total) = (config.choice("memory"), total >> 20);
     let detail = format!("expected no more than this machine has, {total}MiB, found `{wanted}`");
     Err(wrong("memory", &detail))
+}
+
+/// Refuses a write budget of a store, which could keep it only by refusing writes.
+fn demand_no_vain_budget(config: &Config) -> Result<(), ConfigError> {
+    if config.write_budget() == 0 || config.choice("reclaim") == "cache" {
+        return Ok(());
+    }
+    let detail = format!(
+        "expected 0 with `reclaim` = `store`, found `{}`; a store takes every entry and can keep \
+         no budget: choose `reclaim` = `cache`, which may leave entries out, or leave \
+         `write-budget` at 0",
+        config.choice("write-budget")
+    );
+    Err(wrong("write-budget", &detail))
 }
 
 /// Half of the free space around `dir`, at most 8 GiB.
@@ -258,12 +273,35 @@ mod tests {
     #[test]
     fn a_cap_of_more_than_the_machine_has_is_refused_where_somebody_gave_it() {
         const SMALL: u64 = 300 << 20;
-        let mut config = Config::on_machine_with(SMALL);
+        let mut config = Config::on_machine_with(Some(SMALL));
         assert_eq!(config.memory_bytes(), SMALL);
-        demand_memory(&config, SMALL).unwrap();
+        demand_memory(&config, Some(SMALL)).unwrap();
         config.set("memory", "301MiB").unwrap();
-        let refused = demand_memory(&config, SMALL).unwrap_err().to_string();
+        let refused = demand_memory(&config, Some(SMALL)).unwrap_err().to_string();
         assert!(refused.contains("300MiB, found `301MiB`"), "{refused}");
-        assert_eq!(Config::on_machine_with(u64::MAX).memory_bytes(), 512 << 20);
+        for plenty in [Some(u64::MAX), None] {
+            assert_eq!(Config::on_machine_with(plenty).memory_bytes(), 512 << 20);
+            demand_memory(&config, plenty).unwrap();
+        }
+    }
+
+    /// A store wrote all that it was given, and nobody said that the budget was not kept.
+    #[test]
+    fn a_write_budget_of_a_store_is_refused_before_a_file_is_made() {
+        let dir = std::env::temp_dir().join(format!("entresol-budget-{}", std::process::id()));
+        let mut config = Config::default();
+        for (key, value) in [("dir", dir.to_str().unwrap()), ("buffer-directory", "/tmp")] {
+            config.set(key, value).unwrap();
+        }
+        config.set("write-budget", "20MB").unwrap();
+        let refused = open(&config, Timestamp(0)).unwrap_err().to_string();
+        assert!(refused.contains("key `write-budget`"), "{refused}");
+        assert!(refused.contains("`reclaim` = `store`, found `20MB`"), "{refused}");
+        assert!(!dir.exists());
+        config.set("reclaim", "cache").unwrap();
+        demand_no_vain_budget(&config).unwrap();
+        config.set("reclaim", "store").unwrap();
+        config.set("write-budget", "0").unwrap();
+        demand_no_vain_budget(&config).unwrap();
     }
 }

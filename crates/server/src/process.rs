@@ -31,10 +31,3 @@ impl ProcessFigures {
         }
     }
 }
-
-/// Memory of the machine, bytes; without bound where the system does not tell.
-pub(crate) fn machine_memory_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split(' ').rev().nth(1));
-    kib.and_then(|kib| kib.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib << 10)
-}

@@ -23,6 +23,10 @@ struct Redis {
 
 impl Redis {
     fn start() -> Option<Redis> {
+        Redis::start_with(&[])
+    }
+
+    fn start_with(settings: &[&str]) -> Option<Redis> {
         let directory = TempDir::new();
         let socket = directory.path("redis");
         let child = Command::new("redis-server")
@@ -30,6 +34,7 @@ impl Redis {
             .arg(&socket)
             .arg("--dir")
             .arg(directory.path(""))
+            .args(settings)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -505,6 +510,7 @@ const CORNERS: &[&str] = &[
     "SCAN x",
     "SCAN 0 COUNT 0",
     "SCAN 0 TYPE",
+    "COMMAND INFO nothing x|y",
 ];
 
 #[test]
@@ -521,5 +527,34 @@ fn commands_that_are_rarely_given_get_the_replies_of_redis() {
         let (our_reply, their_reply) = (ours.call(command), theirs.call(command));
         let equal = same(compare, our_reply.as_bytes(), their_reply.as_bytes());
         assert!(equal, "{command}: ours {our_reply:?}, theirs {their_reply:?}");
+    }
+}
+
+/// There is no such command here; clients know that from servers whose administrator disabled it.
+#[test]
+fn swapdb_is_answered_as_by_a_redis_that_has_it_disabled() {
+    let Some(redis) = Redis::start_with(&["--rename-command", "SWAPDB", ""]) else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let mut theirs = Client::unix(&redis.directory.path("redis"));
+    let mut ours = server.client();
+    for command in [
+        "SET k v",
+        "SWAPDB 0 1",
+        "swapdb 0 99",
+        "SWAPDB x y",
+        "SWAPDB",
+        "COMMAND INFO SWAPDB",
+        "GET k",
+        "MULTI",
+        "SWAPDB 0 1",
+        "GET k",
+        "EXEC",
+        "SELECT 1",
+        "GET k",
+    ] {
+        assert_eq!(ours.call(command), theirs.call(command), "{command}");
     }
 }

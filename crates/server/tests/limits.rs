@@ -5,6 +5,7 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use support::{Client, TestServer, encode, store};
@@ -85,6 +86,45 @@ fn what_a_client_makes_the_server_keep_is_counted() {
     client.send_raw(&[encode(&["PING"]), sleep].concat());
     assert_eq!(client.reply(), b"+PONG\r\n");
     assert!(counted(&mut other) >= 500_000, "in flight");
+}
+
+/// `EXEC` took the commands out of what was counted, and had them in memory for as long as it took.
+#[test]
+fn what_a_transaction_that_is_carried_out_takes_is_counted_until_its_end() {
+    let settings = [("threads", "1"), ("enable-debug-command", "yes"), ("admin-port", "0")];
+    let server = TestServer::start(&settings);
+    let mut client = server.client();
+    let address = server.server.ports().admin.unwrap();
+    // All other clients wait for the transaction, but not who asks over HTTP.
+    let counted = || -> usize {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, rest) = answer.split_once("\"client_buffer_bytes\":").unwrap();
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
+        rest[..end].parse().unwrap()
+    };
+    let (large, watched) = ("x".repeat(500_000), "w".repeat(60_000));
+    let queue = |client: &mut Client<UnixStream>, last: &[&str]| {
+        client.send(&["WATCH", &watched]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+        client.call("MULTI");
+        for command in [&["SET", "k", &large][..], last] {
+            client.send(command);
+            assert_eq!(client.reply(), b"+QUEUED\r\n");
+        }
+    };
+    queue(&mut client, &["PING"]);
+    assert!(counted() >= 560_000, "queued");
+    assert_eq!(client.call("EXEC"), "*2\r\n+OK\r\n+PONG\r\n");
+    assert_eq!(server.client().call("PING"), "+PONG\r\n");
+    assert_eq!(counted(), 0, "carried out");
+    queue(&mut client, &["DEBUG", "SLEEP", "60"]);
+    // The reply before it leaves once the transaction has begun.
+    client.send_raw(&[encode(&["PING"]), encode(&["EXEC"])].concat());
+    assert_eq!(client.reply(), b"+QUEUED\r\n");
+    assert!(counted() >= 560_000, "while it is carried out");
 }
 
 #[test]

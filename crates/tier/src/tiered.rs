@@ -49,8 +49,25 @@ pub struct TieredOptions {
     /// Bytes of the cache of entries; `None`: what `memory_bytes` leaves over, shrinking as the
     /// index grows; 0: there is none.
     pub cache_bytes: Option<u64>,
-    /// Which entries may enter flash (caches only; stores admit all).
+    /// Which entries may enter flash; a store admits all, and refuses to open with a budget.
     pub admission: Admission,
+}
+
+impl TieredOptions {
+    /// Refuses a write budget of a store: it must take every entry, so that it cannot keep one.
+    fn demand_no_vain_budget(&self) -> Result<()> {
+        match (self.store.reclaim, self.admission) {
+            (Reclaim::Compact, Admission::WriteBudget(bytes)) => {
+                let detail = format!(
+                    "a `write-budget` of {bytes} bytes a second with `reclaim` = `store`; a store \
+                     takes every entry and can keep no budget: choose `reclaim` = `cache`, which \
+                     may leave entries out, or give no `write-budget`"
+                );
+                Err(Error::new(ErrorKind::InvalidInput, detail))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Writes under way to keys of one group of hashes.
@@ -81,7 +98,8 @@ const CACHE_BYTES_MIN: u64 = 1 << 20;
 impl Tiered {
     /// Opens or makes the store on `device`.
     ///
-    /// Errors: as `Store::open`; `InvalidInput` if the memory cap does not hold the write buffers.
+    /// Errors: as `Store::open`; `InvalidInput` if the memory cap does not hold the write buffers,
+    /// or if a store is given a write budget.
     pub fn open(
         device: Arc<dyn Device>,
         mut options: TieredOptions,
@@ -104,11 +122,7 @@ impl Tiered {
             - SLACK_BYTES
             - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(options.memory_bytes - least);
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
-        // Only a cache may refuse an entry.
-        let admission = match options.store.reclaim {
-            Reclaim::Evict => options.admission,
-            Reclaim::Compact => Admission::Always,
-        };
+        options.demand_no_vain_budget()?;
         let store = Store::open(device, options.store.clone(), now)?;
         options.store = store.options().clone();
         let tiered = Tiered {
@@ -117,7 +131,7 @@ impl Tiered {
             gates: (0..GATES).map(|_| Gate::default()).collect(),
             counters: (0..COUNTERS).map(|_| TierCounters::default()).collect(),
             sessions: AtomicUsize::new(0),
-            admission: AdmissionPolicy::new(admission, now),
+            admission: AdmissionPolicy::new(options.admission, now),
             marks: Marks::new(),
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),

@@ -6,20 +6,28 @@ use std::sync::Arc;
 
 use entresol_device::MemoryDevice;
 use entresol_tier::{
-    Admission, Budget, Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions,
-    Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions, Timestamp,
-    Version,
+    Admission, Budget, Condition, Durability, ErrorKind, Key, Operation, Outcome, Pinning,
+    PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
+    Timestamp, Version,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
 const SPACE: SpaceId = SpaceId(0);
 
 fn open(durability: Durability, memory_bytes: u64, admission: Admission) -> Arc<Tiered> {
-    let device = MemoryDevice::new(160 << 20).unwrap();
     let reclaim = match admission {
         Admission::Always => Reclaim::Compact,
         Admission::WriteBudget(_) => Reclaim::Evict,
     };
+    try_open(durability, memory_bytes, (admission, reclaim)).unwrap()
+}
+
+fn try_open(
+    durability: Durability,
+    memory_bytes: u64,
+    (admission, reclaim): (Admission, Reclaim),
+) -> entresol_tier::Result<Arc<Tiered>> {
+    let device = MemoryDevice::new(160 << 20).unwrap();
     let store = StoreOptions {
         durability,
         reclaim,
@@ -28,7 +36,7 @@ fn open(durability: Durability, memory_bytes: u64, admission: Admission) -> Arc<
         ..StoreOptions::default()
     };
     let options = TieredOptions { store, memory_bytes, cache_bytes: None, admission };
-    Tiered::open(Arc::new(device), options, NOW).unwrap()
+    Tiered::open(Arc::new(device), options, NOW)
 }
 
 fn session(tiered: &Arc<Tiered>) -> Session {
@@ -88,6 +96,25 @@ fn a_put_beyond_the_write_budget_keeps_its_condition() {
     }
     assert!(put(&mut session, (b"a", b"x"), only_if(Condition::Version(first))).is_ok());
     assert_eq!(get(&mut session, b"a"), None, "what was left out hides what it replaces");
+}
+
+/// The budget was ignored without a word: a store takes every entry.
+#[test]
+fn a_store_with_a_write_budget_is_refused_and_told_of_both_options() {
+    let policies = (Admission::WriteBudget(5_000), Reclaim::Compact);
+    let opened = try_open(Durability::Memory, 32 << 20, policies);
+    let error = opened.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let told = error.to_string();
+    assert!(told.contains("`write-budget` of 5000"), "{told}");
+    assert!(told.contains("choose `reclaim` = `cache`"), "{told}");
+    for policies in [
+        (Admission::Always, Reclaim::Compact),
+        (Admission::Always, Reclaim::Evict),
+        (Admission::WriteBudget(5_000), Reclaim::Evict),
+    ] {
+        try_open(Durability::Memory, 32 << 20, policies).unwrap();
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod forbidden;
 mod format_guard;
 mod ladder;
 mod leftovers;
+mod licences;
 mod planted_names;
 mod sizes;
 mod test_rules;
@@ -41,6 +42,7 @@ impl Finding {
 const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     ladder::find,
     dependencies::find,
+    licences::find,
     sizes::find,
     words::find,
     leftovers::find,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::driver::{Shared, Tally, Until};
 use super::rounds::head;
 use super::setup::{MEMORY_FILES, Setup, Subject};
-use crate::client::Address;
+use crate::address::Address;
 use crate::failure::Outcome;
 use crate::meter;
 use crate::report::{Report, median, rounded};

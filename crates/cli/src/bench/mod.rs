@@ -25,7 +25,7 @@ use entresol_workload::{Arrivals, BIGMEMORY, Distribution, Grid, Sizes};
 
 pub(crate) use recovery::fill_until_killed;
 
-use crate::client::Address;
+use crate::address::{AccessArgs, Address, Unshown};
 use crate::failure::{Failure, Outcome};
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
@@ -130,9 +130,11 @@ pub(crate) struct BenchArgs {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What to drive: embedded, redis://HOST:PORT or unix:PATH
-    #[arg(long, default_value = "embedded", value_parser = parse_target)]
+    /// What to drive: embedded, redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
+    #[arg(long, default_value = "embedded", value_parser = Unshown(parse_target))]
     target: Target,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Process id of a server on this machine, for its processor time
     #[arg(long)]
     server_pid: Option<u32>,
@@ -180,7 +182,7 @@ enum WriteModeName {
 /// Runs a bench and prints its report.
 pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
     crate::cleanup::on_signals()?;
-    let setup = args.setup();
+    let setup = args.setup()?;
     let format = if args.json { Format::Json } else { Format::Table };
     let fio_before = args.fio.then(|| device::fio(&setup)).transpose()?;
     let mut report = match args.name {
@@ -269,9 +271,9 @@ impl Name {
 }
 
 impl BenchArgs {
-    fn setup(&self) -> Setup {
+    fn setup(&self) -> Outcome<Setup> {
         let base = self.name.defaults();
-        Setup {
+        Ok(Setup {
             keys: self.keys.unwrap_or(base.keys).max(1),
             sizes: self.value_size.clone().unwrap_or(Sizes::Fixed(base.value_bytes)),
             threads: self.threads.unwrap_or(base.threads).max(1),
@@ -294,14 +296,22 @@ impl BenchArgs {
             },
             shards: self.shards,
             seed: self.seed,
-            target: match &self.target {
-                Target::Embedded => None,
-                Target::Server(address) => Some(address.clone()),
-            },
+            target: self.server()?,
             server_pid: self.server_pid,
             server_threads: self.server_threads,
             directory: self.dir.clone(),
             buffers: self.buffer_directory.clone(),
+        })
+    }
+
+    /// The server that is driven, with who asks it.
+    fn server(&self) -> Outcome<Option<Address>> {
+        match &self.target {
+            Target::Server(address) => Ok(Some(address.clone().with_access(&self.access)?)),
+            Target::Embedded => {
+                self.access.demand_none()?;
+                Ok(None)
+            }
         }
     }
 

@@ -134,7 +134,7 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
 
 /// The child's part: fills, says so, and goes on overwriting until it is killed.
 pub(crate) fn fill_until_killed(args: &super::BenchArgs) -> Outcome<()> {
-    let setup = args.setup();
+    let setup = args.setup()?;
     let directory = setup.scratch()?;
     let path = directory.path().join(BENCH_FILE);
     let device = open_file(&path, None, Preparation::Allocated)?;

@@ -15,7 +15,8 @@ use entresol_workload::{Arrivals, Distribution, Mix, Sizes};
 
 use super::driver::{Job, Shared, Tally, Until, drive};
 use super::target::{Embedded, Remote};
-use crate::client::{Address, Client};
+use crate::address::Address;
+use crate::client::Client;
 use crate::engine::{Engine, open_file};
 use crate::failure::{Failure, Outcome};
 use crate::meter;

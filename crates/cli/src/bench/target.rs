@@ -8,7 +8,7 @@ use entresol_tier::{
 
 use entresol_workload::key_bytes;
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, Reply, refusal};
 use crate::engine::now;
 use crate::failure::{Failure, Outcome};
 
@@ -205,7 +205,7 @@ fn read_reply(reply: Reply<'_>, expected: Expected) -> Answer<'_> {
         (Reply::Bulk(value), Expected::Value) => Answer::Value(value),
         (Reply::Null, Expected::Value) => Answer::Missing,
         (Reply::Simple(_), Expected::Done) => Answer::Done,
-        (Reply::Error(text), _) => Answer::Failed(String::from_utf8_lossy(text).into_owned()),
+        (Reply::Error(text), _) => Answer::Failed(refusal(text)),
         (other, _) => Answer::Failed(format!("unexpected reply {other:?}")),
     }
 }

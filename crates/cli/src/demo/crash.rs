@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use entresol_workload::{Random, Values, key_bytes};
 
+use crate::address::Address;
 use crate::bench::driver::Shared;
-use crate::client::{Address, Client, Reply};
+use crate::client::{Client, Reply};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
 use crate::service::Service;

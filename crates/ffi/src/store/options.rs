@@ -128,7 +128,12 @@ impl Options {
                 store.mode = choice(name, value, &known)?;
             }
             "encryption-key" => store.encryption = Some(encryption_key(name, value)?),
-            "write-budget" => self.tiered.admission = Admission::WriteBudget(number(name, value)?),
+            "write-budget" => {
+                self.tiered.admission = match number(name, value)? {
+                    0 => Admission::Always,
+                    budget => Admission::WriteBudget(budget),
+                };
+            }
             _ => return Err(wrong(name, "the name of an option", &"an unknown one")),
         }
         Ok(())

@@ -68,7 +68,7 @@ pub(crate) fn info(local: &mut Local<'_, '_>) -> Outcome {
     for name in names {
         match table::find(name) {
             Some(spec) => describe(spec, &mut local.reply),
-            None => local.reply.null_array(),
+            None => local.reply.null(),
         }
     }
     Ok(())

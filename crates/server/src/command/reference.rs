@@ -17,11 +17,15 @@ pub fn reference() -> String {
          others lie between. Cursors have at most 53 bits and outlive a restart.\n\
          * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET` and \
          `HRANDFIELD`.\n\
-         * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0.\n\
+         * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0. When \
+         an entry ends stands in its record alone, and a write does not read what it replaces.\n\
+         * In a full store, the first end of an entry is refused where the eight bytes that it \
+         takes make its record larger; another end, or none, is not.\n\
          * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
          holds, and no other.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
-         * There is no `SWAPDB`: a space is part of every record's key.\n\
+         * There is no `SWAPDB`: a space is part of every record's key, so that all records of \
+         both would be written anew. The reply is that of a redis-server where it is disabled.\n\
          * `SAVE` and `BGSAVE` sync the store.\n\
          * `CONFIG REWRITE` writes only what `CONFIG SET` changed.\n\
          * An acknowledged write has the durability of the configuration key `durability`.\n",

@@ -7,7 +7,7 @@ use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
 use super::table::{Execution, Local, Spec};
-use crate::client::{Client, NOT_QUEUING, Transaction, Watched, WatchedState};
+use crate::client::{Client, Transaction, WatchList, Watched, WatchedState};
 use crate::core::Core;
 use crate::failure::Failure;
 
@@ -93,14 +93,23 @@ async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn exec<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
-    Ok(Plan::Steps(|steps| Box::pin(carry_out_all(steps))))
+    Ok(Plan::Steps(|steps| Box::pin(execute(steps))))
 }
 
-async fn carry_out_all(steps: Steps) -> Result<Vec<u8>, Failure> {
-    let transaction = steps.client.transaction.borrow_mut().take();
-    let transaction = transaction.ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
-    let watched = steps.client.forget_watched();
-    steps.client.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
+async fn execute(steps: Steps) -> Result<Vec<u8>, Failure> {
+    let client = Rc::clone(&steps.client);
+    let (transaction, watched) =
+        client.begin_execution().ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
+    let replies = carry_out_all(steps, transaction, watched).await;
+    client.end_execution();
+    replies
+}
+
+async fn carry_out_all(
+    steps: Steps,
+    transaction: Transaction,
+    watched: WatchList,
+) -> Result<Vec<u8>, Failure> {
     if transaction.aborted {
         return Err(Failure::EXECUTION_ABORTED);
     }

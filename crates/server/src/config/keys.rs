@@ -149,7 +149,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "write-budget",
         Kind::Size(0, ANY),
         "0",
-        "For caches: most bytes a second that are written to flash; 0 for no limit.",
+        "For a `cache`: most bytes a second that are written to flash; 0 for no limit. A `store` \
+         takes all entries and refuses to start with one.",
     ),
     key(
         "shards",

@@ -8,6 +8,8 @@
 //! 2. A stop answers everything that was begun, refuses what comes after, and ends within
 //!    [`STOP_GRACE`] even if clients take no bytes.
 
+mod administrators;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +22,10 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::board::Board;
 use super::connection::{Connection, Turn};
-use super::control::{self, Administrator, Begun};
+use super::control::{self, Administrator};
 use super::doors::{Doors, NbdOptions, NbdPorts};
 use super::figures::Figures;
-use super::pending::{Asked, Asker, Pending, Waiting};
+use super::pending::{Asker, Pending};
 use crate::error::ServeError;
 use crate::listener::Listener;
 use crate::stream::Stream;
@@ -382,7 +384,7 @@ impl<'a> Service<'a> {
                 Some(Ok(Some(_))) => self.figures.refused += 1,
                 Some(Ok(None)) | None => return,
                 Some(Err(error)) => {
-                    report(&format!("a client cannot be taken: {error}"));
+                    report(&format!("clients wait, for none can be taken: {error}"));
                     return;
                 }
             }
@@ -416,61 +418,6 @@ impl<'a> Service<'a> {
             let _ = connection.stream.deregister();
             self.figures.connections -= 1;
         }
-    }
-
-    fn accept_administrators(&mut self) {
-        while let Some(Ok(Some(mut stream))) = self.doors.control.as_ref().map(Listener::accept) {
-            let free = self.administrators.iter().position(Option::is_none);
-            let place = free.unwrap_or(self.administrators.len());
-            let token = Token(FIRST_ADMINISTRATOR + place);
-            if place >= ADMINISTRATORS_MAX || stream.register(&self.registry, token).is_err() {
-                continue;
-            }
-            self.next_generation = self.next_generation.wrapping_add(1);
-            if place == self.administrators.len() {
-                self.administrators.push(None);
-            }
-            self.administrators[place] = Some(Administrator::new(stream, self.next_generation));
-            self.hear(place);
-        }
-    }
-
-    /// Takes what an administrator has sent.
-    fn hear(&mut self, place: usize) {
-        let now = self.now();
-        let Some(Some(administrator)) = self.administrators.get_mut(place) else {
-            return;
-        };
-        administrator.write();
-        administrator.read(&mut self.scratch);
-        while let Some(line) = administrator.next_line() {
-            self.figures.held_bytes = self.held_bytes as u64;
-            match control::begin(&line, self.volumes, now, self.figures.json()) {
-                Begun::Answer(answer) => administrator.answer(&answer),
-                Begun::Stop => {
-                    administrator.answer(&serde_json::json!({"ok": true}));
-                    self.stop.asked.store(true, Ordering::Release);
-                }
-                Begun::Ask(volume, request) => {
-                    administrator.waits = true;
-                    let waiting = Waiting {
-                        asker: Asker::Administrator(place, administrator.generation),
-                        reply: entresol_wire::nbd::ReplyTo { cookie: 0, offset: 0 },
-                        asked: Asked::Administration,
-                        bytes: 0,
-                        since_ns: now.0,
-                    };
-                    let token = self.pending.insert(waiting);
-                    self.volumes.submit(volume, token, request, now);
-                }
-            }
-        }
-        if administrator.is_over() {
-            let _ = administrator.stream.deregister();
-            self.administrators[place] = None;
-        }
-        // A line may have made a volume, whose backing has a descriptor.
-        self.watch_volumes();
     }
 
     /// Enters the descriptors of volumes into the event queue; those that are in it stay.
@@ -558,9 +505,12 @@ impl<'a> Service<'a> {
                 self.make_dirty(place);
             }
         }
+        // A listener tells of those who wait only once, which may have been while there was no
+        // room for them.
         for listener in 0..self.doors.listeners.len() {
             self.accept(listener);
         }
+        self.accept_administrators();
         self.watch_volumes();
         if let Some(sentence) = self.figures.take_failures() {
             report(&format!("a request failed: {sentence}"));

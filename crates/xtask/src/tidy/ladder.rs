@@ -138,7 +138,7 @@ mod tests {
     fn check(package: &str, dependency: &str, purpose: Purpose) -> usize {
         let dependency = Dependency { name: dependency.to_string(), purpose, local: true };
         let package = Package { name: package.to_string(), dependencies: vec![dependency] };
-        find(&Tree { files: Vec::new(), packages: vec![package] }).len()
+        find(&Tree { packages: vec![package], ..Tree::default() }).len()
     }
 
     #[test]

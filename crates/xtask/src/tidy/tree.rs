@@ -12,6 +12,8 @@ use crate::tidy::tokens::Tokens;
 pub(crate) struct Tree {
     pub(crate) files: Vec<File>,
     pub(crate) packages: Vec<Package>,
+    /// Crates from outside that the project's own workspace is built from, whoever wants them.
+    pub(crate) outside: Vec<Outside>,
 }
 
 /// One text file.
@@ -29,6 +31,15 @@ pub(crate) struct File {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// One crate from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outside {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// As its manifest has it.
+    pub(crate) licence: Option<String>,
 }
 
 /// What a package depends on.
@@ -51,6 +62,9 @@ pub(crate) enum Purpose {
 /// Manifests of workspaces: the project's own, and those kept apart from it.
 const WORKSPACES: &[&str] = &["Cargo.toml", "benches-compare/Cargo.toml", "fuzz/Cargo.toml"];
 
+/// What releases are built for, as `deny.toml` has it.
+const PLATFORMS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+
 impl Tree {
     /// Reads every file that git tracks or would track.
     pub(crate) fn read(root: &Path) -> Result<Tree, String> {
@@ -72,14 +86,14 @@ impl Tree {
             let metadata = Invocation::cargo(command).with_argument(*manifest).read()?;
             packages.extend(packages_in(&metadata)?);
         }
-        Ok(Tree { files, packages })
+        Ok(Tree { files, packages, outside: read_outside()? })
     }
 
     /// A tree for tests of rules.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         let files = files.iter().map(|(path, text)| File::new(path, text.to_string())).collect();
-        Tree { files, packages: Vec::new() }
+        Tree { files, packages: Vec::new(), outside: Vec::new() }
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
@@ -121,11 +135,48 @@ impl File {
     }
 }
 
+/// What the lock file names for the platforms that are built for. A clone that was not built yet
+/// does not have all of it; then nothing is looked at, and said so.
+fn read_outside() -> Result<Vec<Outside>, String> {
+    let mut command = Invocation::cargo("metadata --offline --locked --format-version 1");
+    for platform in PLATFORMS {
+        command = command.with_argument("--filter-platform").with_argument(*platform);
+    }
+    match command.read() {
+        Ok(metadata) => outside_in(&metadata),
+        Err(_) => {
+            println!(
+                "skipped: licences: some crates are not on this machine; `cargo fetch` gets them"
+            );
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn outside_in(metadata: &str) -> Result<Vec<Outside>, String> {
+    let outside = |value: &Value| Outside {
+        name: text(value, "name"),
+        version: text(value, "version"),
+        licence: value["license"].as_str().map(str::to_owned),
+    };
+    let packages = list(&parsed(metadata)?, "packages");
+    Ok(packages.iter().filter(|package| package["source"].is_string()).map(outside).collect())
+}
+
+fn parsed(metadata: &str) -> Result<Value, String> {
+    serde_json::from_str(metadata).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+fn list(value: &Value, name: &str) -> Vec<Value> {
+    value[name].as_array().cloned().unwrap_or_default()
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_string()
+}
+
 fn packages_in(metadata: &str) -> Result<Vec<Package>, String> {
-    let metadata: Value =
-        serde_json::from_str(metadata).map_err(|error| format!("cargo metadata: {error}"))?;
-    let list = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_string();
+    let metadata = parsed(metadata)?;
     let dependency = |value: &Value| Dependency {
         name: text(value, "name"),
         purpose: match value["kind"].as_str() {
@@ -155,6 +206,17 @@ mod tests {
         let b = Dependency { name: "b".into(), purpose: Purpose::Product, local: true };
         let c = Dependency { name: "c".into(), purpose: Purpose::Tests, local: false };
         assert_eq!(packages[0].dependencies, vec![b, c]);
+    }
+
+    #[test]
+    fn metadata_yields_crates_from_outside_with_their_licences() {
+        let metadata = r#"{"packages": [
+            {"name": "ours", "version": "0.1.0", "source": null, "license": "Apache-2.0"},
+            {"name": "b", "version": "1.2.3", "source": "registry", "license": "MIT"},
+            {"name": "c", "version": "4.5.6", "source": "registry", "license": null}]}"#;
+        let found = outside_in(metadata).unwrap();
+        let named: Vec<_> = found.iter().map(|o| (&*o.name, &*o.version, &o.licence)).collect();
+        assert_eq!(named, [("b", "1.2.3", &Some("MIT".to_owned())), ("c", "4.5.6", &None)]);
     }
 
     #[test]

@@ -102,7 +102,7 @@ public final class StoreOptions {
         return with("mode", "read-only");
     }
 
-    /** A cache writes so many bytes to the device a second at most. */
+    /** A cache writes so many bytes to the device a second at most, 0 for no limit; stores fail to open. */
     public StoreOptions writeBudget(long bytesPerSecond) {
         return with("write-budget", bytesPerSecond);
     }

@@ -516,12 +516,7 @@ public abstract class AnyHeap implements AutoCloseable {
             persistNow(from - base, length);
             return;
         }
-        work.log().forEachForeign(from - base, length, (offset, bytes) -> {
-            // A block born in the transaction is zeroed by its commit, so that what was stored
-            // there has to come after that.
-            work.log().addDurable(offset, bytes);
-            persistNow(offset, bytes);
-        });
+        work.log().persistForeign(this, from - base, length);
     }
 
     /** At the end: makes durable what was never flushed; the native library's failure, or 0. */

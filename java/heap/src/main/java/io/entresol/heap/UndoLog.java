@@ -100,8 +100,21 @@ final class UndoLog {
         used -= length;
     }
 
-    /** Gives the parts of a range that this log has no old bytes of and that were not born. */
-    void forEachForeign(long offset, long length, Part part) {
+    /**
+     * Makes the parts of a range durable that this log has no old bytes of and that were not born:
+     * all of them together, or after a failure none. Later parts of this log leave them as they
+     * are.
+     */
+    synchronized void persistForeign(AnyHeap heap, long offset, long length) {
+        List<long[]> parts = foreign(offset, length);
+        // A block born in the transaction is zeroed by its commit, so that what was stored there
+        // has to come after that.
+        parts.forEach(part -> addDurable(part[0], part[1] - part[0]));
+        heap.checked(persist(heap, parts));
+    }
+
+    /** The parts of a range that this log has no old bytes of and that were not born. */
+    private List<long[]> foreign(long offset, long length) {
         List<long[]> left = new ArrayList<>();
         left.add(new long[] {offset, offset + length});
         for (int index = count - 1; index >= 0 && !left.isEmpty(); index--) {
@@ -109,7 +122,7 @@ final class UndoLog {
                 leaveOut(left, offsetOf(index), offsetOf(index) + lengthOf(index));
             }
         }
-        left.forEach(one -> part.see(one[0], one[1] - one[0]));
+        return left;
     }
 
     /** Takes a range out of those that are left, pairs of start and end. */
@@ -214,15 +227,31 @@ final class UndoLog {
 
     /** Makes the bytes durable that old ones are kept of; the native library's failure, or 0. */
     long persist(AnyHeap heap) {
-        long result = 0;
+        List<long[]> kept = new ArrayList<>();
         for (int index = 0; index < count; index++) {
             if (positions[index] >= 0) {
-                long each = Native.heapPersist(heap.address(), offsetOf(index), lengthOf(index),
-                        Durability.DEFAULT.code());
-                result = Math.min(result, each);
+                kept.add(new long[] {offsetOf(index), offsetOf(index) + lengthOf(index)});
             }
         }
-        return result;
+        return persist(heap, kept);
+    }
+
+    /** Makes parts, each a start and an end, durable with one sync; the failure, or 0. */
+    private long persist(AnyHeap heap, List<long[]> parts) {
+        if (parts.isEmpty()) {
+            return 0;
+        }
+        // Behind the ranges of the log, which end at `count`.
+        long first = (long) count * PAIR;
+        ranges.reserve(first, first + (long) parts.size() * PAIR);
+        long pair = ranges.address + first;
+        for (long[] part : parts) {
+            Memory.putLong(pair, part[0]);
+            Memory.putLong(pair + 8, part[1] - part[0]);
+            pair += PAIR;
+        }
+        return Native.transactionCommit(heap.address(), 0, ranges.address + first, parts.size(),
+                Durability.SYNC.code());
     }
 
     private void clear() {
@@ -283,12 +312,6 @@ final class UndoLog {
 
     private long lengthOf(int index) {
         return Memory.getLong(ranges.address + (long) index * PAIR + 8);
-    }
-
-    /** Sees a part of a range. */
-    interface Part {
-        /** {@code length} bytes at {@code offset}. */
-        void see(long offset, long length);
     }
 
     /** A point in a log. */

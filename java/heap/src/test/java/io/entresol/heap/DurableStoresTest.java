@@ -82,6 +82,33 @@ class DurableStoresTest {
     }
 
     @Test
+    void aFlushBetweenWhatATransactionAddedIsOneSync() {
+        // Each gap was a record and a sync of its own, and a kill left some of them durable.
+        try (Heap heap = Heaps.raw(folder)) {
+            MemoryBlock block = heap.allocateMemoryBlock(4096);
+            heap.setRoot(block.handle());
+            String killed = folder.resolve("killed").toString();
+            undone(heap, () -> {
+                for (long word = 0; word < 512; word++) {
+                    if (word % 2 == 0) {
+                        block.addToTransaction(8 * word, 8);
+                    }
+                    block.setLong(8 * word, word + 1);
+                }
+                long syncs = heap.statistics().syncs();
+                long records = heap.statistics().records();
+                block.flush(0, 4096);
+                assertEquals(1, heap.statistics().records() - records);
+                assertEquals(1, heap.statistics().syncs() - syncs);
+                heap.backup(killed);
+            });
+            assertEquals(0, block.getLong(0));
+            assertEquals(2, block.getLong(8));
+            assertFound(killed, 0, 2, 0, 4, 0, 6);
+        }
+    }
+
+    @Test
     void aDurableStoreToWhatATransactionChangedIsUndoneInTheFileToo() {
         // Memory had the old value again, and the file the new one.
         long handle;
