@@ -38,6 +38,7 @@ final class ScanRules {
             rule("sort", LogicalSort.class, ScanRules::sorted),
             rule("count", LogicalAggregate.class, ScanRules::counted),
             rule("extremes", LogicalAggregate.class, Extremes::of),
+            rule("totals", LogicalAggregate.class, OwnersTotals::of),
             rule("narrow", LogicalAggregate.class, ScanRules::narrowed));
 
     private ScanRules() {}
@@ -62,7 +63,7 @@ final class ScanRules {
     /** What the index can decide goes to it, the rest stays above. */
     private static RelNode filtered(LogicalFilter filter, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null
+        if (query.isReduced() || query.isLimited() || query.keys() != null
                 || query.looksUpKeys(scan.cache().columns())) {
             return null;
         }
@@ -109,13 +110,13 @@ final class ScanRules {
             }
             chosen.add(column);
         }
-        return query.counted() || chosen.isEmpty() || chosen.equals(query.columns()) ? null
+        return query.isReduced() || chosen.isEmpty() || chosen.equals(query.columns()) ? null
                 : scan.with(query.withColumns(chosen));
     }
 
     private static RelNode sorted(LogicalSort sort, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null
+        if (query.isReduced() || query.isLimited() || query.keys() != null
                 || query.lookup() != null || !query.order().isEmpty()) {
             return null;
         }
@@ -164,7 +165,7 @@ final class ScanRules {
     private static RelNode counted(LogicalAggregate aggregate, CacheScan scan) {
         CacheQuery query = scan.query();
         if (!aggregate.getGroupSet().isEmpty() || aggregate.getAggCallList().size() != 1
-                || query.counted() || query.isLimited() || query.keys() != null
+                || query.isReduced() || query.isLimited() || query.keys() != null
                 || query.lookup() != null
                 || !isCounted(aggregate.getAggCallList().get(0), scan)) {
             return null;
@@ -194,7 +195,7 @@ final class ScanRules {
         CacheQuery query = scan.query();
         Set<Integer> used = RelOptUtil.getAllFields(aggregate);
         List<Integer> kept = used.isEmpty() ? List.of(0) : List.copyOf(new TreeSet<>(used));
-        if (query.counted() || kept.size() == query.columns().size()) {
+        if (query.isReduced() || kept.size() == query.columns().size()) {
             return null;
         }
         CacheScan narrow = scan.with(query.withColumns(

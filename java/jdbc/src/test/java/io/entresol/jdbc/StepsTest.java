@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 /** How the rows of a statement end. */
 class StepsTest {
     /** Counts to five, and how often it is ended. */
-    private static final class Counted extends CacheRows.Steps<Object> {
+    private static final class Counted extends Steps<Object> {
         private int given;
         private int ended;
 
