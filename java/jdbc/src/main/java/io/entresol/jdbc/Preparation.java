@@ -9,8 +9,12 @@ import org.apache.calcite.jdbc.CalciteSchema;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptCostFactory;
 import org.apache.calcite.plan.RelOptPlanner;
+import org.apache.calcite.plan.RelOptRule;
 import org.apache.calcite.prepare.CalcitePrepareImpl;
+import org.apache.calcite.rel.core.JoinRelType;
+import org.apache.calcite.rel.logical.LogicalJoin;
 import org.apache.calcite.rel.metadata.ChainedRelMetadataProvider;
+import org.apache.calcite.rel.rules.JoinCommuteRule;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 
@@ -20,11 +24,19 @@ final class Preparation extends CalcitePrepareImpl {
     private static final Pattern NO_COLUMN =
             Pattern.compile("(?:Column '([^']*)' not found|Unknown target column '([^']*)').*");
 
+    /** A right join as a left one of the same: what may be looked up is then on the right. */
+    private static final RelOptRule MIRRORED = JoinCommuteRule.Config.DEFAULT
+            .withOperandSupplier(top -> top.operand(LogicalJoin.class)
+                    .predicate(join -> join.getJoinType() == JoinRelType.RIGHT).anyInputs())
+            .withDescription("JoinCommuteRule:right")
+            .as(JoinCommuteRule.Config.class).withSwapOuter(true).toRule();
+
     @Override
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
         planner.addRule(CacheModify.RULE);
+        planner.addRule(MIRRORED);
         return planner;
     }
 

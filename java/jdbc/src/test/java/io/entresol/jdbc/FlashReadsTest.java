@@ -61,6 +61,10 @@ class FlashReadsTest {
         counted("select count(*) from people", 1, 0);
         counted("select * from people where age = 7", HITS, HITS);
         counted("select _key, remark from people where age = 8", HITS, HITS);
+        counted("select _key, name, age from people where age = 8", HITS, 0);
+        counted("select _key, name from people where age between 20 and 24 order by score desc "
+                + "nulls last limit 7 offset 2", 7, 0);
+        counted("select name from people where age = 12 order by _key", HITS, 0);
         counted("select remark from people where age = 9 limit 10", 10, 10);
         counted("select remark from people where age between 20 and 24 "
                 + "order by name limit 10 offset 3", 10, 10);
@@ -105,6 +109,11 @@ class FlashReadsTest {
         counted("select b.price, p.remark from purchases b left join people p "
                 + "on b.buyer = p.name and p.score >= 0 where b.price between 100 and 109", 100,
                 100);
+        // Whichever side an outer join keeps.
+        counted("select b.price, p.remark from people p right join purchases b "
+                + "on b.buyer = p._key where b.price between 25 and 34", 100, 100);
+        counted("select count(p.remark), count(b.price) from people p right join "
+                + "(select * from purchases where price < 5) b on b.buyer = p.name", 1, 0);
         // All have one buyer; and a thousand, of which some go with the batch after.
         counted(byKey + "= 50", 10, 1);
         counted("select count(p.remark) from purchases b join people p on b.buyer = p._key "
