@@ -71,6 +71,11 @@ class FlashReadsTest {
         counted("select name, age from people where age = 7", HITS, 0);
         counted("select _key from people where age = 11", HITS, 0);
         counted("select name, age from people", ROWS, 0);
+        counted("select upper(name), age * 2, age from people where score * 2 < 50", 100, 0);
+        counted("select age, age from people where age = 13", HITS, 0);
+        counted("select 1 from people where age = 14", HITS, 0);
+        counted("select sum(score * 2), max(name || '!') from people", 1, 0);
+        assertEquals("index", Answers.reads(connection, "select upper(name) from people"));
         counted("select age, count(*), min(score), max(name) from people "
                 + "group by age", ROWS / HITS, 0);
         counted("select count(*) from people where age < 50", 1, 0);
