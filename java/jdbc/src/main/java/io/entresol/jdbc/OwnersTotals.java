@@ -8,6 +8,7 @@ import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.core.AggregateCall;
 import org.apache.calcite.rel.logical.LogicalAggregate;
 import org.apache.calcite.sql.SqlAggFunction;
+import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.util.ImmutableBitSet;
 
@@ -28,8 +29,8 @@ final class OwnersTotals {
         List<AggregateCall> calls = aggregate.getAggCallList();
         Set<Integer> used = new TreeSet<>(aggregate.getGroupSet().asList());
         calls.forEach(call -> used.addAll(call.getArgList()));
-        if (aggregate.getGroupSets().size() != 1 || !scan.query().isPlain() || used.isEmpty()
-                || !calls.stream().allMatch(OwnersTotals::isComputed)) {
+        if (!scan.query().isPlain() || used.isEmpty()
+                || !calls.stream().allMatch(call -> isGrouping(call) || isComputed(call))) {
             return null;
         }
         List<Integer> places = List.copyOf(used);
@@ -38,16 +39,30 @@ final class OwnersTotals {
         if (!scan.cache().rows().computesTotals(scan.with(narrow).source())) {
             return null;
         }
-        List<Integer> groups = aggregate.getGroupSet().asList().stream().map(places::indexOf)
-                .toList();
-        Totals totals = new Totals(groups, calls.stream()
-                .map(call -> total(call, places)).toList());
+        List<Integer> groups = aggregate.getGroupSet().asList();
+        List<Totals.Call> totals = new ArrayList<>();
         List<AggregateCall> combined = new ArrayList<>();
         for (AggregateCall call : calls) {
-            combined.add(combined(call, groups.size() + combined.size()));
+            if (isGrouping(call)) {
+                combined.add(call.withArgList(
+                        call.getArgList().stream().map(groups::indexOf).toList()));
+            } else {
+                combined.add(combined(call, groups.size() + totals.size()));
+                totals.add(total(call, places));
+            }
         }
-        return LogicalAggregate.create(scan.with(narrow.withTotals(totals)), List.of(),
-                ImmutableBitSet.range(groups.size()), null, combined);
+        Totals computed = new Totals(groups.stream().map(places::indexOf).toList(), totals);
+        List<ImmutableBitSet> sets = aggregate.getGroupSets().stream()
+                .map(set -> ImmutableBitSet.of(set.asList().stream().map(groups::indexOf).toList()))
+                .toList();
+        return LogicalAggregate.create(scan.with(narrow.withTotals(computed)), List.of(),
+                ImmutableBitSet.range(groups.size()), sets, combined);
+    }
+
+    /** What tells of which group a row is, and not of rows. */
+    private static boolean isGrouping(AggregateCall call) {
+        return call.getAggregation().getKind() == SqlKind.GROUPING
+                || call.getAggregation().getKind() == SqlKind.GROUPING_ID;
     }
 
     private static boolean isComputed(AggregateCall call) {
