@@ -88,13 +88,30 @@ final class ResultFactory implements AvaticaFactory {
         }
 
         @Override
+        protected AvaticaResultSet execute() throws SQLException {
+            try {
+                return super.execute();
+            } catch (ExceptionInInitializerError constant) {
+                // What depends on no row is computed when the code of a statement is loaded.
+                throw new IllegalArgumentException(told(constant.getCause()), constant);
+            } catch (NumberFormatException failure) {
+                throw new IllegalArgumentException(told(failure), failure);
+            }
+        }
+
+        @Override
         public boolean next() throws SQLException {
             try {
                 return super.next();
             } catch (RuntimeException failure) {
-                throw new SQLException(failure.getMessage() == null ? failure.toString()
-                        : failure.getMessage(), failure);
+                throw new SQLException(told(failure), failure);
             }
+        }
+
+        private static String told(Throwable failure) {
+            String said = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+            return failure instanceof NumberFormatException ? "a text that is compared with a "
+                    + "number, or cast to one, is no number: " + said : said;
         }
 
         @Override

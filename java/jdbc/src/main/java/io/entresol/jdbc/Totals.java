@@ -35,6 +35,9 @@ record Totals(List<Integer> groups, List<Call> calls) {
      * @param type what sums are
      */
     record Call(Kind kind, int place, SqlTypeName type) {
+        /** Added to any number, that number. */
+        private static final Number NOTHING = -0.0;
+
         private Object first() {
             return switch (kind) {
                 case COUNT -> 0L;
@@ -50,7 +53,7 @@ record Totals(List<Integer> groups, List<Call> calls) {
             } else if (kind == Kind.COUNT) {
                 return (Long) so + 1;
             } else if (so == null) {
-                return cell;
+                return kind == Kind.SUM ? sum(NOTHING, (Number) cell) : cell;
             }
             return switch (kind) {
                 case LEAST -> compare(cell, so) < 0 ? cell : so;

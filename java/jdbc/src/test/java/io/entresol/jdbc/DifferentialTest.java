@@ -94,7 +94,8 @@ class DifferentialTest {
         switch (random.nextInt(8)) {
             case 0 -> sql = "select count(*), count(age), min(score), max(name), sum(wealth) "
                     + "from people" + where;
-            case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth) from people"
+            case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth), "
+                    + "cast(avg(age) as double precision) from people"
                     + where + " group by mood having count(*) > " + random.nextInt(30);
             case 2 -> sql = "select " + extremes(random) + " from people"
                     + (random.nextBoolean() ? "" : where);
@@ -220,7 +221,7 @@ class DifferentialTest {
     static String letters(Random random) {
         StringBuilder word = new StringBuilder();
         for (int length = random.nextInt(3); length >= 0; length--) {
-            word.append("abAé*".charAt(random.nextInt(5)));
+            word.append("abAé*ж".charAt(random.nextInt(6)));
         }
         return word.toString();
     }
