@@ -2,14 +2,16 @@ package io.entresol.jdbc;
 
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
- * Says why a statement cannot be prepared. Calcite and Avatica say which one, and leave the reason
- * to whoever looks behind the exception.
+ * Says why something cannot be done. Of a statement that cannot be prepared Calcite and Avatica say
+ * which one, and leave the reason to whoever looks behind the exception. Transactions they refuse by
+ * exceptions that are none of JDBC's, a commit too, which here has nothing left to do.
  */
 final class Refusals {
     /** The exceptions that a trace begins with. */
@@ -25,6 +27,9 @@ final class Refusals {
             } catch (SQLException failure) {
                 throw told(arguments[0], failure);
             }
+        }, "commit", (none, plain) -> null, "rollback", (none, plain) -> {
+            throw new SQLFeatureNotSupportedException("there are no transactions: each row is a "
+                    + "change of its own, and those that were made stay");
         }));
     }
 

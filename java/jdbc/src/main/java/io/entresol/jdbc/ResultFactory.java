@@ -115,6 +115,38 @@ final class ResultFactory implements AvaticaFactory {
         }
 
         @Override
+        public <T> T getObject(String label, Class<T> type) throws SQLException {
+            return getObject(findColumn(label), type);
+        }
+
+        /** Avatica has a way to each of these types, and none to a type that is named. */
+        @Override
+        public <T> T getObject(int column, Class<T> type) throws SQLException {
+            Object value = switch (type.getName()) {
+                case "java.lang.String" -> getString(column);
+                case "java.lang.Boolean" -> getBoolean(column);
+                case "java.lang.Short" -> getShort(column);
+                case "java.lang.Integer" -> getInt(column);
+                case "java.lang.Long" -> getLong(column);
+                case "java.lang.Float" -> getFloat(column);
+                case "java.lang.Double" -> getDouble(column);
+                case "java.math.BigDecimal" -> getBigDecimal(column);
+                case "java.sql.Date" -> getDate(column);
+                case "java.sql.Time" -> getTime(column);
+                case "java.sql.Timestamp" -> getTimestamp(column);
+                case "[B" -> getBytes(column);
+                default -> getObject(column);
+            };
+            if (wasNull() || value == null) {
+                return null;
+            } else if (!type.isInstance(value)) {
+                throw new SQLException("column " + column + " has a " + value.getClass().getName()
+                        + "; expected one that can be a " + type.getName());
+            }
+            return type.cast(value);
+        }
+
+        @Override
         public ResultSet create(ColumnMetaData.AvaticaType type, Iterable<Object> cells)
                 throws SQLException {
             return like.create(type, cells);

@@ -191,6 +191,7 @@ class ClusterTest {
                 + "having count(*) > 1 order by age desc limit 3", 3, ROWS / 2, 0);
         counted("select age, sum(score), grouping(age) from people group by rollup(age)", 11,
                 NODES * 10, 0);
+        counted("select name, max(age) from people group by name", ROWS, ROWS, 0);
         counted("select sum(wealth), min(wealth) from people", 1, NODES, 0);
         counted("select age, max(remark) from people where age in (3, 4) group by age", 2,
                 NODES * 2, ROWS / 5);

@@ -1,13 +1,17 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.math.BigDecimal;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import java.sql.Statement;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -134,6 +138,36 @@ class DialectTest {
         assertTrue(refusal("select cast('x' as integer)").contains("is no number"));
         assertTrue(refusal("select name from people where name = 5").contains("is no number"));
         assertTrue(refusal("select cast(name as integer) from people").contains("is no number"));
+    }
+
+    @Test
+    void aCommitHasNothingToDoAndARollbackIsRefused() throws Exception {
+        try (SqlServer server = SqlServer.start(grid.manager, 0);
+                Connection remote = DriverManager.getConnection(
+                        "jdbc:entresol:remote:http://127.0.0.1:" + server.port());
+                Connection here = grid.connect()) {
+            for (Connection each : List.of(here, remote)) {
+                each.setAutoCommit(false);
+                each.commit();
+                assertTrue(assertThrows(SQLFeatureNotSupportedException.class, each::rollback)
+                        .getMessage().contains("no transactions"));
+            }
+        }
+    }
+
+    @Test
+    void cellsAreOfTheTypeThatIsAskedFor() throws SQLException {
+        try (Statement statement = connection.createStatement(); ResultSet row =
+                statement.executeQuery("select age, wealth, remark from people where age = 7")) {
+            assertTrue(row.next());
+            assertEquals(7, row.getObject("age", Integer.class));
+            assertEquals(7L, row.getObject(1, Long.class));
+            assertEquals("7", row.getObject(2, String.class));
+            assertEquals(new BigDecimal(7), row.getObject(2, BigDecimal.class));
+            assertNull(row.getObject(3, String.class));
+            assertTrue(assertThrows(SQLException.class, () -> row.getObject(1, Thread.class))
+                    .getMessage().contains("java.lang.Thread"));
+        }
     }
 
     @Test
