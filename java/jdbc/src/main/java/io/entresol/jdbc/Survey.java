@@ -142,9 +142,13 @@ final class Survey {
     private List<Told> askOnce(Question question, BitSet segments) {
         LocalizedCacheTopology topology = cache.getDistributionManager().getCacheTopology();
         Map<Address, BitSet> split = new LinkedHashMap<>();
-        segments.stream().forEach(segment -> split.computeIfAbsent(
-                topology.getSegmentDistribution(segment).primary(), any -> new BitSet())
-                .set(segment));
+        segments.stream().forEach(segment -> {
+            Address first = topology.getSegmentDistribution(segment).primary();
+            // Of a segment whose owners all left there is nothing, as for other ways to the cache.
+            if (first != null) {
+                split.computeIfAbsent(first, any -> new BitSet()).set(segment);
+            }
+        });
         BitSet here = split.remove(topology.getLocalAddress());
         Map<BitSet, CompletableFuture<byte[]>> asked = new LinkedHashMap<>();
         split.forEach((node, theirs) -> asked.put(theirs, sent(node, question.toBytes(theirs))));
