@@ -20,6 +20,10 @@ import picocli.CommandLine.Parameters;
             "  entresol-grid query orders \"from shop.Order where price > 100\"",
             "  entresol-grid query orders \"select name, price from shop.Order\" --limit 20"})
 final class Query implements Callable<Integer> {
+    private static final Pattern GROUPED = Pattern.compile("(?i)\\bgroup\\s+by\\b");
+    /** Of a search for groups, where nobody names another number. */
+    private static final int GROUPS_MAX = 100;
+
     @Parameters(index = "0", paramLabel = "CACHE", description = "the cache's name")
     private String cache;
 
@@ -64,7 +68,19 @@ final class Query implements Callable<Integer> {
         System.out.printf("%,d of %s%,d%n", hits.size(),
                 found.has("hit_count_exact") && !found.at("hit_count_exact").asBoolean()
                         ? "at least " : "", count);
+        String doubt = doubt(text, Math.max(count, hits.size()));
+        if (doubt != null) {
+            System.err.println(doubt);
+        }
         return 0;
+    }
+
+    /** That the answer may not be whole; null if it is. */
+    static String doubt(String text, long groups) {
+        return groups < GROUPS_MAX || !GROUPED.matcher(text).find() ? null
+                : "note: where an index groups, Infinispan leaves out all but " + GROUPS_MAX
+                        + " groups of each node and says nothing; entresol-grid sql has no such"
+                        + " limit";
     }
 
     /** Where the query names the column that it wants; JSON keeps no order. */

@@ -1,6 +1,10 @@
 package io.entresol.jdbc;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
@@ -25,11 +29,12 @@ import org.infinispan.commons.marshall.WrappedByteArray;
  * @param offset rows to leave out; null: none
  * @param limit most rows; null: all
  * @param counted whether the number of rows is wanted, and not the rows
+ * @param totals what is computed of the columns, and wanted instead of them; null: nothing
  * @param lookup column of which a join gives the cells that are wanted; null: none
  */
 record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Condition> where,
         List<Order> order, Condition.Operand offset, Condition.Operand limit, boolean counted,
-        Integer lookup) {
+        Totals totals, Integer lookup) {
     /** What plans call the cells that a join gives. */
     static final String WANTED = "those of the join";
 
@@ -59,14 +64,35 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     }
 
     /** A column to sort by. */
-    record Order(int column, boolean descending) {}
+    record Order(int column, boolean descending) {
+        /** How an index sorts rows of the columns at some places: what lacks a field is last. */
+        static Comparator<Object[]> of(List<Order> order, List<Integer> places) {
+            Comparator<Object[]> all = (one, other) -> 0;
+            for (Order each : order) {
+                int place = places.indexOf(each.column);
+                Comparator<Object> cells = each.descending ? Collections.reverseOrder(Order::compare)
+                        : Order::compare;
+                all = all.thenComparing(row -> row[place], Comparator.nullsLast(cells));
+            }
+            return all;
+        }
+
+        /** Texts go by code point, in an index as in their bytes. */
+        @SuppressWarnings("unchecked")
+        private static int compare(Object one, Object other) {
+            return one instanceof String text ? Arrays.compareUnsigned(
+                    text.getBytes(StandardCharsets.UTF_8),
+                    ((String) other).getBytes(StandardCharsets.UTF_8))
+                    : ((Comparable<Object>) one).compareTo(other);
+        }
+    }
 
     static CacheQuery all(int columns) {
         List<Integer> places = new ArrayList<>();
         for (int place = 0; place < columns; place++) {
             places.add(place);
         }
-        return new CacheQuery(places, null, List.of(), List.of(), null, null, false, null);
+        return new CacheQuery(places, null, List.of(), List.of(), null, null, false, null, null);
     }
 
     Source source(CacheRows rows) {
@@ -74,7 +100,7 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
             return Source.COUNT;
         } else if (keys != null || looksUpKeys(rows.columns())) {
             return Source.KEYS;
-        } else if (rows.canProject(wanted(rows))) {
+        } else if (rows.canProject(wanted(rows), order)) {
             return Source.INDEX;
         }
         return where.isEmpty() && order.isEmpty() && !isLimited() && lookup == null
@@ -87,7 +113,12 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     /** Whether neither keys nor an order or limit say which rows these are. */
     boolean isPlain() {
-        return keys == null && order.isEmpty() && !isLimited() && !counted && lookup == null;
+        return keys == null && order.isEmpty() && !isLimited() && !isReduced() && lookup == null;
+    }
+
+    /** Whether something that is computed of the rows is wanted, and not the rows. */
+    boolean isReduced() {
+        return counted || totals != null;
     }
 
     private List<Column> wanted(CacheRows rows) {
@@ -95,29 +126,33 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     }
 
     CacheQuery withColumns(List<Integer> chosen) {
-        return new CacheQuery(chosen, keys, where, order, offset, limit, counted, lookup);
+        return new CacheQuery(chosen, keys, where, order, offset, limit, counted, totals, lookup);
     }
 
     CacheQuery withKeys(List<Condition.Operand> wanted) {
-        return new CacheQuery(columns, wanted, where, order, offset, limit, counted, lookup);
+        return new CacheQuery(columns, wanted, where, order, offset, limit, counted, totals, lookup);
     }
 
     CacheQuery withWhere(List<Condition> more) {
         List<Condition> both = new ArrayList<>(where);
         both.addAll(more);
-        return new CacheQuery(columns, keys, both, order, offset, limit, counted, lookup);
+        return new CacheQuery(columns, keys, both, order, offset, limit, counted, totals, lookup);
     }
 
     CacheQuery withOrder(List<Order> sorted, Condition.Operand from, Condition.Operand most) {
-        return new CacheQuery(columns, keys, where, sorted, from, most, counted, lookup);
+        return new CacheQuery(columns, keys, where, sorted, from, most, counted, totals, lookup);
     }
 
     CacheQuery withCount() {
-        return new CacheQuery(columns, keys, where, order, offset, limit, true, lookup);
+        return new CacheQuery(columns, keys, where, order, offset, limit, true, totals, lookup);
+    }
+
+    CacheQuery withTotals(Totals wanted) {
+        return new CacheQuery(columns, keys, where, order, offset, limit, counted, wanted, lookup);
     }
 
     CacheQuery withLookup(Integer column) {
-        return new CacheQuery(columns, keys, where, order, offset, limit, counted, column);
+        return new CacheQuery(columns, keys, where, order, offset, limit, counted, totals, column);
     }
 
     boolean isLimited() {
@@ -173,9 +208,12 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     /** The rows of one run. */
     Enumerable<Object> read(CacheRows rows, DataContext run) {
+        if (totals != null) {
+            return single(rows.totals(source(rows), asked(rows, run), columns, totals), run);
+        }
         return switch (source(rows)) {
             case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));
-            case INDEX -> single(rows.projected(asked(rows, run), wanted(rows)), run);
+            case INDEX -> single(rows.projected(asked(rows, run), columns, order), run);
             case HITS -> chosen(rows.hits(asked(rows, run)), run);
             case KEYS -> chosen(rows.of(keys(rows, run)), run);
             case ALL -> chosen(rows.all(), run);
@@ -201,12 +239,18 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
     private Enumerable<Object> chosen(Iterable<Object[]> rows, DataContext run) {
         return mapped(rows, run, row -> {
-            Object[] cells = new Object[columns.size()];
-            for (int place = 0; place < cells.length; place++) {
-                cells[place] = row[columns.get(place)];
-            }
+            Object[] cells = chosen(row, columns);
             return cells.length == 1 ? cells[0] : cells;
         });
+    }
+
+    /** The cells of some columns of a row. */
+    static Object[] chosen(Object[] row, List<Integer> columns) {
+        Object[] cells = new Object[columns.size()];
+        for (int place = 0; place < cells.length; place++) {
+            cells[place] = row[columns.get(place)];
+        }
+        return cells;
     }
 
     private static Enumerable<Object> mapped(Iterable<Object[]> rows, DataContext run,
@@ -237,19 +281,19 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
 
         @Override
         public void close() {
-            if (from instanceof CacheRows.Steps<?> steps) {
+            if (from instanceof Steps<?> steps) {
                 steps.close();
             }
         }
     }
 
-    private CacheRows.Asked asked(CacheRows rows, DataContext run) {
+    private Asked asked(CacheRows rows, DataContext run) {
         Map<String, Object> parameters = new HashMap<>();
         List<String> conditions = new ArrayList<>();
         for (Condition condition : where) {
             Condition valued = condition.in(run).orElse(null);
             if (valued == null) {
-                return CacheRows.Asked.NOTHING;
+                return Asked.NOTHING;
             }
             conditions.add(valued.text(operand -> {
                 String name = "v" + parameters.size();
@@ -257,7 +301,7 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
                 return ":" + name;
             }));
         }
-        return new CacheRows.Asked(ickle(rows.columns(), conditions), parameters,
+        return new Asked(ickle(rows.columns(), conditions), parameters,
                 offset == null ? 0 : whole(offset, run),
                 limit == null ? Long.MAX_VALUE : whole(limit, run));
     }

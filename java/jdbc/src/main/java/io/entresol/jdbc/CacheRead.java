@@ -45,7 +45,6 @@ final class CacheRead extends CacheScan implements EnumerableRel {
     /** An index is cheap, an entry is not, and what the cache does nobody else need do. */
     @Override
     public RelOptCost computeSelfCost(RelOptPlanner planner, RelMetadataQuery metadata) {
-        double rows = estimateRowCount(metadata);
         if (query().lookup() != null) {
             // The join knows how much it looks up.
             return planner.getCostFactory().makeTinyCost();
@@ -55,6 +54,8 @@ final class CacheRead extends CacheScan implements EnumerableRel {
             case HITS, KEYS -> 0.5;
             case ALL -> 1;
         };
+        // Totals take rows from nobody who would compute them, and pass few on.
+        double rows = query().totals() == null ? estimateRowCount(metadata) : estimateRead() * 0.5;
         double work = rows * each * (1 + query().columns().size() * 0.01);
         return planner.getCostFactory().makeCost(work, work, work);
     }

@@ -2,6 +2,8 @@ package io.entresol.jdbc;
 
 import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -9,16 +11,19 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
+import org.infinispan.CacheStream;
 import org.infinispan.commons.api.query.ClosableIteratorWithCount;
 import org.infinispan.commons.api.query.EntityEntry;
 import org.infinispan.commons.api.query.Query;
 import org.infinispan.commons.dataconversion.MediaType;
 import org.infinispan.commons.util.CloseableIterator;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.container.entries.CacheEntry;
+import org.infinispan.context.Flag;
 import org.infinispan.encoding.DataConversion;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.lifecycle.ComponentStatus;
@@ -32,27 +37,52 @@ import org.infinispan.server.core.query.impl.RemoteQueryManager;
 final class CacheRows {
     /** Entries that are asked of the cache at once, so that their reads of flash overlap. */
     static final int BATCH = 1_000;
+    /** Rows of fields that all nodes are asked for at once. */
+    private static final int FIELDS_PART = 50_000;
+    /** Hits of an index that nodes compute totals of before they answer, and a run is cancelled. */
+    private static final int HITS_PART = 2_000_000;
+    /** Entries that they read for that. */
+    private static final int ENTRIES_PART = 500_000;
 
     private final AdvancedCache<Object, Object> cache;
-    private final String type;
+    private final Question.Table table;
     private final List<Column> columns;
     private final Keys keys;
     private final Messages messages;
+    private final NodeIndex index;
     private final Owners owners;
     private final ClusterKeys keysOfAll;
+    /** Null where this node has all entries itself. */
+    private final Survey survey;
     /** Whether the type of the keys was not known, there being none. */
     private final boolean provisional;
 
-    private CacheRows(AdvancedCache<Object, Object> cache, Descriptor type, ColumnType key,
-            SerializationContext schemas, boolean provisional) {
+    private CacheRows(AdvancedCache<Object, Object> cache, Question.Table table,
+            SerializationContext schemas, CacheRows own, boolean provisional) {
+        Descriptor type = schemas.getMessageDescriptor(table.type());
         this.cache = cache;
         this.provisional = provisional;
-        this.type = type.getFullName();
-        this.columns = Columns.of(key, type);
-        this.keys = new Keys(schemas, key);
+        this.table = table;
+        this.columns = Columns.of(table.key(), type);
+        this.keys = new Keys(schemas, table.key());
         this.messages = new Messages(schemas, type, columns);
+        this.index = new NodeIndex(cache, table.type());
         this.owners = new Owners(cache);
         this.keysOfAll = new ClusterKeys(cache);
+        this.survey = own == null ? null : new Survey(cache, owners, own);
+    }
+
+    private static CacheRows of(AdvancedCache<Object, Object> cache, Question.Table table,
+            SerializationContext schemas, boolean provisional) {
+        CacheRows own = new Owners(cache).areMany() ? own(cache, table, schemas) : null;
+        return new CacheRows(cache, table, schemas, own, provisional);
+    }
+
+    /** Those that this node has itself: other nodes are not asked. */
+    static CacheRows own(AdvancedCache<?, ?> cache, Question.Table table,
+            SerializationContext schemas) {
+        return new CacheRows(stored(cache).withFlags(Flag.CACHE_MODE_LOCAL), table, schemas, null,
+                false);
     }
 
     static CacheRows of(Container container, String name, String type) {
@@ -64,20 +94,19 @@ final class CacheRows {
             throw new IllegalStateException("cache " + name + " indexes values of type " + type
                     + ", whose schema is not there; register it first");
         }
-        Descriptor descriptor = schemas.getMessageDescriptor(type);
         ColumnType named = container.keyType(name);
         if (named != null) {
-            return new CacheRows(stored(cache), descriptor, named, schemas, false);
+            return of(stored(cache), new Question.Table(name, type, named), schemas, false);
         }
-        CacheRows rows =
-                new CacheRows(stored(cache), descriptor, ColumnType.VARCHAR, schemas, true);
+        CacheRows rows = of(stored(cache), new Question.Table(name, type, ColumnType.VARCHAR),
+                schemas, true);
         Object some = rows.someKey();
-        return some == null ? rows : new CacheRows(rows.cache, descriptor,
-                Keys.typeOf(schemas, Keys.bytes(some)), schemas, false);
+        return some == null ? rows : of(rows.cache, new Question.Table(name, type,
+                Keys.typeOf(schemas, Keys.bytes(some))), schemas, false);
     }
 
     @SuppressWarnings("unchecked")
-    private static AdvancedCache<Object, Object> stored(AdvancedCache<Object, Object> cache) {
+    private static AdvancedCache<Object, Object> stored(AdvancedCache<?, ?> cache) {
         return (AdvancedCache<Object, Object>) cache.withStorageMediaType();
     }
 
@@ -136,34 +165,6 @@ final class CacheRows {
                 .fetchTotalHitCount() / owners.share();
     }
 
-    /**
-     * What is asked of the index.
-     *
-     * @param ickle all after the name of the type
-     * @param parameters values by their names
-     * @param offset rows to leave out
-     * @param limit most rows
-     */
-    record Asked(String ickle, Map<String, Object> parameters, long offset, long limit) {
-        static final Asked NOTHING = new Asked("", Map.of(), 0, 0);
-
-        boolean isNever() {
-            return limit == 0;
-        }
-
-        Asked withLimit(long rows) {
-            return new Asked(ickle, parameters, offset, rows);
-        }
-
-        int first() {
-            return (int) Math.min(offset, Integer.MAX_VALUE);
-        }
-
-        int most() {
-            return (int) Math.min(limit, Integer.MAX_VALUE - first());
-        }
-    }
-
     /** How many entries the index finds. */
     long count(Asked asked) {
         return asked.isNever() ? 0 : owners.ask(() ->
@@ -171,14 +172,23 @@ final class CacheRows {
     }
 
     /**
-     * Whether the index can give these. Ickle has no word for the key of such values, so that keys
-     * come alone; and of one field alone a cluster leaves out the hits without it.
+     * Whether the index can give these. Where nodes have parts of it, one sorts what all give: by
+     * columns that the index keeps, or as Infinispan does, which knows no keys beside fields, and
+     * of one field alone leaves out the hits without it.
      */
-    boolean canProject(List<Column> wanted) {
-        return isKeyAlone(wanted)
-                || wanted.stream().allMatch(each -> each.can(Column.Index.PROJECT))
-                && (wanted.size() > 1 || !owners.areMany()
-                        || besides(wanted).findFirst().isPresent());
+    boolean canProject(List<Column> wanted, List<CacheQuery.Order> order) {
+        boolean kept = wanted.stream().allMatch(CacheRows::isKept);
+        return kept && (survey == null || canSort(order) || isKeyAlone(wanted)
+                || wanted.stream().noneMatch(Column::isKey)
+                        && (wanted.size() > 1 || besides(wanted).findFirst().isPresent()));
+    }
+
+    private static boolean isKept(Column column) {
+        return column.isKey() || column.can(Column.Index.PROJECT);
+    }
+
+    private boolean canSort(List<CacheQuery.Order> order) {
+        return order.stream().allMatch(each -> isKept(columns.get(each.column())));
     }
 
     private static boolean isKeyAlone(List<Column> wanted) {
@@ -190,26 +200,116 @@ final class CacheRows {
                 .filter(each -> each.can(Column.Index.PROJECT) && !wanted.contains(each));
     }
 
-    /** Cells that the index keeps. */
-    Iterable<Object[]> projected(Asked asked, List<Column> wanted) {
-        if (isKeyAlone(wanted)) {
-            return cells(keysOf(asked).stream().map(key -> new Object[] {key}).toList(), wanted);
-        } else if (asked.isNever()) {
-            return List.of();
-        }
-        return cells(fieldsOf(asked, wanted), wanted);
+    private List<Column> columnsAt(List<Integer> places) {
+        return places.stream().map(columns::get).toList();
     }
 
-    private Iterable<Object[]> cells(List<Object[]> found, List<Column> wanted) {
-        return () -> found.stream().map(fields -> {
-            Object[] cells = new Object[fields.length];
-            for (int place = 0; place < cells.length; place++) {
-                Column column = wanted.get(place);
-                cells[place] = column.isKey() ? keys.cell(Keys.bytes(fields[place]))
-                        : column.cell(fields[place]);
+    /** Cells that the index keeps. */
+    Iterable<Object[]> projected(Asked asked, List<Integer> places,
+            List<CacheQuery.Order> order) {
+        List<Column> wanted = columnsAt(places);
+        if (asked.isNever()) {
+            return List.of();
+        } else if (survey == null) {
+            return () -> indexed(asked, places, null);
+        } else if (canSort(order)) {
+            return () -> order.isEmpty() && asked.isUnlimited()
+                    ? survey.rows(question(CacheQuery.Source.INDEX, asked, places, null),
+                            (long) estimate(asked) / FIELDS_PART)
+                    : sorted(asked, places, order);
+        } else if (isKeyAlone(wanted)) {
+            return () -> indexed(keysOf(asked).stream()
+                    .map(key -> new Object[] {key}).iterator(), wanted);
+        }
+        return () -> indexed(fieldsOf(asked, wanted).iterator(), wanted);
+    }
+
+    /** What this node's own index keeps of the hits in some segments; null: in all. */
+    Steps<Object[]> indexed(Asked asked, List<Integer> places, BitSet segments) {
+        List<Column> wanted = columnsAt(places);
+        return indexed(index.hits(asked, wanted, segments), wanted);
+    }
+
+    private Steps<Object[]> indexed(Iterator<Object[]> hits, List<Column> wanted) {
+        return new Steps<>() {
+            @Override
+            Object[] step() {
+                return hits.hasNext() ? cells(hits.next(), wanted) : null;
             }
-            return cells;
-        }).iterator();
+
+            @Override
+            void end() {
+                if (hits instanceof Steps<?> steps) {
+                    steps.close();
+                }
+            }
+        };
+    }
+
+    private Object[] cells(Object[] fields, List<Column> wanted) {
+        Object[] cells = new Object[fields.length];
+        for (int place = 0; place < cells.length; place++) {
+            Column column = wanted.get(place);
+            cells[place] = column.isKey() ? keys.cell(Keys.bytes(fields[place]))
+                    : column.cell(fields[place]);
+        }
+        return cells;
+    }
+
+    private Question question(CacheQuery.Source source, Asked asked, List<Integer> places,
+            Totals totals) {
+        return new Question(table, source, asked, places, totals, asked.isUnlimited());
+    }
+
+    /** The first of what each node has, in an order. */
+    private Steps<Object[]> sorted(Asked asked, List<Integer> places,
+            List<CacheQuery.Order> order) {
+        List<Integer> needed = new ArrayList<>(places);
+        order.stream().map(CacheQuery.Order::column).filter(column -> !needed.contains(column))
+                .forEach(needed::add);
+        Asked first = asked.isUnlimited() ? asked
+                : new Asked(asked.ickle(), asked.parameters(), 0, asked.first() + asked.most());
+        Question question =
+                new Question(table, CacheQuery.Source.INDEX, first, needed, null, false);
+        Iterator<Object[]> rows = survey.sorted(question, CacheQuery.Order.of(order, needed))
+                .skip(asked.first()).limit(asked.most())
+                .map(row -> Arrays.copyOf(row, places.size())).iterator();
+        return new Steps<>() {
+            @Override
+            Object[] step() {
+                return rows.hasNext() ? rows.next() : null;
+            }
+        };
+    }
+
+    /** Whether totals of what comes from there are for the nodes that have it to compute. */
+    boolean computesTotals(CacheQuery.Source source) {
+        return source == CacheQuery.Source.INDEX
+                || survey != null && (source == CacheQuery.Source.HITS
+                        || source == CacheQuery.Source.ALL);
+    }
+
+    /** What is computed of some columns, in rows that may be of the same groups. */
+    Iterable<Object[]> totals(CacheQuery.Source source, Asked asked, List<Integer> places,
+            Totals totals) {
+        if (asked.isNever()) {
+            return List.of();
+        }
+        Question question = question(source, asked, places, totals);
+        if (survey != null) {
+            int part = source == CacheQuery.Source.INDEX ? HITS_PART : ENTRIES_PART;
+            return () -> survey.rows(question, (long) estimate(asked) / part);
+        }
+        return () -> {
+            List<Object[]> rows = new ArrayList<>();
+            OwnRows.tell(this, question, null, rows::add);
+            return rows.iterator();
+        };
+    }
+
+    /** Rows that came from other nodes, where they were asked for no more than is wanted. */
+    long carried() {
+        return survey == null ? 0 : survey.carried();
     }
 
     private List<Object[]> fieldsOf(Asked asked, List<Column> wanted) {
@@ -313,7 +413,7 @@ final class CacheRows {
     }
 
     private String text(String select, Asked asked) {
-        return select + "from " + type + " p" + asked.ickle();
+        return select + "from " + table.type() + " p" + asked.ickle();
     }
 
     /** Another one after each start of the cache. */
@@ -332,6 +432,30 @@ final class CacheRows {
             CloseableIterator<Map.Entry<Object, Object>> entries = cache.entrySet().iterator();
             return rows(() -> entries.hasNext() ? entries.next() : null, entries::close);
         };
+    }
+
+    /** The same of some segments. */
+    Steps<Object[]> all(BitSet segments) {
+        CacheStream<CacheEntry<Object, Object>> entries = cache.cacheEntrySet().stream()
+                .filterKeySegments(IntSets.from(segments.stream().iterator()));
+        Iterator<CacheEntry<Object, Object>> each = entries.iterator();
+        return rows(() -> each.hasNext() ? each.next() : null, entries::close);
+    }
+
+    /** The rows that this node's own index finds in some segments. */
+    Steps<Object[]> found(Asked asked, BitSet segments) {
+        Steps<Object[]> hits = index.hits(asked, columnsAt(List.of(0)), segments);
+        return batches(new Steps<>() {
+            @Override
+            Object step() {
+                return hits.hasNext() ? hits.next()[0] : null;
+            }
+
+            @Override
+            void end() {
+                hits.close();
+            }
+        });
     }
 
     /** The rows of entries, the last of which null follows; {@code end} lets go of them. */
@@ -359,19 +483,27 @@ final class CacheRows {
 
     /** The rows of the keys that have any, a batch of entries at a time. */
     Iterable<Object[]> of(List<Object> wanted) {
-        return () -> {
-            Iterator<Object> rest = wanted.iterator();
-            return new Steps<>() {
-                private Iterator<Object[]> batch = List.<Object[]>of().iterator();
+        return () -> batches(wanted.iterator());
+    }
 
-                @Override
-                Object[] step() {
-                    while (!batch.hasNext() && rest.hasNext()) {
-                        batch = batch(rest).iterator();
-                    }
-                    return batch.hasNext() ? batch.next() : null;
+    private Steps<Object[]> batches(Iterator<Object> wanted) {
+        return new Steps<>() {
+            private Iterator<Object[]> batch = List.<Object[]>of().iterator();
+
+            @Override
+            Object[] step() {
+                while (!batch.hasNext() && wanted.hasNext()) {
+                    batch = batch(wanted).iterator();
                 }
-            };
+                return batch.hasNext() ? batch.next() : null;
+            }
+
+            @Override
+            void end() {
+                if (wanted instanceof Steps<?> steps) {
+                    steps.close();
+                }
+            }
         };
     }
 
@@ -401,48 +533,5 @@ final class CacheRows {
             cells[0] = keys.cell(Keys.bytes(key));
         }
         return cells;
-    }
-
-    /** An iterator by one method, which gives null at the end. Closed, it is at its end. */
-    abstract static class Steps<T> implements Iterator<T>, AutoCloseable {
-        private T ahead;
-        private boolean ended;
-
-        abstract T step();
-
-        /** Called once, at the end or when nobody wants the rest. */
-        void end() {
-            // Most have nothing to let go of.
-        }
-
-        @Override
-        public boolean hasNext() {
-            if (ahead == null && !ended) {
-                ahead = step();
-                if (ahead == null) {
-                    close();
-                }
-            }
-            return ahead != null;
-        }
-
-        @Override
-        public void close() {
-            ahead = null;
-            if (!ended) {
-                ended = true;
-                end();
-            }
-        }
-
-        @Override
-        public T next() {
-            if (!hasNext()) {
-                throw new NoSuchElementException("there are no more rows");
-            }
-            T given = ahead;
-            ahead = null;
-            return given;
-        }
     }
 }

@@ -21,6 +21,9 @@ import org.apache.calcite.sql.type.SqlTypeName;
 
 /** The reading of a cache in a plan, with all of the statement that the cache can do itself. */
 class CacheScan extends TableScan {
+    /** Of all rows, those that are taken to be in a group of their own. */
+    private static final double GROUPS_SHARE = 0.1;
+
     private final CacheTable cache;
     private final CacheQuery query;
 
@@ -46,7 +49,7 @@ class CacheScan extends TableScan {
     private RelCollation ordered(CacheQuery changed) {
         RelCollation order = getTraitSet().getCollation();
         List<RelFieldCollation> told = new ArrayList<>();
-        if (order == null || changed.counted()) {
+        if (order == null || changed.isReduced()) {
             return RelCollations.EMPTY;
         }
         for (RelFieldCollation each : order.getFieldCollations()) {
@@ -81,7 +84,7 @@ class CacheScan extends TableScan {
 
     /** The place of the key in the scan's rows. */
     Optional<Integer> key() {
-        int place = query.counted() ? -1 : query.columns().indexOf(0);
+        int place = query.isReduced() ? -1 : query.columns().indexOf(0);
         return place < 0 ? Optional.empty() : Optional.of(place);
     }
 
@@ -110,10 +113,35 @@ class CacheScan extends TableScan {
         }
         List<RelDataType> types = table.getRowType().getFieldList().stream()
                 .map(field -> field.getType()).toList();
-        for (int place : query.columns()) {
-            row.add(cache.columns().get(place).name(), types.get(place));
+        if (query.totals() == null) {
+            for (int place : query.columns()) {
+                row.add(cache.columns().get(place).name(), types.get(place));
+            }
+            return row.build();
+        }
+        List<RelDataType> chosen = query.columns().stream().map(types::get).toList();
+        for (int place : query.totals().groups()) {
+            row.add(column(place).name(), chosen.get(place));
+        }
+        for (Totals.Call call : query.totals().calls()) {
+            row.add("total" + row.getFieldCount(), typeOf(call, chosen));
         }
         return row.build();
+    }
+
+    private RelDataType typeOf(Totals.Call call, List<RelDataType> columns) {
+        RelDataTypeFactory factory = getCluster().getTypeFactory();
+        RelDataType type = switch (call.kind()) {
+            case LEAST, GREATEST -> columns.get(call.place());
+            default -> factory.createSqlType(call.type());
+        };
+        boolean nullable = switch (call.kind()) {
+            case COUNT, SUM_OR_ZERO -> false;
+            // A group of all rows may have none.
+            default -> query.totals().groups().isEmpty()
+                    || columns.get(call.place()).isNullable();
+        };
+        return factory.createTypeWithNullability(type, nullable);
     }
 
     /** Part of what makes two scans the same. */
@@ -124,6 +152,7 @@ class CacheScan extends TableScan {
                         .map(place -> cache.columns().get(place).name()).toList())
                 .item("ickle", query.shown(cache.columns()))
                 .itemIf("keys", keys(), keys() != null)
+                .itemIf("totals", totals(), query.totals() != null)
                 .item("reads", source());
     }
 
@@ -135,6 +164,16 @@ class CacheScan extends TableScan {
                 : query.keys().stream().map(Condition.Operand::shown).toList();
     }
 
+    private List<String> totals() {
+        return query.totals() == null ? null : query.totals().shown(
+                query.columns().stream().map(place -> cache.columns().get(place).name()).toList());
+    }
+
+    /** About how many rows of the index, or entries, are behind the scan's rows. */
+    double estimateRead() {
+        return Math.max(1, cache.estimate(query));
+    }
+
     @Override
     public double estimateRowCount(RelMetadataQuery metadata) {
         if (query.counted() || query.lookup() != null) {
@@ -143,7 +182,10 @@ class CacheScan extends TableScan {
         } else if (query.keys() != null) {
             return query.keys().size();
         }
-        double found = Math.max(1, cache.estimate(query));
+        double found = estimateRead();
+        if (query.totals() != null) {
+            return query.totals().groups().isEmpty() ? 1 : Math.max(1, found * GROUPS_SHARE);
+        }
         if (query.limit() != null && query.limit().isConstant()) {
             return Math.min(found, ((Number) query.limit().value(null)).doubleValue());
         }

@@ -1,26 +1,56 @@
 package io.entresol.jdbc;
 
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.LongSupplier;
 import org.apache.calcite.DataContext;
 
-/** Whether somebody cancelled a run of a statement, for what takes long in it. */
+/** Whether somebody cancelled a run of a statement, or it took too long, for what takes long. */
 final class Cancellation {
     private final AtomicBoolean flag;
+    private final LongSupplier nanoseconds;
+    private final long begun;
+    /** Zero: it may take as long as it wants. */
+    private final long most;
 
-    Cancellation(AtomicBoolean flag) {
+    /**
+     * Of one run.
+     *
+     * @param flag set when it is cancelled
+     * @param most nanoseconds that it may take from now on; zero: any
+     * @param nanoseconds a clock
+     */
+    Cancellation(AtomicBoolean flag, long most, LongSupplier nanoseconds) {
         this.flag = flag;
+        this.nanoseconds = nanoseconds;
+        this.begun = nanoseconds.getAsLong();
+        this.most = most;
     }
 
     static Cancellation of(DataContext run) {
         AtomicBoolean flag = DataContext.Variable.CANCEL_FLAG.get(run);
-        return new Cancellation(flag == null ? new AtomicBoolean() : flag);
+        return new Cancellation(flag == null ? new AtomicBoolean() : flag, left(run),
+                System::nanoTime);
     }
 
-    /** Ends a statement that is cancelled. */
+    /** A statement reads more than one cache, and some of them later. */
+    private static long left(DataContext run) {
+        Long timeout = DataContext.Variable.TIMEOUT.get(run);
+        Long begun = DataContext.Variable.UTC_TIMESTAMP.get(run);
+        if (timeout == null) {
+            return 0;
+        }
+        long spent = begun == null ? 0 : Math.max(0, System.currentTimeMillis() - begun);
+        return Math.max(1, TimeUnit.MILLISECONDS.toNanos(timeout - spent));
+    }
+
+    /** Ends a statement that is cancelled, or took longer than its timeout. */
     void check() {
         if (flag.get()) {
             throw new CancellationException("the statement was cancelled");
+        } else if (most > 0 && nanoseconds.getAsLong() - begun >= most) {
+            throw new CancellationException("the statement took longer than its timeout");
         }
     }
 }

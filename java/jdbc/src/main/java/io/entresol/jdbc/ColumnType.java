@@ -104,8 +104,8 @@ enum ColumnType {
             case BOOLEAN -> expect(Boolean.class, cell, where);
             case INTEGER -> (int) whole(cell, Integer.MIN_VALUE, Integer.MAX_VALUE, where);
             case BIGINT, TIMESTAMP -> whole(cell, Long.MIN_VALUE, Long.MAX_VALUE, where);
-            case REAL -> expect(Number.class, cell, where).floatValue();
-            case DOUBLE -> expect(Number.class, cell, where).doubleValue();
+            case REAL -> number(cell, where).floatValue();
+            case DOUBLE -> number(cell, where).doubleValue();
             case VARCHAR -> cell.toString();
             case VARBINARY -> bytes(cell, where);
             case ENUM -> numberOf(field.getEnumType(), cell.toString());
@@ -134,14 +134,27 @@ enum ColumnType {
     }
 
     private long whole(Object cell, long least, long most, String where) {
-        BigDecimal number = cell instanceof BigDecimal exact
-                ? exact : new BigDecimal(expect(Number.class, cell, where).toString());
+        Number given = number(cell, where);
+        BigDecimal number = given instanceof BigDecimal exact
+                ? exact : new BigDecimal(given.toString());
         if (number.stripTrailingZeros().scale() > 0
                 || number.compareTo(BigDecimal.valueOf(least)) < 0
                 || number.compareTo(BigDecimal.valueOf(most)) > 0) {
             throw mistake(where, "a whole number from " + least + " to " + most, cell);
         }
         return number.longValueExact();
+    }
+
+    /** Programs that know no types give all parameters as texts. */
+    private Number number(Object cell, String where) {
+        if (!(cell instanceof String text)) {
+            return expect(Number.class, cell, where);
+        }
+        try {
+            return new BigDecimal(text.strip());
+        } catch (NumberFormatException none) {
+            throw mistake(where, "a value of type " + this, cell);
+        }
     }
 
     private byte[] bytes(Object cell, String where) {

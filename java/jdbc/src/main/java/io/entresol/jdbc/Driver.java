@@ -71,7 +71,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
 
     /** A connection to a container of this process. */
     public static Connection connect(EmbeddedCacheManager manager) throws SQLException {
-        return DRIVER.connect(manager, new Properties());
+        return Refusals.told(CalciteConnection.class,
+                DRIVER.connect(manager, new Properties()));
     }
 
     @Override
@@ -87,7 +88,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         String container = properties.getProperty("container");
         String file = properties.getProperty("config");
         if (container != null) {
-            return connect(Containers.named(container), properties);
+            return Refusals.told(CalciteConnection.class,
+                    connect(Containers.named(container), properties));
         } else if (file == null) {
             throw new SQLException("URL " + url + " names no container; expected " + PREFIX
                     + "config=FILE, " + PREFIX + "container=NAME or " + PREFIX
@@ -95,9 +97,9 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         }
         EmbeddedCacheManager manager = Containers.start(Path.of(file));
         try {
-            Connection connection = connect(manager, properties);
+            CalciteConnection connection = connect(manager, properties);
             started.put(connection, manager);
-            return connection;
+            return Refusals.told(CalciteConnection.class, connection);
         } catch (SQLException | RuntimeException failure) {
             Containers.stop(manager);
             throw failure;
@@ -120,8 +122,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             properties.setProperty("avatica_password", properties.getProperty("password", ""));
         }
         try {
-            return new Remote().connect(
-                    "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
+            return Refusals.told(Connection.class, new Remote().connect(
+                    "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties));
         } catch (RuntimeException failure) {
             throw new SQLException(reason(server, failure), failure);
         }
@@ -141,11 +143,13 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         return "the server of SQL at " + server + " cannot be asked: " + cause.getMessage();
     }
 
-    private Connection connect(EmbeddedCacheManager manager, Properties given)
+    private CalciteConnection connect(EmbeddedCacheManager manager, Properties given)
             throws SQLException {
         Properties properties = new Properties();
         properties.setProperty("lex", "MYSQL_ANSI");
         properties.setProperty("timeZone", "UTC");
+        properties.setProperty("fun", "standard,postgresql");
+        properties.setProperty("typeSystem", SqlTypes.class.getName());
         properties.putAll(given);
         Map<String, ColumnType> keys = keys(properties.getProperty("keys", ""));
         CalciteConnection connection = super.connect(PREFIX, properties)

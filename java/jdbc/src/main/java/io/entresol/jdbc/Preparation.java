@@ -2,6 +2,9 @@ package io.entresol.jdbc;
 
 import java.lang.reflect.Type;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -9,22 +12,39 @@ import org.apache.calcite.jdbc.CalciteSchema;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptCostFactory;
 import org.apache.calcite.plan.RelOptPlanner;
+import org.apache.calcite.plan.RelOptRule;
 import org.apache.calcite.prepare.CalcitePrepareImpl;
+import org.apache.calcite.rel.core.JoinRelType;
+import org.apache.calcite.rel.logical.LogicalJoin;
 import org.apache.calcite.rel.metadata.ChainedRelMetadataProvider;
+import org.apache.calcite.rel.rules.JoinCommuteRule;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 
 /** The planning of statements, with the rules of caches, and mistakes told with what there is. */
 final class Preparation extends CalcitePrepareImpl {
     private static final Pattern NO_TABLE = Pattern.compile("Object '([^']*)' not found.*");
+    private static final Pattern NO_PREFIX = Pattern.compile("Table '([^']*)' not found.*");
+    private static final Pattern END = Pattern.compile("\\s*;\\s*$");
+    private static final String EXPECTED = "Was expecting one of:";
+    /** Of a longer list of what was expected nobody learns anything. */
+    private static final int EXPECTED_MAX = 400;
     private static final Pattern NO_COLUMN =
             Pattern.compile("(?:Column '([^']*)' not found|Unknown target column '([^']*)').*");
+
+    /** A right join as a left one of the same: what may be looked up is then on the right. */
+    private static final RelOptRule MIRRORED = JoinCommuteRule.Config.DEFAULT
+            .withOperandSupplier(top -> top.operand(LogicalJoin.class)
+                    .predicate(join -> join.getJoinType() == JoinRelType.RIGHT).anyInputs())
+            .withDescription("JoinCommuteRule:right")
+            .as(JoinCommuteRule.Config.class).withSwapOuter(true).toRule();
 
     @Override
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
         planner.addRule(CacheModify.RULE);
+        planner.addRule(MIRRORED);
         return planner;
     }
 
@@ -40,7 +60,7 @@ final class Preparation extends CalcitePrepareImpl {
     public <T> CalciteSignature<T> prepareSql(Context context, Query<T> query, Type element,
             long rows) {
         try {
-            return super.prepareSql(context, query, element, rows);
+            return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);
         } catch (CalciteContextException mistake) {
             String reason = mistake.getCause() == null ? "" : mistake.getCause().getMessage();
             String told = told(context, query.sql == null ? "" : query.sql, reason);
@@ -49,7 +69,24 @@ final class Preparation extends CalcitePrepareImpl {
             }
             throw new IllegalArgumentException("line " + mistake.getPosLine() + ", column "
                     + mistake.getPosColumn() + ": " + told, mistake);
+        } catch (RuntimeException mistake) {
+            String said = String.valueOf(mistake.getMessage());
+            int expected = said.indexOf(EXPECTED);
+            // Of a statement that ends too soon that is every word that there is.
+            if (expected < 0 || said.length() - expected < EXPECTED_MAX) {
+                throw mistake;
+            }
+            throw new IllegalArgumentException(said.substring(0, expected).strip(), mistake);
         }
+    }
+
+    /** The semicolon that ends a statement is none of it: programs send it all the same. */
+    private static <T> Query<T> withoutEnd(Query<T> query) {
+        if (query.sql == null) {
+            return query;
+        }
+        String sql = END.matcher(query.sql).replaceFirst("");
+        return sql.equals(query.sql) ? query : Query.of(sql);
     }
 
     /** The mistake with the names that there are; null if it is of another kind. */
@@ -64,20 +101,40 @@ final class Preparation extends CalcitePrepareImpl {
                     + new TreeSet<>(schema.getTableNames())
                     + ": caches of ProtoStream values that have an index";
         }
+        Matcher dotted = NO_PREFIX.matcher(reason);
+        if (dotted.matches()) {
+            return dotted(schema, sql, dotted.group(1));
+        }
         Matcher column = NO_COLUMN.matcher(reason);
         if (!column.matches()) {
             return null;
         }
         StringBuilder known = new StringBuilder();
-        for (String each : new TreeSet<>(schema.getTableNames())) {
-            // Tables that the statement may mean: those that it names.
-            if (Pattern.compile("(?i)\\b" + Pattern.quote(each) + "\\b").matcher(sql).find()) {
-                List<String> names = ((CacheTable) schema.getTable(each, true).getTable())
-                        .columns().stream().map(Column::name).toList();
-                known.append("; ").append(each).append(" has ").append(names);
-            }
-        }
+        meant(schema, sql).forEach((each, columns) ->
+                known.append("; ").append(each).append(" has ").append(columns));
         return "there is no column `"
                 + (column.group(1) == null ? column.group(2) : column.group(1)) + "`" + known;
+    }
+
+    /** The columns of tables that the statement may mean: those that it names. */
+    private static Map<String, List<String>> meant(CalciteSchema schema, String sql) {
+        Map<String, List<String>> meant = new TreeMap<>();
+        for (String each : schema.getTableNames()) {
+            if (Pattern.compile("(?i)\\b" + Pattern.quote(each) + "\\b").matcher(sql).find()) {
+                meant.put(each, ((CacheTable) schema.getTable(each, true).getTable())
+                        .columns().stream().map(Column::name).toList());
+            }
+        }
+        return meant;
+    }
+
+    /** Fields of a field look like a table's columns; null if there are none. */
+    private static String dotted(CalciteSchema schema, String sql, String name) {
+        String prefix = name.toLowerCase(Locale.ROOT) + ".";
+        List<String> fields = meant(schema, sql).values().stream().flatMap(List::stream)
+                .filter(column -> column.toLowerCase(Locale.ROOT).startsWith(prefix))
+                .distinct().map(column -> '"' + column + '"').toList();
+        return fields.isEmpty() ? null : "there is no table `" + name
+                + "`; columns with dots in their names are quoted: " + String.join(", ", fields);
     }
 }

@@ -88,13 +88,62 @@ final class ResultFactory implements AvaticaFactory {
         }
 
         @Override
+        protected AvaticaResultSet execute() throws SQLException {
+            try {
+                return super.execute();
+            } catch (ExceptionInInitializerError constant) {
+                // What depends on no row is computed when the code of a statement is loaded.
+                throw new IllegalArgumentException(told(constant.getCause()), constant);
+            } catch (NumberFormatException failure) {
+                throw new IllegalArgumentException(told(failure), failure);
+            }
+        }
+
+        @Override
         public boolean next() throws SQLException {
             try {
                 return super.next();
             } catch (RuntimeException failure) {
-                throw new SQLException(failure.getMessage() == null ? failure.toString()
-                        : failure.getMessage(), failure);
+                throw new SQLException(told(failure), failure);
             }
+        }
+
+        private static String told(Throwable failure) {
+            String said = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+            return failure instanceof NumberFormatException ? "a text that is compared with a "
+                    + "number, or cast to one, is no number: " + said : said;
+        }
+
+        @Override
+        public <T> T getObject(String label, Class<T> type) throws SQLException {
+            return getObject(findColumn(label), type);
+        }
+
+        /** Avatica has a way to each of these types, and none to a type that is named. */
+        @Override
+        public <T> T getObject(int column, Class<T> type) throws SQLException {
+            Object value = switch (type.getName()) {
+                case "java.lang.String" -> getString(column);
+                case "java.lang.Boolean" -> getBoolean(column);
+                case "java.lang.Short" -> getShort(column);
+                case "java.lang.Integer" -> getInt(column);
+                case "java.lang.Long" -> getLong(column);
+                case "java.lang.Float" -> getFloat(column);
+                case "java.lang.Double" -> getDouble(column);
+                case "java.math.BigDecimal" -> getBigDecimal(column);
+                case "java.sql.Date" -> getDate(column);
+                case "java.sql.Time" -> getTime(column);
+                case "java.sql.Timestamp" -> getTimestamp(column);
+                case "[B" -> getBytes(column);
+                default -> getObject(column);
+            };
+            if (wasNull() || value == null) {
+                return null;
+            } else if (!type.isInstance(value)) {
+                throw new SQLException("column " + column + " has a " + value.getClass().getName()
+                        + "; expected one that can be a " + type.getName());
+            }
+            return type.cast(value);
         }
 
         @Override

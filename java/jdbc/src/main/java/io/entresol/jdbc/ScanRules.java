@@ -27,6 +27,7 @@ import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexUtil;
 import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.tools.RelBuilderFactory;
+import org.apache.calcite.util.ImmutableBitSet;
 import org.apache.calcite.util.mapping.Mappings;
 import org.apache.calcite.util.mapping.Mappings.TargetMapping;
 
@@ -35,9 +36,11 @@ final class ScanRules {
     static final List<RelOptRule> ALL = List.of(
             rule("filter", LogicalFilter.class, ScanRules::filtered),
             rule("project", LogicalProject.class, ScanRules::projected),
+            rule("columns", LogicalProject.class, ScanRules::narrowed),
             rule("sort", LogicalSort.class, ScanRules::sorted),
             rule("count", LogicalAggregate.class, ScanRules::counted),
             rule("extremes", LogicalAggregate.class, Extremes::of),
+            rule("totals", LogicalAggregate.class, OwnersTotals::of),
             rule("narrow", LogicalAggregate.class, ScanRules::narrowed));
 
     private ScanRules() {}
@@ -62,7 +65,7 @@ final class ScanRules {
     /** What the index can decide goes to it, the rest stays above. */
     private static RelNode filtered(LogicalFilter filter, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null
+        if (query.isReduced() || query.isLimited() || query.keys() != null
                 || query.looksUpKeys(scan.cache().columns())) {
             return null;
         }
@@ -109,13 +112,36 @@ final class ScanRules {
             }
             chosen.add(column);
         }
-        return query.counted() || chosen.isEmpty() || chosen.equals(query.columns()) ? null
+        return query.isReduced() || chosen.isEmpty() || chosen.equals(query.columns()) ? null
                 : scan.with(query.withColumns(chosen));
+    }
+
+    /** What is computed of some columns reads those, and what is of none, the key. */
+    private static RelNode narrowed(LogicalProject project, CacheScan scan) {
+        CacheQuery query = scan.query();
+        int columns = query.columns().size();
+        ImmutableBitSet used = RelOptUtil.InputFinder.bits(project.getProjects(), null);
+        List<Integer> kept = used.isEmpty() ? List.of(scan.key().orElse(0)) : used.asList();
+        if (query.isReduced() || kept.size() == columns || !project.getVariablesSet().isEmpty()) {
+            return null;
+        }
+        CacheScan narrow = scan.with(query.withColumns(
+                kept.stream().map(query.columns()::get).toList()));
+        TargetMapping moved = Mappings.target(places(kept), columns, kept.size());
+        return LogicalProject.create(narrow, project.getHints(),
+                RexUtil.apply(moved, project.getProjects()), project.getRowType(), Set.of());
+    }
+
+    /** Where columns are that are left, by where they were. */
+    private static Map<Integer, Integer> places(List<Integer> kept) {
+        Map<Integer, Integer> places = new HashMap<>();
+        kept.forEach(place -> places.put(place, places.size()));
+        return places;
     }
 
     private static RelNode sorted(LogicalSort sort, CacheScan scan) {
         CacheQuery query = scan.query();
-        if (query.counted() || query.isLimited() || query.keys() != null
+        if (query.isReduced() || query.isLimited() || query.keys() != null
                 || query.lookup() != null || !query.order().isEmpty()) {
             return null;
         }
@@ -164,7 +190,7 @@ final class ScanRules {
     private static RelNode counted(LogicalAggregate aggregate, CacheScan scan) {
         CacheQuery query = scan.query();
         if (!aggregate.getGroupSet().isEmpty() || aggregate.getAggCallList().size() != 1
-                || query.counted() || query.isLimited() || query.keys() != null
+                || query.isReduced() || query.isLimited() || query.keys() != null
                 || query.lookup() != null
                 || !isCounted(aggregate.getAggCallList().get(0), scan)) {
             return null;
@@ -194,13 +220,12 @@ final class ScanRules {
         CacheQuery query = scan.query();
         Set<Integer> used = RelOptUtil.getAllFields(aggregate);
         List<Integer> kept = used.isEmpty() ? List.of(0) : List.copyOf(new TreeSet<>(used));
-        if (query.counted() || kept.size() == query.columns().size()) {
+        if (query.isReduced() || kept.size() == query.columns().size()) {
             return null;
         }
         CacheScan narrow = scan.with(query.withColumns(
                 kept.stream().map(query.columns()::get).toList()));
-        Map<Integer, Integer> places = new HashMap<>();
-        kept.forEach(place -> places.put(place, places.size()));
+        Map<Integer, Integer> places = places(kept);
         TargetMapping moved = Mappings.target(places, query.columns().size(), kept.size());
         return aggregate.copy(aggregate.getTraitSet(), narrow,
                 aggregate.getGroupSet().permute(places),

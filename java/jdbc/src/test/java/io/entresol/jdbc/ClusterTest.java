@@ -15,8 +15,12 @@ import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.infinispan.Cache;
@@ -166,6 +170,71 @@ class ClusterTest {
                     + "from purchases b join people p on b.buyer = p._key where b.price < 20")
                     .size());
             assertEquals(20, reads() - before);
+        }
+    }
+
+    @Test
+    void totalsAreComputedByOwnersAndKeysBesideFieldsReadNoEntries() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number % 10;
+            person.wealth = number % 3 == 0 ? null : (long) number;
+            person.score = number / 2.0;
+            nodes.get(0).cache("people").put("k" + number, person);
+        }
+        nodes.forEach(node -> node.cache("people").getAdvancedCache().getDataContainer().clear());
+        counted("select sum(age), avg(score), count(name) from people", 1, NODES, 0);
+        counted("select age, sum(score), min(name), count(*) from people group by age", 10,
+                NODES * 10, 0);
+        counted("select age, count(distinct name) from people where age < 5 group by age "
+                + "having count(*) > 1 order by age desc limit 3", 3, ROWS / 2, 0);
+        counted("select age, sum(score), grouping(age) from people group by rollup(age)", 11,
+                NODES * 10, 0);
+        counted("select name, max(age) from people group by name", ROWS, ROWS, 0);
+        counted("select sum(wealth), min(wealth) from people", 1, NODES, 0);
+        counted("select age, max(remark) from people where age in (3, 4) group by age", 2,
+                NODES * 2, ROWS / 5);
+        counted("select _key, name, age from people", ROWS, ROWS, 0);
+        counted("select age, _key from people where age = 4 order by name desc nulls last "
+                + "limit 5 offset 2", 5, NODES * 7, 0);
+        counted("select name from people where age = 4 limit 3", 3, NODES * 3, 0);
+        counted("select max(name) from (select name from people where age = 4 "
+                + "order by wealth nulls last limit 3)", 1, 0, 0);
+    }
+
+    /** Rows of the answer, most rows that come from other nodes, and entries that are read. */
+    private void counted(String sql, int rows, int carried, long read) throws Exception {
+        try (Connection connection = nodes.get(1).connect()) {
+            CacheRows people = Container.of(nodes.get(1).manager, Map.of())
+                    .rows("people", "sample.Person");
+            nodes.forEach(node ->
+                    node.cache("people").getAdvancedCache().getDataContainer().clear());
+            long reads = reads();
+            long before = people.carried();
+            assertEquals(rows, Answers.of(connection, sql).size(), sql);
+            assertEquals(read, reads() - reads, sql);
+            assertTrue(people.carried() - before <= carried,
+                    people.carried() - before + " rows for " + sql);
+        }
+    }
+
+    @Test
+    void anAnswerThatIsTooLongForOneMessageComesInParts() throws Exception {
+        int rows = 9_000;
+        Map<String, Purchase> all = new HashMap<>();
+        for (int number = 0; number < rows; number++) {
+            Purchase purchase = new Purchase();
+            purchase.buyer = "long ".repeat(600) + number;
+            purchase.price = number;
+            all.put("p" + number, purchase);
+        }
+        nodes.get(0).cache("purchases").putAll(all);
+        try (Connection connection = nodes.get(2).connect()) {
+            Set<String> found = new HashSet<>(Answers.of(connection,
+                    "select _key, price, buyer from purchases"));
+            assertEquals(rows, found.size());
+            assertTrue(found.contains("p17, 17, " + all.get("p17").buyer));
         }
     }
 
@@ -360,6 +429,11 @@ class ClusterTest {
             expect(keys(), "select _key from people");
             expect(List.of("name 1, null", "name 250, null"),
                     "select name, remark from people where _key in ('k1', 'k250')");
+            expect(List.of("1350, 10"), "select sum(age), count(distinct age) from people");
+            expect(List.of("3, 30, 0", "4, 30, 0"), "select age, count(*), sum(wealth) "
+                    + "from people where age in (3, 4) group by age");
+            expect(List.of("name 114, k114"),
+                    "select name, _key from people where age = 4 order by name limit 1 offset 1");
             expect(List.of("90"), "select count(*) from people where remark is null and age < 3");
             expect(List.of("30"), "select count(*) from people p join people q "
                     + "on p.name = q.name where p.age = 2");

@@ -91,13 +91,18 @@ class DifferentialTest {
         String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, "", 2);
         String sql;
         boolean sorted = false;
-        switch (random.nextInt(6)) {
+        switch (random.nextInt(8)) {
             case 0 -> sql = "select count(*), count(age), min(score), max(name), sum(wealth) "
                     + "from people" + where;
-            case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth) from people"
+            case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth), "
+                    + "cast(avg(age) as double precision) from people"
                     + where + " group by mood having count(*) > " + random.nextInt(30);
             case 2 -> sql = "select " + extremes(random) + " from people"
                     + (random.nextBoolean() ? "" : where);
+            case 4 -> {
+                sql = groups(random, where);
+                sorted = sql.contains(" order by ");
+            }
             case 3 -> sql = "select distinct " + pick(random, COLUMNS) + " from people" + where;
             default -> {
                 List<String> chosen = new ArrayList<>(List.of(COLUMNS));
@@ -111,6 +116,24 @@ class DifferentialTest {
             }
         }
         compare(sql, sorted, ours, other, number);
+    }
+
+    /** Aggregates of groups of one or two columns, some of which, or in an order. */
+    private static String groups(Random random, String where) {
+        List<String> columns = new ArrayList<>(List.of(COLUMNS).subList(1, COLUMNS.length));
+        Collections.shuffle(columns, random);
+        String by = String.join(", ", columns.subList(0, 1 + random.nextInt(2)));
+        String some = pick(random, "sum(age)", "min(score)", "max(wealth)", "count(remark)",
+                "count(distinct score), sum(wealth)", "min(_key), max(active)");
+        String sql = "select " + by + ", count(*), " + some + ", cast(sum(score) as double "
+                + "precision), cast(avg(score) as double precision), min(name) from people"
+                + where + " group by " + by;
+        return switch (random.nextInt(4)) {
+            case 0 -> sql + " having sum(age) > " + random.nextInt(40) + " or max(_key) > 'k3'";
+            case 1 -> sql + " order by " + by.replace(",", " nulls last,") + " nulls last limit "
+                    + (1 + random.nextInt(20));
+            default -> sql;
+        };
     }
 
     private static String extremes(Random random) {
@@ -198,7 +221,7 @@ class DifferentialTest {
     static String letters(Random random) {
         StringBuilder word = new StringBuilder();
         for (int length = random.nextInt(3); length >= 0; length--) {
-            word.append("abAé*".charAt(random.nextInt(5)));
+            word.append("abAé*ж".charAt(random.nextInt(6)));
         }
         return word.toString();
     }

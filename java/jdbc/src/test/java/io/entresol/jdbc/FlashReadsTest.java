@@ -61,12 +61,21 @@ class FlashReadsTest {
         counted("select count(*) from people", 1, 0);
         counted("select * from people where age = 7", HITS, HITS);
         counted("select _key, remark from people where age = 8", HITS, HITS);
+        counted("select _key, name, age from people where age = 8", HITS, 0);
+        counted("select _key, name from people where age between 20 and 24 order by score desc "
+                + "nulls last limit 7 offset 2", 7, 0);
+        counted("select name from people where age = 12 order by _key", HITS, 0);
         counted("select remark from people where age = 9 limit 10", 10, 10);
         counted("select remark from people where age between 20 and 24 "
                 + "order by name limit 10 offset 3", 10, 10);
         counted("select name, age from people where age = 7", HITS, 0);
         counted("select _key from people where age = 11", HITS, 0);
         counted("select name, age from people", ROWS, 0);
+        counted("select upper(name), age * 2, age from people where score * 2 < 50", 100, 0);
+        counted("select age, age from people where age = 13", HITS, 0);
+        counted("select 1 from people where age = 14", HITS, 0);
+        counted("select sum(score * 2), max(name || '!') from people", 1, 0);
+        assertEquals("index", Answers.reads(connection, "select upper(name) from people"));
         counted("select age, count(*), min(score), max(name) from people "
                 + "group by age", ROWS / HITS, 0);
         counted("select count(*) from people where age < 50", 1, 0);
@@ -105,6 +114,11 @@ class FlashReadsTest {
         counted("select b.price, p.remark from purchases b left join people p "
                 + "on b.buyer = p.name and p.score >= 0 where b.price between 100 and 109", 100,
                 100);
+        // Whichever side an outer join keeps.
+        counted("select b.price, p.remark from people p right join purchases b "
+                + "on b.buyer = p._key where b.price between 25 and 34", 100, 100);
+        counted("select count(p.remark), count(b.price) from people p right join "
+                + "(select * from purchases where price < 5) b on b.buyer = p.name", 1, 0);
         // All have one buyer; and a thousand, of which some go with the batch after.
         counted(byKey + "= 50", 10, 1);
         counted("select count(p.remark) from purchases b join people p on b.buyer = p._key "

@@ -51,7 +51,7 @@ final class Joins {
     }
 
     private static String kind(Random random) {
-        return pick(random, " join ", " left join ");
+        return pick(random, " join ", " left join ", " right join ");
     }
 
     /** A condition of the join besides its equality. */

@@ -2,9 +2,12 @@ package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.calcite.linq4j.Enumerator;
 import org.apache.calcite.linq4j.Linq4j;
@@ -13,7 +16,7 @@ import org.junit.jupiter.api.Test;
 /** How the rows of a statement end. */
 class StepsTest {
     /** Counts to five, and how often it is ended. */
-    private static final class Counted extends CacheRows.Steps<Object> {
+    private static final class Counted extends Steps<Object> {
         private int given;
         private int ended;
 
@@ -30,7 +33,7 @@ class StepsTest {
 
     private static Enumerator<Object> rows(Counted steps) {
         Iterable<Object> rows = () -> CacheQuery.mapped(steps, Function.identity(),
-                new Cancellation(new AtomicBoolean()));
+                new Cancellation(new AtomicBoolean(), 0, () -> 0));
         return Linq4j.asEnumerable(rows).enumerator();
     }
 
@@ -56,5 +59,16 @@ class StepsTest {
             assertFalse(rows.moveNext());
         }
         assertEquals(1, steps.ended);
+    }
+
+    @Test
+    void aStatementMayTakeUpToItsTimeoutAndNoLonger() {
+        AtomicLong clock = new AtomicLong(Long.MAX_VALUE - 5);
+        Cancellation cancellation = new Cancellation(new AtomicBoolean(), 10, clock::get);
+        cancellation.check();
+        clock.addAndGet(9);
+        cancellation.check();
+        clock.addAndGet(1);
+        assertThrows(CancellationException.class, cancellation::check);
     }
 }

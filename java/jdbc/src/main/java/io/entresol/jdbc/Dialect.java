@@ -1,0 +1,70 @@
+package io.entresol.jdbc;
+
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import org.apache.calcite.adapter.java.JavaTypeFactory;
+import org.apache.calcite.config.CalciteConnectionConfig;
+import org.apache.calcite.jdbc.CalcitePrepare;
+import org.apache.calcite.jdbc.JavaTypeFactoryImpl;
+import org.apache.calcite.rel.type.RelDataTypeSystem;
+import org.apache.calcite.sql.validate.SqlConformanceEnum;
+import org.apache.calcite.sql.validate.SqlDelegatingConformance;
+
+/**
+ * The SQL that statements are in, unless the URL names another {@code conformance}: that of the
+ * standard with some of what other databases have, and numbers that grow too large are mistakes.
+ */
+final class Dialect extends SqlDelegatingConformance {
+    private Dialect() {
+        super(SqlConformanceEnum.DEFAULT);
+    }
+
+    @Override
+    public boolean isPercentRemainderAllowed() {
+        return true;
+    }
+
+    @Override
+    public boolean isBangEqualAllowed() {
+        return true;
+    }
+
+    @Override
+    public boolean isGroupByOrdinal() {
+        return true;
+    }
+
+    @Override
+    public boolean isLimitStartCountAllowed() {
+        return true;
+    }
+
+    @Override
+    public boolean checkedArithmetic() {
+        return true;
+    }
+
+    /** What is known of a statement, that it is in this SQL, and that its texts are Unicode. */
+    static CalcitePrepare.Context in(CalcitePrepare.Context context) {
+        CalciteConnectionConfig settings = context.config();
+        CalciteConnectionConfig own = settings.conformance() != SqlConformanceEnum.DEFAULT
+                ? settings : Except.of(CalciteConnectionConfig.class, settings,
+                        Map.of("conformance", (none, plain) -> new Dialect()));
+        JavaTypeFactory types = new Types(context.getTypeFactory().getTypeSystem());
+        return Except.of(CalcitePrepare.Context.class, context, Map.of(
+                "config", (none, plain) -> own, "getTypeFactory", (none, plain) -> types));
+    }
+
+    /** Types of texts that may have any letter; those of Calcite have Latin ones. */
+    private static final class Types extends JavaTypeFactoryImpl {
+        Types(RelDataTypeSystem system) {
+            super(system);
+        }
+
+        @Override
+        public Charset getDefaultCharset() {
+            return StandardCharsets.UTF_8;
+        }
+    }
+}

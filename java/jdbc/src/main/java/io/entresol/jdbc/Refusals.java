@@ -1,0 +1,48 @@
+package io.entresol.jdbc;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.apache.calcite.avatica.AvaticaSqlException;
+
+/**
+ * Says why something cannot be done. Of a statement that cannot be prepared Calcite and Avatica say
+ * which one, and leave the reason to whoever looks behind the exception. Transactions they refuse by
+ * exceptions that are none of JDBC's, a commit too, which here has nothing left to do.
+ */
+final class Refusals {
+    /** The exceptions that a trace begins with. */
+    private static final Pattern NAMES = Pattern.compile("^(?:[\\w.$]+: )+");
+
+    private Refusals() {}
+
+    /** The same connection, whose refusals have their reason. */
+    static <C extends Connection> C told(Class<C> type, C connection) {
+        return Except.of(type, connection, Map.of("prepareStatement", (arguments, plain) -> {
+            try {
+                return plain.result();
+            } catch (SQLException failure) {
+                throw told(arguments[0], failure);
+            }
+        }, "commit", (none, plain) -> null, "rollback", (none, plain) -> {
+            throw new SQLFeatureNotSupportedException("there are no transactions: each row is a "
+                    + "change of its own, and those that were made stay");
+        }));
+    }
+
+    private static SQLException told(Object sql, SQLException failure) {
+        if (failure instanceof AvaticaSqlException remote) {
+            List<String> traces = remote.getStackTraces();
+            String trace = traces.isEmpty() ? "" : traces.get(0);
+            int end = trace.indexOf("\n\tat ");
+            return end < 0 ? failure : new SQLException(NAMES.matcher(trace.substring(0, end))
+                    .replaceFirst(""), failure.getSQLState(), failure);
+        }
+        return failure.getCause() == null ? failure
+                : new SQLException("Error while preparing SQL \"" + sql + "\": "
+                        + failure.getCause().getMessage(), failure);
+    }
+}

@@ -1,0 +1,130 @@
+package io.entresol.jdbc;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.calcite.sql.type.SqlTypeName;
+
+/**
+ * What an aggregate computes of some of the rows, so that several of these make that of all: sums
+ * are added, the least and the greatest compared. It computes as the code does that Calcite makes.
+ *
+ * @param groups places of the columns whose cells rows of a group share
+ * @param calls what is computed of each group
+ */
+record Totals(List<Integer> groups, List<Call> calls) {
+    /** What is computed. */
+    enum Kind {
+        /** Rows, or those where a column has a value. */
+        COUNT,
+        /** Null where no row has a value. */
+        SUM,
+        /** Zero where no row has a value. */
+        SUM_OR_ZERO,
+        LEAST,
+        GREATEST
+    }
+
+    /**
+     * One thing that is computed.
+     *
+     * @param kind what
+     * @param place of the column that it is computed from; negative: of no column
+     * @param type what sums are
+     */
+    record Call(Kind kind, int place, SqlTypeName type) {
+        /** Added to any number, that number. */
+        private static final Number NOTHING = -0.0;
+
+        private Object first() {
+            return switch (kind) {
+                case COUNT -> 0L;
+                case SUM_OR_ZERO -> sum(0, 0);
+                default -> null;
+            };
+        }
+
+        private Object with(Object so, Object[] cells) {
+            Object cell = place < 0 ? cells : cells[place];
+            if (cell == null) {
+                return so;
+            } else if (kind == Kind.COUNT) {
+                return (Long) so + 1;
+            } else if (so == null) {
+                return kind == Kind.SUM ? sum(NOTHING, (Number) cell) : cell;
+            }
+            return switch (kind) {
+                case LEAST -> compare(cell, so) < 0 ? cell : so;
+                case GREATEST -> compare(cell, so) > 0 ? cell : so;
+                default -> sum((Number) so, (Number) cell);
+            };
+        }
+
+        private Object sum(Number one, Number other) {
+            return switch (type) {
+                case INTEGER -> one.intValue() + other.intValue();
+                case BIGINT -> one.longValue() + other.longValue();
+                case REAL -> one.floatValue() + other.floatValue();
+                case DOUBLE -> one.doubleValue() + other.doubleValue();
+                default -> throw new IllegalArgumentException("no sums are of type " + type);
+            };
+        }
+
+        @SuppressWarnings("unchecked")
+        private static int compare(Object one, Object other) {
+            return ((Comparable<Object>) one).compareTo(other);
+        }
+
+        private String shown(List<String> columns) {
+            String name = switch (kind) {
+                case COUNT -> "count";
+                case SUM, SUM_OR_ZERO -> "sum";
+                case LEAST -> "min";
+                case GREATEST -> "max";
+            };
+            return name + "(" + (place < 0 ? "*" : columns.get(place)) + ")";
+        }
+    }
+
+    /** For people, in plans; what differs reads differently. */
+    List<String> shown(List<String> columns) {
+        List<String> shown = new ArrayList<>();
+        groups.forEach(place -> shown.add(columns.get(place)));
+        calls.forEach(call -> shown.add(call.shown(columns)));
+        return shown;
+    }
+
+    /** What is known of the rows so far. */
+    final class Table {
+        private final Map<List<Object>, Object[]> known = new LinkedHashMap<>();
+
+        void add(Object[] cells) {
+            Object[] group = new Object[groups.size()];
+            for (int number = 0; number < group.length; number++) {
+                group[number] = cells[groups.get(number)];
+            }
+            Object[] totals = known.computeIfAbsent(Arrays.asList(group),
+                    any -> calls.stream().map(Call::first).toArray());
+            for (int number = 0; number < totals.length; number++) {
+                totals[number] = calls.get(number).with(totals[number], cells);
+            }
+        }
+
+        int size() {
+            return known.size();
+        }
+
+        /** A row for each group that has any rows: its cells, then what was computed. */
+        List<Object[]> rows() {
+            List<Object[]> rows = new ArrayList<>();
+            known.forEach((group, totals) -> {
+                Object[] row = Arrays.copyOf(group.toArray(), group.size() + totals.length);
+                System.arraycopy(totals, 0, row, group.size(), totals.length);
+                rows.add(row);
+            });
+            return rows;
+        }
+    }
+}
