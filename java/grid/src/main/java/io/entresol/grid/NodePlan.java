@@ -50,6 +50,7 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty(Node.REALM, users == null ? Node.OPEN : Node.USERS);
         properties.setProperty("jgroups.bind.address", clusterAddress);
         properties.setProperty("jgroups.bind.port", "" + ports.cluster());
+        properties.setProperty("jgroups.fd.port-offset", "" + Ports.FAILURE_DETECTION);
         if (site != null) {
             properties.setProperty("entresol.site", site.name());
             properties.setProperty("entresol.site.other", site.other());

@@ -15,12 +15,16 @@ import java.util.Map;
 record Ports(int offset) {
     /** The ports of a cluster's nodes on one machine stand this far apart. */
     static final int STEP = 100;
-    /** JGroups notices a death by a socket this far above its own port. */
-    private static final int FAILURE_DETECTION = 50_000;
-    private static final int SQL_ABOVE_MAIN = 11765 - 11222;
+    /**
+     * JGroups notices a death by a socket this far above its own port. As all others it is below
+     * those that the system gives to connections, one of which could keep a node from starting.
+     */
+    static final int FAILURE_DETECTION = 40;
+    private static final int MAIN = 11222;
+    private static final int SQL_ABOVE_MAIN = 11765 - MAIN;
 
     Ports {
-        int most = 65_535 - 7850 - FAILURE_DETECTION;
+        int most = 65_535 - sql(MAIN);
         if (offset < 0 || offset > most) {
             throw new GridException("--port-offset is " + offset + "; expected 0 to " + most);
         }
@@ -28,7 +32,7 @@ record Ports(int offset) {
 
     /** Hot Rod, REST, the console and metrics. */
     int main() {
-        return 11222 + offset;
+        return MAIN + offset;
     }
 
     int resp() {
@@ -53,9 +57,18 @@ record Ports(int offset) {
         return 7800 + offset;
     }
 
+    /** Where its neighbour notices that the node died. */
+    int failures() {
+        return cluster() + FAILURE_DETECTION;
+    }
+
     /** Where the other site's nodes find this one. */
     int bridge() {
         return 7850 + offset;
+    }
+
+    int bridgeFailures() {
+        return bridge() + FAILURE_DETECTION;
     }
 
     /** Complains about the first port that somebody has, and says what to do. */
@@ -63,7 +76,7 @@ record Ports(int offset) {
         check(plan.bind(), plan.clusterAddress());
         if (plan.site() != null) {
             check(plan.clusterAddress(), bridge(), "the other site");
-            check(plan.clusterAddress(), bridge() + FAILURE_DETECTION, "the other site");
+            check(plan.clusterAddress(), bridgeFailures(), "the other site");
         }
     }
 
@@ -76,7 +89,7 @@ record Ports(int offset) {
         uses.put(sql(), "SQL");
         uses.forEach((port, use) -> check(bind, port, use));
         check(clusterAddress, cluster(), "the cluster");
-        check(clusterAddress, cluster() + FAILURE_DETECTION, "the cluster");
+        check(clusterAddress, failures(), "the cluster");
     }
 
     private static void check(String address, int port, String use) {

@@ -41,7 +41,7 @@ final class Start implements Callable<Integer> {
 
     @Option(names = "--port-offset", paramLabel = "N", defaultValue = "0",
             description = "added to all ports: 11222 (Hot Rod, REST, console, metrics), 6379"
-                    + " (RESP), 11211 (memcached), 11765 (SQL), 7800 and 57800 (cluster)")
+                    + " (RESP), 11211 (memcached), 11765 (SQL), 7800 and 7840 (cluster)")
     private int portOffset;
 
     @Option(names = "--bind", paramLabel = "ADDRESS", defaultValue = "127.0.0.1",

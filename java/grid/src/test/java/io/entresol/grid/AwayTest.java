@@ -120,7 +120,8 @@ class AwayTest {
         grid.startMember(1).succeeded();
         CompletableFuture<TestGrid.Ran> waiting =
                 CompletableFuture.supplyAsync(() -> grid.startMember(0));
-        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("lost")) {
+        Rest other = grid.rest(1);
+        while (!waiting.isDone() && !Caches.names(other).contains("lost")) {
             Thread.onSpinWait();
         }
         assertFalse(waiting.isDone(), () -> "it did not wait: " + waiting.join());
@@ -141,9 +142,7 @@ class AwayTest {
 
     private void deploy(String name, String capacity, String value) {
         grid.deployRecovering(name, capacity);
-        for (int key = 0; key < ENTRIES; key++) {
-            grid.rest().post(Rest.cache(name) + "/" + key, "text/plain", value + key);
-        }
+        grid.put(name, ENTRIES, value);
     }
 
     private void assertHas(String name, String value) {

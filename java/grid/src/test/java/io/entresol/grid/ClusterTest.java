@@ -28,9 +28,7 @@ class ClusterTest {
         Process launcher = start(grid);
         grid.ask("deploy", "spread", "--capacity", "64MiB", "--memory", "32MiB", "--encoding",
                 "text").succeeded();
-        for (int key = 0; key < ENTRIES; key++) {
-            grid.rest().post(Rest.cache("spread") + "/" + key, "text/plain", "value " + key);
-        }
+        grid.put("spread", ENTRIES, "value ");
         Json info = Json.read(grid.ask("info", "spread", "--json").succeeded().out());
         List<Long> shares = info.at("nodes").asJsonList().stream()
                 .map(node -> node.at("flash").at("entries").asLong()).toList();
@@ -62,9 +60,7 @@ class ClusterTest {
         deployOrders(grid);
         // Another one: nodes must not wait for each other in different caches.
         grid.deployRecovering("late", "64MiB");
-        for (int key = 0; key < ENTRIES; key++) {
-            grid.rest().post(Rest.cache("late") + "/" + key, "text/plain", "value " + key);
-        }
+        grid.put("late", ENTRIES, "value ");
         List<ProcessHandle> nodes = IntStream.range(0, NODES)
                 .mapToObj(number -> grid.member(number).process().orElseThrow()).toList();
         nodes.forEach(ProcessHandle::destroyForcibly);
@@ -165,8 +161,7 @@ class ClusterTest {
                 grid.folder + "/cluster", "--nodes", "" + NODES, "--port-offset",
                 "" + grid.offset, "--memory", "384m", "--endpoint-template", "ram")
                 .redirectError(ProcessBuilder.Redirect.INHERIT);
-        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
-        Process launcher = builder.start();
+        Process launcher = TestGrid.startProcess(builder);
         BufferedReader said = new BufferedReader(
                 new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
         String line = said.readLine();

@@ -306,9 +306,7 @@ class NodeTest {
     @Test
     void cachesTheirEntriesAndIndexesAreThereAfterARestart() throws Exception {
         deploy("kept", small("--encoding", "text")).succeeded();
-        for (int key = 0; key < 50; key++) {
-            grid.rest().post(Rest.cache("kept") + "/" + key, "text/plain", "value " + key);
-        }
+        grid.put("kept", 50, "value ");
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             client.set("kept".getBytes(StandardCharsets.US_ASCII), value(3));
         }
@@ -317,8 +315,9 @@ class NodeTest {
         assertFalse(Files.exists(grid.folder.resolve("node/node.pid")));
         grid.start().succeeded();
         assertEquals(DEAR, grid.ask("query", "kept-orders", QUERY).succeeded().out());
+        Rest again = grid.rest();
         for (int key = 0; key < 50; key++) {
-            assertEquals("value " + key, grid.rest().getText(Rest.cache("kept") + "/" + key));
+            assertEquals("value " + key, again.getText(Rest.cache("kept") + "/" + key));
         }
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertArrayEquals(value(3), client.get("kept".getBytes(StandardCharsets.US_ASCII)));
@@ -357,6 +356,13 @@ class NodeTest {
                 "--protocol", "hotrod", "--stores", "rocksdb");
         assertEquals(2, lacking.status());
         assertTrue(lacking.err().contains("-Procksdb"), lacking.err());
+    }
+
+    @Test
+    void otherNodesNoticeItsDeathAtAPortThatItNames() throws Exception {
+        try (Socket socket = new Socket("127.0.0.1", grid.ports().failures())) {
+            assertTrue(socket.isConnected());
+        }
     }
 
     @Test

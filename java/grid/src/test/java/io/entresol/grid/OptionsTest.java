@@ -13,6 +13,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** What is refused before any node is asked or started. */
 class OptionsTest {
+    /** As Linux comes: {@code net.ipv4.ip_local_port_range}. */
+    private static final int FIRST_OF_CONNECTIONS = 32_768;
+
     @ParameterizedTest
     @CsvSource(delimiter = '|', value = {
         "deploy x --template tape | 'tape' is no template | flash,partitioned-with-backup",
@@ -39,7 +42,7 @@ class OptionsTest {
         "start --bind 0.0.0.0 --users /dev/null | is every address | --cluster-address",
         "start --bind no.such.host.invalid | is not known here | 127.0.0.1",
         "start --users /no/such/file | cannot be read | NAME=PASSWORD",
-        "start --port-offset 9000 | is 9000 | expected 0 to 7685",
+        "start --port-offset 60000 | is 60000 | expected 0 to 53770",
         "start --nodes 20 | is 20 | expected 1 to 9",
         "start --memory lots | 'lots' | such as 512m",
         "start --join here | 'here' | expected HOST:PORT",
@@ -68,6 +71,16 @@ class OptionsTest {
             assertEquals(2, ran.status(), ran.err());
             assertTrue(ran.err().contains("port " + taken.getLocalPort()), ran.err());
             assertTrue(ran.err().contains("for SQL, cannot be had"), ran.err());
+        }
+    }
+
+    /** Somebody's connection had the port by which nodes notice deaths: a node did not start. */
+    @Test
+    void noPortIsOneThatTheSystemGivesToConnections() {
+        Ports ports = new Ports(0);
+        for (int port : new int[] {ports.main(), ports.resp(), ports.memcached(), ports.sql(),
+            ports.cluster(), ports.failures(), ports.bridge(), ports.bridgeFailures()}) {
+            assertTrue(port < FIRST_OF_CONNECTIONS, "port " + port);
         }
     }
 

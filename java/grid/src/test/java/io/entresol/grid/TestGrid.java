@@ -15,6 +15,8 @@ import java.util.stream.Stream;
 /** A node in a JVM of its own, started and stopped by the program that people start. */
 final class TestGrid {
     private static final Path HOME = Path.of(System.getProperty("entresol.grid.home"));
+    /** Nodes of tests live for seconds: a better compiler would take most of their start. */
+    private static final String FLAGS = "-XX:TieredStopAtLevel=1";
 
     final Path folder;
     final int offset;
@@ -95,14 +97,21 @@ final class TestGrid {
     }
 
     static Ran run(ProcessBuilder builder) throws Exception {
-        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         Path errors = Files.createTempFile("entresol-grid", ".err");
-        Process process = builder.redirectError(errors.toFile()).start();
+        Process process = startProcess(builder.redirectError(errors.toFile()));
         String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         int status = process.waitFor();
         String err = Files.readString(errors);
         Files.delete(errors);
         return new Ran(status, out, err);
+    }
+
+    /** With this JVM's Java, as nodes of tests are to run. */
+    static Process startProcess(ProcessBuilder builder) throws IOException {
+        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+        // Java takes it in the launcher and in the nodes.
+        builder.environment().put("JDK_JAVA_OPTIONS", FLAGS);
+        return builder.start();
     }
 
     /** A command that asks the running node, within this process. */
@@ -145,6 +154,14 @@ final class TestGrid {
     /** That of one of several nodes. */
     Rest rest(int number) {
         return new Rest("127.0.0.1:" + new Ports(offset + number * Ports.STEP).main(), null, null);
+    }
+
+    /** Puts texts under the numbers from 0 on. */
+    void put(String name, int entries, String value) {
+        Rest rest = rest();
+        for (int key = 0; key < entries; key++) {
+            rest.post(Rest.cache(name) + "/" + key, "text/plain", value + key);
+        }
     }
 
     /** A cache of texts that recovers. */
