@@ -23,6 +23,9 @@ import java.util.Properties;
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
         String members, String clusterName, Site site, String heap, Path users,
         Deployment endpoints) {
+    /** How long answers are waited for that nobody was asked for; JGroups: two seconds. */
+    private static final String ALONE_TIMEOUT = "100ms";
+
     NodePlan {
         if (users == null && !isLoopback(bind)) {
             throw new GridException("--bind " + bind + " lets other machines in, and there are no"
@@ -51,6 +54,9 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty("jgroups.bind.address", clusterAddress);
         properties.setProperty("jgroups.bind.port", "" + ports.cluster());
         properties.setProperty("jgroups.fd.port-offset", "" + Ports.FAILURE_DETECTION);
+        if (isAlone()) {
+            properties.setProperty("jgroups.join_timeout", ALONE_TIMEOUT);
+        }
         if (site != null) {
             properties.setProperty("entresol.site", site.name());
             properties.setProperty("entresol.site.other", site.other());
@@ -59,6 +65,11 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
                     clusterAddress + "[" + ports.bridge() + "]," + site.bridge());
         }
         return properties;
+    }
+
+    /** Whether it has nobody to ask for the cluster: whoever joins it asks. */
+    private boolean isAlone() {
+        return site == null && members.indexOf(',') < 0;
     }
 
     static boolean isLoopback(String address) {

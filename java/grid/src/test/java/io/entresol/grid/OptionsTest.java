@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -15,6 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class OptionsTest {
     /** As Linux comes: {@code net.ipv4.ip_local_port_range}. */
     private static final int FIRST_OF_CONNECTIONS = 32_768;
+    private static final String JOINING = "jgroups.join_timeout";
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', value = {
@@ -82,6 +84,18 @@ class OptionsTest {
             ports.cluster(), ports.failures(), ports.bridge(), ports.bridgeFailures()}) {
             assertTrue(port < FIRST_OF_CONNECTIONS, "port " + port);
         }
+    }
+
+    /** Each start of a node alone took two seconds more. */
+    @Test
+    void aNodeThatHasNobodyToAskForItsClusterDoesNotWaitForAnswers() {
+        assertTrue(plan("127.0.0.1[7800]").properties().containsKey(JOINING));
+        assertFalse(plan("127.0.0.1[7800],127.0.0.1[7900]").properties().containsKey(JOINING));
+    }
+
+    private static NodePlan plan(String members) {
+        return new NodePlan("node", new NodeFolder(Path.of("node")), new Ports(0), "127.0.0.1",
+                "127.0.0.1", members, "grid", null, "512m", null, null);
     }
 
     @Test
