@@ -41,12 +41,14 @@ pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
         return Ok(());
     };
     // Collections take one way into the library on each JDK; the first run had the other. Nodes of
-    // a grid, SQL and Infinispan's own suites do nothing of their own with it.
-    for (name, path, only) in [
-        ("java ffm", "ffm", "--projects !grid,!jdbc -Dsuites.skip=true"),
-        ("java jni", "jni", "--projects heap,llpl-adapter,binding"),
+    // a grid, clusters that recover, SQL and Infinispan's own suites do nothing of their own with
+    // it. `PathsTest` compares both ways whenever it runs.
+    for (name, path, only, without) in [
+        ("java ffm", "ffm", "--projects !grid,!jdbc -Dsuites.skip=true", "GridRecoveryTest"),
+        ("java jni", "jni", "--projects heap,llpl-adapter,binding", "PathsTest"),
     ] {
         let invocation = Invocation::new(&format!("{MAVEN} {only} integration-test {rounds}"))
+            .with_argument(format!("-Dtested.without=**/{without}*"))
             .with_argument(format!("-Dtested.jvm={}", newer.display()))
             .with_argument(format!("-Dtested.flags={ACCESS} -Dentresol.heap.native={path}"));
         report.run(name, &invocation)?;

@@ -2,11 +2,15 @@ package io.entresol.heap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -20,13 +24,25 @@ class PathsTest {
 
     @Test
     void allPathsGiveOneResultAndNoWarning() throws Exception {
-        for (String path : ChildJvm.paths()) {
-            String heap = folder.resolve("heap-" + path).toString();
-            ChildJvm child = ChildJvm.run(folder,
-                    ChildJvm.command(path, quiet(path), Transcript.class, heap));
+        // They wait for the disk more than they work: at once.
+        Map<String, CompletableFuture<ChildJvm>> children = ChildJvm.paths().stream().collect(
+                Collectors.toMap(path -> path, path -> CompletableFuture.supplyAsync(
+                        () -> transcript(path))));
+        for (String path : children.keySet()) {
+            ChildJvm child = children.get(path).join();
             assertEquals("", child.err, path);
             assertEquals(0, child.status);
             assertEquals(EXPECTED, child.out.hashCode(), () -> path + " wrote\n" + child.out);
+        }
+    }
+
+    private ChildJvm transcript(String path) {
+        String heap = folder.resolve("heap-" + path).toString();
+        try {
+            return ChildJvm.run(folder,
+                    ChildJvm.command(path, quiet(path), Transcript.class, heap));
+        } catch (IOException | InterruptedException failure) {
+            throw new IllegalStateException(failure);
         }
     }
 

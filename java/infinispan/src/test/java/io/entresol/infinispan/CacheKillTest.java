@@ -102,7 +102,8 @@ public class CacheKillTest {
         }
         String path = System.getProperty(
                 "surefire.test.class.path", System.getProperty("java.class.path"));
-        command.addAll(List.of("-cp", path, Child.class.getName(), folder, "" + from));
+        command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path,
+                Child.class.getName(), folder, "" + from));
         Process child = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT).start();
         int acknowledged = 0;

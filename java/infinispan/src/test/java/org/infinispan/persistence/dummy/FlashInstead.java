@@ -82,7 +82,7 @@ final class FlashInstead {
     private InitializationContext configured(InitializationContext context, boolean segmented) {
         EntresolStoreConfiguration ours = (EntresolStoreConfiguration) new ConfigurationBuilder()
                 .persistence().addStore(EntresolStoreConfigurationBuilder.class)
-                .devices(Path.of(folder, "store").toString()).capacity("64MiB").memory("32MiB")
+                .devices(Path.of(folder, "store").toString()).capacity("40MiB").memory("32MiB")
                 .segmented(segmented).build().persistence().stores().get(0);
         return (InitializationContext) Proxy.newProxyInstance(
                 InitializationContext.class.getClassLoader(),
