@@ -3,6 +3,7 @@ package io.entresol.grid;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,6 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 
 /** The programs of docs/guides/apis.md, in their order. */
@@ -101,13 +103,15 @@ class ApisTest {
         assertTrue(name.find(), source);
         Path file = grid.folder.resolve(name.group(1) + ".java");
         Files.writeString(file, source);
-        String home = System.getProperty("java.home") + "/bin/";
         String paths = classPath() + File.pathSeparator + grid.folder;
         // Only the one processor: others of the class path check their own projects' sources.
-        run(home + "javac", "-d", grid.folder.toString(), "-cp", paths, "-processor",
+        ByteArrayOutputStream complained = new ByteArrayOutputStream();
+        int status = ToolProvider.getSystemJavaCompiler().run(null, null, complained, "-d",
+                grid.folder.toString(), "-cp", paths, "-processor",
                 "org.infinispan.protostream.processor.ProtoSchemaAnnotationProcessor",
                 file.toString());
-        return run(home + "java", "-cp", paths, name.group(1));
+        assertEquals(0, status, complained::toString);
+        return run(System.getProperty("java.home") + "/bin/java", "-cp", paths, name.group(1));
     }
 
     private static String classPath() {

@@ -8,32 +8,57 @@ import java.nio.file.Files;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestMethodOrder;
 
-/** Recovering caches that are deployed while one of two nodes is away. */
+/**
+ * Recovering caches that are deployed while one of two nodes is away. What leaves the cluster as it
+ * was found comes first: the next one goes on with it.
+ */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class AwayTest {
     private static final int ENTRIES = 20;
 
     private TestGrid grid;
+    private boolean whole;
 
     @BeforeEach
     void start() throws Exception {
-        grid = new TestGrid();
-        grid.startBoth().succeeded();
-        // A node finds by it that the cluster has caches.
-        grid.ask("deploy", "plain", "--template", "ram").succeeded();
+        if (grid == null) {
+            grid = new TestGrid();
+            grid.startBoth().succeeded();
+            // A node finds by it that the cluster has caches.
+            grid.ask("deploy", "plain", "--template", "ram").succeeded();
+        }
+        whole = false;
     }
 
     @AfterEach
     void end() throws Exception {
+        if (!whole) {
+            remove();
+        }
+    }
+
+    @AfterAll
+    void remove() throws Exception {
+        if (grid == null) {
+            return;
+        }
         for (int number = 0; number < 2; number++) {
             if (grid.member(number).process().isPresent()) {
                 grid.kill(number);
             }
         }
         grid.remove();
+        grid = null;
     }
 
     /**
@@ -41,6 +66,7 @@ class AwayTest {
      * that nobody read; or it waited for the other to start a cache that it never heard of.
      */
     @Test
+    @Order(1)
     void aCacheComesBackWithANodeThatAloneHadItWhicheverStartsFirst() throws Exception {
         grid.leave(1);
         deploy("alone", "64MiB", "first");
@@ -62,6 +88,7 @@ class AwayTest {
                 assertTrue(saved.contains("\"" + name + "\""), saved);
             }
         }
+        leaveWhole("alone", "second");
     }
 
     /**
@@ -69,6 +96,7 @@ class AwayTest {
      * death of all the one with the new cache gave up.
      */
     @Test
+    @Order(1)
     void aCacheThatWasDeployedAnewIsTheNewOneForANodeThatWasAway() throws Exception {
         deploy("same", "64MiB", "former");
         grid.leave(1);
@@ -83,10 +111,12 @@ class AwayTest {
         grid.kill(0);
         startBoth();
         assertHas("same", "newest");
+        leaveWhole("same");
     }
 
     /** The launcher listened to the first one, which waited ten minutes for the second. */
     @Test
+    @Order(2)
     void aNodeIsNamedThatACacheDoesNotRunOnAndOneThatCannotStartThoughAnotherWaits()
             throws Exception {
         aDeploymentNamesTheNodesThatTheCacheDoesNotRunOn();
@@ -112,6 +142,7 @@ class AwayTest {
 
     /** Who stops a cluster waits for all caches that start; this one would for ten minutes. */
     @Test
+    @Order(3)
     void aClusterIsStoppedThoughACacheWaitsForAMemberThatIsGone() throws Exception {
         deploy("lost", "64MiB", "value");
         grid.kill(0);
@@ -138,6 +169,13 @@ class AwayTest {
                 CompletableFuture.supplyAsync(() -> grid.startMember(1));
         grid.startMember(0).succeeded();
         second.join().succeeded();
+    }
+
+    private void leaveWhole(String... deployed) {
+        for (String name : deployed) {
+            grid.ask("undeploy", name).succeeded();
+        }
+        whole = true;
     }
 
     private void deploy(String name, String capacity, String value) {

@@ -3,6 +3,7 @@ package io.entresol.grid;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 
 /** Two grids that back each other up. */
@@ -14,8 +15,10 @@ class SiteTest {
     void changesOfEachSiteReachTheOther() throws Exception {
         TestGrid london = new TestGrid();
         TestGrid york = new TestGrid(TestGrid.freeOffset(london.offset + 2 * Ports.STEP));
-        london.start("--site", "LON", "--other-site", "NYC=" + bridge(york)).succeeded();
-        york.start("--site", "NYC", "--other-site", "LON=" + bridge(london)).succeeded();
+        CompletableFuture<TestGrid.Ran> started = CompletableFuture.supplyAsync(() ->
+                start(york, "NYC", "LON=" + bridge(london)));
+        start(london, "LON", "NYC=" + bridge(york)).succeeded();
+        started.join().succeeded();
         deploy(london, "NYC");
         deploy(york, "LON");
         put(london, "key", "from London");
@@ -27,6 +30,14 @@ class SiteTest {
         for (TestGrid grid : new TestGrid[] {london, york}) {
             grid.stop().succeeded();
             grid.remove();
+        }
+    }
+
+    private static TestGrid.Ran start(TestGrid grid, String site, String other) {
+        try {
+            return grid.start("--site", site, "--other-site", other);
+        } catch (Exception failure) {
+            throw new IllegalStateException(failure);
         }
     }
 
