@@ -60,6 +60,11 @@ pub trait Device: Send + Sync {
 /// Requests are gathered until [`Queue::submit`] (or [`Queue::reap`], which submits first), so that
 /// one doorbell serves a batch. Dropping a queue waits for what is in flight.
 pub trait Queue: Send {
+    /// Tells the queue which memory most of its writes will be from. It may have the kernel pin it
+    /// once, which saves finding its pages at each write; the memory is held for as long as the
+    /// queue is there. Once, and before the first request: later calls have no effect.
+    fn register(&mut self, _buffers: &[WriteBuffer]) {}
+
     /// Gathers a read of `length` bytes at `offset` into a buffer of the queue's own (in
     /// registered memory where enough of it is free). The completion hands the buffer over;
     /// dropping it gives it back to the queue.

@@ -224,7 +224,7 @@ impl FileDevice {
 
     /// What its queues share.
     #[cfg(test)]
-    pub(crate) fn open_file(&self) -> &OpenFile {
+    pub(crate) fn open_file(&self) -> &Arc<OpenFile> {
         &self.file
     }
 

@@ -21,13 +21,16 @@ use io_uring::types::{Fixed, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::blocking::Medium;
-use crate::buffer::{BufferPool, IoBuffer, WriteHold};
+use crate::buffer::{BufferPool, IoBuffer, WriteBuffer, WriteHold};
 use crate::device::{Completion, Queue, QueueOptions, WriteMode, WriteRequest, busy};
 use crate::error::{Error, Result};
 use crate::file::OpenFile;
 
 /// How often one request is resubmitted without having made progress.
 const RETRIES_MAX: u32 = 1000;
+
+/// Most buffers that a ring registers: what kernels since 5.13 take.
+const REGISTERED_MAX: usize = 1 << 14;
 
 /// Most bytes of one entry; the rest follows in another.
 const TRANSFER_BYTES_MAX: usize = 1 << 30;
@@ -38,6 +41,7 @@ pub(crate) struct UringQueue {
     file: Arc<OpenFile>,
     pool: Arc<BufferPool>,
     pool_registered: bool,
+    registered: RegisteredWrites,
     slots: Vec<Option<Request>>,
     free: Vec<u32>,
     /// Requests in the submission ring that the kernel has not taken yet.
@@ -54,6 +58,15 @@ pub(crate) enum Threads {
     Several,
 }
 
+/// The memory of writes that the kernel has pinned. Held while the ring is there: an address in it
+/// means these pages and no others.
+#[derive(Default)]
+struct RegisteredWrites {
+    /// The number of the first one among the ring's buffers.
+    first: u16,
+    holds: Vec<WriteHold>,
+}
+
 struct Request {
     token: u64,
     offset: u64,
@@ -65,7 +78,8 @@ struct Request {
 
 enum Action {
     Read(IoBuffer),
-    Write(WriteHold, WriteMode),
+    /// With the number of the registered buffer that the memory is in.
+    Write(WriteHold, WriteMode, Option<u16>),
     Sync,
 }
 
@@ -109,7 +123,17 @@ impl UringQueue {
         let slots = (0..depth).map(|_| None).collect();
         let free = (0..depth as u32).rev().collect();
         let gathered = 0;
-        Ok(UringQueue { ring, file, pool, pool_registered, slots, free, gathered, threads })
+        Ok(UringQueue {
+            ring,
+            file,
+            pool,
+            pool_registered,
+            registered: RegisteredWrites::default(),
+            slots,
+            free,
+            gathered,
+            threads,
+        })
     }
 
     fn check_room(&self) -> Result<()> {
@@ -189,6 +213,18 @@ impl UringQueue {
     }
 }
 
+impl RegisteredWrites {
+    /// The number of the buffer that all of `hold` is in.
+    fn find(&self, hold: &WriteHold) -> Option<u16> {
+        let (start, length) = (hold.raw().0 as usize, hold.raw().1);
+        let inside = |all: &WriteHold| {
+            let (first, bytes) = (all.raw().0 as usize, all.raw().1);
+            first <= start && start + length <= first + bytes
+        };
+        self.holds.iter().position(inside).map(|at| self.first + at as u16)
+    }
+}
+
 impl Request {
     fn entry(&mut self, pool_registered: bool) -> squeue::Entry {
         let (file, offset) = (Fixed(0), self.offset + self.done as u64);
@@ -204,14 +240,22 @@ impl Request {
                     None => opcode::Read::new(file, to, rest).offset(offset).build(),
                 }
             }
-            Action::Write(hold, mode) => {
+            Action::Write(hold, mode, registered) => {
                 // SAFETY: `done` is less than the length held.
                 let from = unsafe { hold.raw().0.add(self.done) };
                 let flags = match mode {
                     WriteMode::Flushed => 0,
                     WriteMode::Durable => libc::RWF_DSYNC,
                 };
-                opcode::Write::new(file, from, rest).offset(offset).rw_flags(flags).build()
+                match registered {
+                    Some(index) => opcode::WriteFixed::new(file, from, rest, *index)
+                        .offset(offset)
+                        .rw_flags(flags)
+                        .build(),
+                    None => {
+                        opcode::Write::new(file, from, rest).offset(offset).rw_flags(flags).build()
+                    }
+                }
             }
             Action::Sync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
         }
@@ -248,6 +292,35 @@ impl Request {
 }
 
 impl Queue for UringQueue {
+    fn register(&mut self, buffers: &[WriteBuffer]) {
+        if self.in_flight() > 0 || !self.registered.holds.is_empty() {
+            return;
+        }
+        let mut vectors = if self.pool_registered { self.pool.vectors() } else { Vec::new() };
+        let first = vectors.len();
+        let holds: Vec<_> = buffers.iter().map(|buffer| buffer.hold(&(0..buffer.len()))).collect();
+        vectors.extend(holds.iter().map(|hold| libc::iovec {
+            iov_base: hold.raw().0.cast_mut().cast(),
+            iov_len: hold.raw().1,
+        }));
+        if vectors.len() > REGISTERED_MAX {
+            return;
+        }
+        let submitter = self.ring.submitter();
+        if self.pool_registered && submitter.unregister_buffers().is_err() {
+            return;
+        }
+        // Registered memory counts against a limit of locked memory; past it writes work without.
+        // SAFETY: the holds and the pool outlive the ring, as above.
+        if unsafe { submitter.register_buffers(&vectors) }.is_ok() {
+            self.registered = RegisteredWrites { first: first as u16, holds };
+        } else if self.pool_registered {
+            // SAFETY: as when the queue was opened.
+            self.pool_registered =
+                unsafe { submitter.register_buffers(&self.pool.vectors()) }.is_ok();
+        }
+    }
+
     fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()> {
         self.check_room()?;
         self.file.geometry().check(self.file.name(), offset, length)?;
@@ -261,7 +334,9 @@ impl Queue for UringQueue {
         self.check_room()?;
         request.check(&self.file.geometry(), self.file.name())?;
         self.file.counters().count_write(request.range.len(), request.mode);
-        let action = Action::Write(request.buffer.hold(&request.range), request.mode);
+        let hold = request.buffer.hold(&request.range);
+        let registered = self.registered.find(&hold);
+        let action = Action::Write(hold, request.mode, registered);
         self.gather(request.token, request.offset, request.range.len(), action);
         Ok(())
     }
@@ -378,6 +453,44 @@ mod tests {
         let tries =
             (0..2 * RETRIES_MAX).take_while(|_| stuck.advance(-libc::EAGAIN, file).is_none());
         assert_eq!(tries.count() as u32, RETRIES_MAX - 1, "it does not try for ever");
+    }
+
+    #[test]
+    fn writes_from_registered_memory_write_what_it_holds_at_the_time() {
+        let dir = TempDir::new("registered");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let file = Arc::clone(device.open_file());
+        let options = QueueOptions { depth: 8, buffer_bytes: 4096 };
+        let mut queue = UringQueue::new(file, options, Threads::Several).unwrap();
+        let anonymous = |length| WriteBuffer::anonymous(length).unwrap();
+        let mut buffers = [anonymous(64 << 10), anonymous(8192), anonymous(8192)];
+        queue.register(&buffers[..2]);
+        let registered = |buffer: &WriteBuffer, range| queue.registered.find(&buffer.hold(&range));
+        let all = [0..8192, 4096..8192];
+        let numbers = all.map(|range| buffers.each_ref().map(|b| registered(b, range.clone())));
+        let first = queue.registered.first;
+        assert_eq!(numbers, [[Some(first), Some(first + 1), None]; 2]);
+        let mut completions = Vec::new();
+        for round in 1..=3u8 {
+            for (number, buffer) in buffers.iter_mut().enumerate() {
+                buffer.bytes_mut().fill(round * 10 + number as u8);
+                let mode = if round == 2 { WriteMode::Durable } else { WriteMode::Flushed };
+                let (token, offset) = (number as u64, number as u64 * 8192);
+                queue
+                    .write(WriteRequest { token, offset, buffer, range: 4096..8192, mode })
+                    .unwrap();
+            }
+            queue.read(9, 512 << 10, 4096).unwrap();
+            queue.reap(4, &mut completions).unwrap();
+            assert!(completions.drain(..).all(|completion| completion.result.is_ok()));
+            for number in 0..3u8 {
+                let mut read = IoBuffer::aligned(4096);
+                device.read_at(u64::from(number) * 8192, &mut read).unwrap();
+                assert!(read.iter().all(|&byte| byte == round * 10 + number), "round {round}");
+            }
+        }
     }
 
     #[test]

@@ -193,7 +193,8 @@ impl Log {
         memory: Vec<WriteBuffer>,
         siblings: Arc<Siblings>,
     ) -> Result<Log> {
-        let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
+        let mut queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
+        queue.register(&memory);
         let buffers: Vec<Buffer> = memory
             .into_iter()
             .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })

@@ -126,6 +126,7 @@ impl WriteProbe {
         let mut queue = device.queue(QueueOptions { depth: self.depth, buffer_bytes: 4096 })?;
         let mut buffer = WriteBuffer::anonymous(self.bytes)?;
         Random::new(7).fill(buffer.bytes_mut());
+        queue.register(std::slice::from_ref(&buffer));
         let mut begun = vec![0u64; self.depth];
         let mut free: Vec<u64> = (0..self.depth as u64).collect();
         let mut completions: Vec<Completion> = Vec::new();

@@ -184,6 +184,10 @@ impl StripeQueue {
 }
 
 impl Queue for StripeQueue {
+    fn register(&mut self, buffers: &[WriteBuffer]) {
+        self.members.iter_mut().for_each(|member| member.register(buffers));
+    }
+
     fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()> {
         self.check_room()?;
         self.stripe.geometry.check(&self.stripe.name, offset, length)?;
