@@ -106,7 +106,7 @@ impl Host {
     pub(super) fn open(options: &Options) -> Result<Arc<Host>, Failure> {
         let clock = Clock::default();
         let now = clock.read(0);
-        let tiered = Tiered::open(options.open_device()?, options.tiered.clone(), now)?;
+        let tiered = options.open(now)?;
         let session = SessionOptions { depth: DEPTH, ..SessionOptions::default() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let sessions: Result<Vec<Session>, Error> =

@@ -8,8 +8,8 @@ use entresol_device::{
     Device, DeviceList, FileOptions, Force, Growth, Selection, boot_identity, on_all_processors,
 };
 use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions,
-    TieredOptions, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
+    TieredOptions, Timestamp, WriteMode,
 };
 
 use crate::text::Failure;
@@ -69,8 +69,24 @@ pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
 }
 
 impl Options {
-    /// Opens the device, or makes it.
-    pub(super) fn open_device(&self) -> Result<Arc<dyn Device>, Failure> {
+    /// Opens the store, or makes it.
+    pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
+        let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
+        let absent: Vec<_> =
+            list.paths().filter(|path| !path.exists()).map(Path::to_owned).collect();
+        let device = self.open_device(&list)?;
+        let opened = Tiered::open(device, self.tiered.clone(), now);
+        if opened.is_err() {
+            // A file that was made for nothing would stand against the next, better attempt.
+            for path in absent.iter().filter(|path| path.is_file()) {
+                // What cannot be removed is named by the next error.
+                let _gone = std::fs::remove_file(path);
+            }
+        }
+        Ok(opened?)
+    }
+
+    fn open_device(&self, list: &DeviceList) -> Result<Arc<dyn Device>, Failure> {
         let overwrites =
             matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
         let options = FileOptions {
@@ -79,7 +95,6 @@ impl Options {
             force: if overwrites { Force::Yes } else { Force::No },
             ..FileOptions::default()
         };
-        let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
         list.open(self.selection, &options, &mut |_| {}).map_err(device_failure)
     }
 
