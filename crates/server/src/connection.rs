@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) slots: VecDeque<Slot>,
     /// Those of them that are not answered.
     pub(crate) pending: usize,
+    /// Bytes that one of their replies may take, by those of late; 0: none was seen.
+    pub(crate) reply_bytes: usize,
     /// Distinguishes the connection from earlier ones in its place.
     pub(crate) generation: u32,
     /// The number of the next slot.
@@ -200,6 +202,7 @@ impl Connection {
             ended: false,
             broken: false,
             stalled: false,
+            reply_bytes: 0,
             asked: false,
             runnable: false,
             dirty: false,
@@ -211,6 +214,22 @@ impl Connection {
     /// Bytes of replies that the peer has not taken.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.output.len() - self.written + self.held_bytes
+    }
+
+    /// Whether replies that wait, and those that commands in flight are about to bring, take more
+    /// than `limit`.
+    pub(crate) fn replies_exceed(&self, limit: usize) -> bool {
+        if self.reply_bytes == 0 && self.pending >= UNKNOWN_MAX {
+            return true;
+        }
+        let expected = self.pending.saturating_mul(self.reply_bytes);
+        self.waiting_bytes().saturating_add(expected) > limit
+    }
+
+    /// Takes note of how long a reply was: what is expected of the next ones goes down slowly.
+    pub(crate) fn note_reply(&mut self, bytes: usize) {
+        let less = self.reply_bytes - self.reply_bytes / 8;
+        self.reply_bytes = bytes.max(less).max(1);
     }
 
     /// Bytes of memory that it takes beyond itself.
@@ -271,6 +290,8 @@ impl Connection {
     }
 }
 
+/// Commands in flight before it is known how long their replies are.
+const UNKNOWN_MAX: usize = 16;
 /// Most slots kept for reuse.
 const SPARE_SLOTS_MAX: usize = 1024;
 /// The numbers of slots wrap around here.

@@ -212,6 +212,17 @@ impl Shared {
         self.limits.output_bytes_max
     }
 
+    /// Bytes of replies from which on no more commands of a client are taken: a part of what it may
+    /// have waiting, and of what all clients may.
+    pub(crate) fn stall_bytes(&self) -> usize {
+        self.limits.output_bytes_max.min(self.buffered_bytes_max) / 4
+    }
+
+    /// Whether clients' buffers take so much that those with replies waiting must take these first.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.buffered_bytes.load(Ordering::Relaxed) > self.buffered_bytes_max / 2
+    }
+
     /// Wakes whom the gate says.
     pub(crate) fn wake(&self, whom: Wake) {
         match whom {

@@ -58,6 +58,28 @@ fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
     }
 }
 
+/// A client whose commands' replies would have taken more than all clients may was closed.
+#[test]
+fn a_client_that_pipelines_reads_of_large_values_is_held_back_and_not_closed() {
+    for cache in [None, Some(0)] {
+        let server = TestServer::start_on(store(cache), &[("memory", "64MiB"), ("threads", "1")]);
+        let mut client = server.client();
+        let value = |key: usize| format!("{}", key % 10).repeat(50_000);
+        for key in 0..300 {
+            client.send(&["SET", &format!("k{key}"), &value(key)]);
+            assert_eq!(client.reply(), b"+OK\r\n");
+        }
+        for round in 0..3 {
+            let gets = (0..300).map(|key| encode(&["GET", &format!("k{key}")]));
+            client.send_raw(&gets.collect::<Vec<_>>().concat());
+            for key in 0..300 {
+                let expected = format!("$50000\r\n{}\r\n", value(key));
+                assert!(client.reply() == expected.as_bytes(), "{cache:?} {round} {key}");
+            }
+        }
+    }
+}
+
 /// Transactions, watches and arguments in flight were memory that nobody counted.
 #[test]
 fn what_a_client_makes_the_server_keep_is_counted() {

@@ -144,7 +144,8 @@ impl Worker {
                 break;
             }
             let full = connection.slots.len() >= limits.pipeline_max
-                || connection.waiting_bytes() > limits.output_bytes_max / 4;
+                || connection.replies_exceed(self.core.shared.stall_bytes())
+                || (connection.waiting_bytes() > 0 && self.core.shared.is_crowded());
             // What follows a command that changes who the client is, is read as that client's.
             if full || (connection.is_blocked() && at < input.len()) {
                 connection.stalled = true;

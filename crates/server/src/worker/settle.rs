@@ -119,6 +119,7 @@ impl Worker {
         if slot.is_silent {
             out.truncate(mark);
         }
+        let length = out.len() - mark;
         slot.reply = reply;
         slot.is_ready = true;
         let took_ns = elapsed_ns.saturating_sub(slot.started_ns).max(1);
@@ -132,6 +133,7 @@ impl Worker {
             self.core.shared.keep_slow(slow);
         }
         connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
+        connection.note_reply(length);
         connection.pending -= 1;
         connection.pop_ready(&mut self.spare);
         if connection.waiting_bytes() > self.core.shared.output_bytes_max() {
