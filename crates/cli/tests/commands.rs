@@ -312,7 +312,7 @@ fn an_interrupted_export_leaves_the_earlier_one_alone() {
     let out = directory.file("out.jsonl", "precious\n");
     let socket = directory.0.join("socket");
     let listener = UnixListener::bind(&socket).expect("a socket can be made");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+    let mut child = interruptible()
         .args(["export", "--target", &format!("unix:{}", socket.display()), "--output"])
         .arg(&out)
         .stderr(Stdio::null())
@@ -365,7 +365,7 @@ fn an_export_of_one_space_says_what_the_others_hold() {
 #[test]
 fn an_interrupted_bench_leaves_nothing_behind() {
     let directory = Directory::new("interrupted");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+    let mut child = interruptible()
         .args(["bench", "load", "--keys", "100000", "--rounds", "1000", "--dir"])
         .arg(&directory.0)
         .stdout(Stdio::null())
@@ -420,4 +420,12 @@ fn a_reader_that_has_enough_is_no_defect() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*said), (Some(141), ""), "{command:?}");
     }
+}
+
+/// The program as a terminal starts it: it heeds no interrupt that was ignored when it started, as
+/// it is for what a script runs in the background.
+fn interruptible() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_entresol")]);
+    command
 }
