@@ -21,7 +21,8 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// A running server: redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
+    /// A running server: redis://HOST:PORT or redis://USER@HOST:PORT, rediss:// for TLS,
+    /// or unix:PATH
     #[arg(
         long,
         conflicts_with_all = ["dir", "devices"],

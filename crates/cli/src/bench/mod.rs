@@ -130,7 +130,8 @@ pub(crate) struct BenchArgs {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What to drive: embedded, redis://[USER@]HOST:PORT, rediss:// for TLS, or unix:PATH
+    /// What to drive: embedded, redis://HOST:PORT or redis://USER@HOST:PORT, rediss://
+    /// for TLS, or unix:PATH
     #[arg(long, default_value = "embedded", value_parser = Unshown(parse_target))]
     target: Target,
     #[command(flatten)]
