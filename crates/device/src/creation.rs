@@ -29,6 +29,25 @@ pub fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(unfinished)
 }
 
+/// Files that are not there before an attempt that may make them.
+#[derive(Debug)]
+pub struct NewFiles(Vec<PathBuf>);
+
+impl NewFiles {
+    /// Those of `paths` at which nothing is yet.
+    pub fn among<'a>(paths: impl Iterator<Item = &'a Path>) -> NewFiles {
+        NewFiles(paths.filter(|path| !path.exists()).map(Path::to_owned).collect())
+    }
+
+    /// Removes those that were made after all: made for nothing, they would stand against the next,
+    /// better attempt. What cannot be removed is named by that one's error.
+    pub fn remove(&self) {
+        for path in self.0.iter().filter(|path| path.is_file()) {
+            let _named_later = fs::remove_file(path);
+        }
+    }
+}
+
 /// Refuses a path at which no file is made.
 pub(crate) fn check_place(path: &Path) -> Result<()> {
     if path.parent() != Some(Path::new("/dev")) {

@@ -33,7 +33,7 @@ mod uring;
 mod waiting;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
-pub use creation::unfinished;
+pub use creation::{NewFiles, unfinished};
 pub use device::{
     Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };

@@ -34,7 +34,7 @@ use crate::format::{
 use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
-pub(crate) use commit::{Goal, Patience, Progress};
+pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
 use open_segment::OpenSegment;
 use segment_read::SegmentRead;
 

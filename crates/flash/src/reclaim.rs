@@ -24,7 +24,7 @@ use parking_lot::MutexGuard;
 use crate::error::{ErrorKind, Result};
 use crate::format::{FooterEntry, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
-use crate::log::{Goal, Patience, Progress};
+use crate::log::{Goal, Patience, Progress, RELEASE_BATCH};
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
@@ -35,8 +35,6 @@ use under_way::{Part, Step};
 
 /// Records decided under one hold of the lock.
 const BATCH: usize = 32;
-/// Released segments that are worth a sync.
-const RELEASE_BATCH: u32 = 4;
 /// Bytes read first from a segment's end: most footers fit.
 const FOOTER_READ_BYTES: usize = 32 << 10;
 
@@ -260,7 +258,7 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         self.check_open()?;
         shard.log.poll(0)?;
-        shard.log.release_early(RELEASE_BATCH)?;
+        shard.log.release_early()?;
         if shard.log.free_count() <= shard.log.reserve() / 2 && shard.log.releases()? {
             // What is left is for copies.
             return self.await_device(shard).map(|()| Progress::Awaited);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, Progress, Selection,
-    boot_identity, machine_memory_bytes, on_all_processors,
+    Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, NewFiles, Progress,
+    Selection, boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
@@ -45,15 +45,9 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     demand_memory(config, machine_memory_bytes())?;
     demand_no_vain_budget(config)?;
     let encryption = config.read_encryption_key()?;
-    let absent = absent_files(config);
+    let files = new_files(config);
     let device = config.open_device()?;
-    open_on(config, device, encryption, now).inspect_err(|_| {
-        // A file that was made for nothing would stand against the next, better attempt.
-        for path in absent.iter().filter(|path| path.is_file()) {
-            // What cannot be removed is named by the next error.
-            let _ = fs::remove_file(path);
-        }
-    })
+    open_on(config, device, encryption, now).inspect_err(|_| files.remove())
 }
 
 /// Opens the store on `device`, or makes it.
@@ -176,11 +170,10 @@ fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError>
 }
 
 /// Files that are named and not there.
-fn absent_files(config: &Config) -> Vec<PathBuf> {
+fn new_files(config: &Config) -> NewFiles {
     let list = DeviceList::parse(config.devices(), config.instance());
-    let listed = list.iter().flat_map(DeviceList::paths).map(Path::to_owned);
-    let all = listed.chain(config.dir().map(|dir| dir.join(DEVICE_FILE)));
-    all.filter(|path| !path.exists()).collect()
+    let own = config.dir().map(|dir| dir.join(DEVICE_FILE));
+    NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
 }
 
 /// Refuses a directory of write buffers that is not there, where they are needed.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileOptions, Force, Growth, Selection, boot_identity, on_all_processors,
+    Device, DeviceList, FileOptions, Force, Growth, NewFiles, Selection, boot_identity,
+    on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
@@ -72,18 +73,10 @@ impl Options {
     /// Opens the store, or makes it.
     pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
         let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
-        let absent: Vec<_> =
-            list.paths().filter(|path| !path.exists()).map(Path::to_owned).collect();
+        let files = NewFiles::among(list.paths());
         let device = self.open_device(&list)?;
         let opened = Tiered::open(device, self.tiered.clone(), now);
-        if opened.is_err() {
-            // A file that was made for nothing would stand against the next, better attempt.
-            for path in absent.iter().filter(|path| path.is_file()) {
-                // What cannot be removed is named by the next error.
-                let _gone = std::fs::remove_file(path);
-            }
-        }
-        Ok(opened?)
+        Ok(opened.inspect_err(|_| files.remove())?)
     }
 
     fn open_device(&self, list: &DeviceList) -> Result<Arc<dyn Device>, Failure> {

@@ -124,11 +124,11 @@ impl Log {
         if !self.is_poisoned() { self.advance_round() } else { Ok(()) }
     }
 
-    /// Blocks until everything appended before the call reached `goal`.
-    pub(crate) fn commit(&mut self, goal: Goal) -> Result<()> {
+    /// Blocks until everything appended before the call survives power loss.
+    fn commit(&mut self) -> Result<()> {
         let target = self.appended;
-        while (if goal == Goal::Synced { self.durable } else { self.flushed }) < target {
-            self.begin_round(goal)?;
+        while self.durable < target {
+            self.begin_round(Goal::Synced)?;
             self.poll(1)?;
             self.check_poisoned()?;
         }
@@ -144,12 +144,12 @@ impl Log {
         Ok(())
     }
 
-    /// As `begin_release`, if `batch` segments are released, or so much that what the sync pads is
-    /// little beside it.
-    pub(crate) fn release_early(&mut self, batch: u32) -> Result<()> {
+    /// As `begin_release`, if so many segments are released that they are worth a sync, or so much
+    /// that what it pads is little beside it.
+    pub(crate) fn release_early(&mut self) -> Result<()> {
         let bytes = u64::from(self.releasing_count()) * u64::from(self.shape.segment_bytes);
         let much = bytes >= RELEASE_UNITS * u64::from(self.shape.sync_unit);
-        if much || self.releasing_count() >= batch {
+        if much || self.releasing_count() >= RELEASE_BATCH {
             self.begin_release()?;
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Log {
 
     /// Blocks until every write is done and synced, and every released segment is free.
     pub(crate) fn commit_all(&mut self) -> Result<()> {
-        self.commit(Goal::Synced)?;
+        self.commit()?;
         self.wait_released()?;
         while self.queue.in_flight() > 0 {
             self.poll(1)?;
@@ -348,6 +348,8 @@ impl Log {
     }
 }
 
+/// Released segments that are worth a sync.
+pub(crate) const RELEASE_BATCH: u32 = 4;
 /// Sync units released for each time that what is under way is padded by a few of them.
 const RELEASE_UNITS: u64 = 64;
 /// Header and the one byte of key that every record has.

@@ -11,7 +11,6 @@
 use entresol_device::IoBuffer;
 use entresol_planted::planted;
 
-use super::RELEASE_BATCH;
 use super::fate::Victim;
 use crate::error::Result;
 use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
@@ -143,7 +142,7 @@ impl Shard {
         // What fails here fails the next write, which says so: this one is done.
         let mut going = Ok(());
         if releasing > 0 && free <= kept + RELEASE_AHEAD {
-            going = self.log.poll(0).and_then(|()| self.log.release_early(RELEASE_BATCH));
+            going = self.log.poll(0).and_then(|()| self.log.release_early());
         }
         let missing = (kept + ahead).saturating_sub(free + releasing + BEHIND_MAX);
         if missing == 0 {
