@@ -48,7 +48,7 @@ pub(crate) fn device(setup: &Setup) -> Outcome<Report> {
         }));
     }
     for depth in [1, 4] {
-        let mut probe = WriteProbe { bytes: 1 << 20, depth, time, next: 0 };
+        let mut probe = WriteProbe { bytes: 1 << 20, buffers: 16, depth, time, next: 0 };
         let probed = probe.run(&device)?;
         let summary = probed.latency.summary();
         rows.push(json!({
@@ -69,15 +69,28 @@ pub(crate) fn device(setup: &Setup) -> Outcome<Report> {
     Ok(report)
 }
 
-/// Random reads by `fio` on a file of its own in the bench's directory.
-pub(crate) fn fio(setup: &Setup) -> Outcome<Value> {
+/// What `fio` does on a file of its own in the bench's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FioJob {
+    /// Random reads, as many in flight as the bench has.
+    Reads,
+    /// Sequential writes, as the probe's, to a file that is laid out before.
+    Writes,
+}
+
+/// Runs `fio`, four seconds.
+pub(crate) fn fio(setup: &Setup, job: FioJob) -> Outcome<Value> {
     let scratch = setup.scratch()?;
     let path = scratch.fresh("bench.fio");
+    let depth = format!("--iodepth={}", setup.in_flight.min(256));
+    let (field, options) = match job {
+        FioJob::Reads => ("read", ["--rw=randread", "--bs=2k", "--size=512m", &depth]),
+        FioJob::Writes => ("write", ["--rw=write", "--bs=1m", "--size=1g", "--iodepth=4"]),
+    };
     let output = Command::new("fio")
-        .args(["--name=probe", "--rw=randread", "--direct=1", "--ioengine=io_uring"])
-        .args(["--bs=2k", "--size=512m", "--runtime=4", "--time_based"])
-        .arg(format!("--iodepth={}", setup.in_flight.min(256)))
-        .arg("--output-format=json")
+        .args(["--name=probe", "--direct=1", "--ioengine=io_uring", "--fixedbufs=1"])
+        .args(["--runtime=4", "--time_based", "--overwrite=1", "--output-format=json"])
+        .args(options)
         .arg(format!("--filename={}", path.display()))
         .output();
     drop(std::fs::remove_file(&path));
@@ -92,10 +105,12 @@ pub(crate) fn fio(setup: &Setup) -> Outcome<Value> {
     let from = text.find('{').unwrap_or(0);
     let parsed: Value = serde_json::from_str(&text[from..])
         .map_err(|e| Failure::doing("fio's output is not the JSON it promises", e))?;
-    let read = &parsed["jobs"][0]["read"];
+    let found = &parsed["jobs"][0][field];
+    let percentile = |name: &str| found["clat_ns"]["percentile"][name].as_f64().map(|ns| ns / 1e3);
     Ok(json!({
-        "ops_per_second": read["iops"],
-        "p50_us": read["clat_ns"]["percentile"]["50.000000"].as_f64().map(|ns| ns / 1e3),
-        "p99_us": read["clat_ns"]["percentile"]["99.000000"].as_f64().map(|ns| ns / 1e3),
+        "ops_per_second": found["iops"],
+        "mb_per_second": found["bw_bytes"].as_f64().map(|bytes| bytes / 1e6),
+        "p50_us": percentile("50.000000"),
+        "p99_us": percentile("99.000000"),
     }))
 }

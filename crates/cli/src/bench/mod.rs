@@ -29,6 +29,7 @@ use crate::address::{AccessArgs, Address, Unshown};
 use crate::failure::{Failure, Outcome};
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
+use device::FioJob;
 use inserts::THREADS_MAX;
 use setup::Setup;
 
@@ -154,7 +155,7 @@ pub(crate) struct BenchArgs {
     /// Read back every key, not a sample (ram-per-record)
     #[arg(long)]
     verify_all: bool,
-    /// Run fio before and after, where it is installed
+    /// Run fio before and after, where it is installed: random reads, or sequential writes (load)
     #[arg(long)]
     fio: bool,
     /// Print one JSON object
@@ -185,7 +186,8 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
     crate::cleanup::on_signals()?;
     let setup = args.setup()?;
     let format = if args.json { Format::Json } else { Format::Table };
-    let fio_before = args.fio.then(|| device::fio(&setup)).transpose()?;
+    let job = if args.name == Name::Load { FioJob::Writes } else { FioJob::Reads };
+    let fio_before = args.fio.then(|| device::fio(&setup, job)).transpose()?;
     let mut report = match args.name {
         Name::RamPerRecord => ram::per_record(&setup, args.verify_all)?,
         Name::FlashGet => reads::flash_get(&setup)?,
@@ -206,7 +208,7 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
     };
     if let Some(before) = fio_before {
         report.set("fio_before", before);
-        report.set("fio_after", device::fio(&setup)?);
+        report.set("fio_after", device::fio(&setup, job)?);
     }
     let broken = report.broken();
     report.print(format);

@@ -20,12 +20,19 @@ use crate::report::{Report, fraction, latency_us, median, rounded};
 /// was prepared like the store's.
 pub(crate) fn load(setup: &Setup) -> Outcome<Report> {
     const PROBE_FILE_BYTES: u64 = 1 << 30;
+    const PROBE_BYTES: usize = 1 << 20;
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(0);
     let mut report = head("load", setup);
     let mut probes = Vec::new();
-    let mut probe =
-        WriteProbe { bytes: 1 << 20, depth: 4, time: Duration::from_millis(600), next: 0 };
+    let mut probe = WriteProbe {
+        bytes: PROBE_BYTES,
+        // As many as the store writes from.
+        buffers: (subject.statistics().buffer_bytes / PROBE_BYTES as u64).max(4) as usize,
+        depth: 4,
+        time: Duration::from_millis(600),
+        next: 0,
+    };
     let sibling = match subject.fresh_sibling("bench.probe") {
         Some(path) => Some((prepared_file(&path, PROBE_FILE_BYTES)?, path)),
         None => None,
