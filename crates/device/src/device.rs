@@ -9,6 +9,7 @@
 //! 4. After a failed write or sync the medium's state is unknown; the caller must poison itself.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -97,6 +98,18 @@ pub trait Queue: Send {
         self.reap(0, completions)
     }
 
+    /// Appends all completions that are ready. Submits nothing where [`Queue::doorbell`] is one;
+    /// whether something is left to be handed over then.
+    fn take_ready(&mut self, completions: &mut Vec<Completion>) -> Result<bool> {
+        self.reap(0, completions).map(|()| false)
+    }
+
+    /// What hands over gathered requests for whoever gave the queue back to others: handing over
+    /// takes long, and a lock on the queue need not be held for it. `None`: only the queue can.
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        None
+    }
+
     /// Requests gathered or in flight whose completion was not yet reaped.
     fn in_flight(&self) -> usize;
 
@@ -105,6 +118,14 @@ pub trait Queue: Send {
 
     /// A descriptor that polls readable when completions wait; `None` where there is none.
     fn poll_fd(&self) -> Option<RawFd>;
+}
+
+/// Hands what was gathered on a queue to the device, while others may use the queue. Whatever it
+/// does not hand over, the queue's next submission does.
+pub trait Doorbell: Send + Sync {
+    /// Hands over all requests gathered so far. No effect if the queue has done so meanwhile, or is
+    /// no longer there.
+    fn ring(&self) -> Result<()>;
 }
 
 /// One write for [`Queue::write`].

@@ -35,7 +35,7 @@ mod waiting;
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use creation::{NewFiles, unfinished};
 pub use device::{
-    Completion, Counters, Device, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
+    Completion, Counters, Device, Doorbell, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FileDevice, FileOptions, Force, Growth, IoEngine, Preparation, Progress};

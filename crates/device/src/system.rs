@@ -25,6 +25,20 @@ pub(crate) fn allocate(descriptor: RawFd, length: u64) -> io::Result<()> {
     }
 }
 
+/// Has the kernel take up to so many entries from the submission ring of an io_uring, and wait for
+/// nothing.
+///
+/// # Safety
+/// What the ring's entries point to stays until they are completed.
+pub(crate) unsafe fn enter_ring(descriptor: RawFd, entries: u32) -> io::Result<()> {
+    let (wait_for, flags, signals, size) = (0u32, 0u32, std::ptr::null::<u8>(), 0usize);
+    // SAFETY: no memory of ours is passed; the caller answers for the entries.
+    let taken = unsafe {
+        libc::syscall(libc::SYS_io_uring_enter, descriptor, entries, wait_for, flags, signals, size)
+    };
+    if taken < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Reads until `bytes` is full. Takes up short and interrupted reads where they ended.
 pub(crate) fn read_fully(descriptor: RawFd, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     let mut done = 0;

@@ -10,10 +10,12 @@
 //!    the slot's number. The memory of a request lives in its slot.
 //! 2. No more slots than `depth`, and the rings are at least that large: neither ring can overflow.
 //! 3. The memory outlives the request: dropping the queue waits, and leaks the slots if it cannot.
+//! 4. How many entries the kernel has not taken yet only the submission ring knows: a doorbell may
+//!    have handed them over from another thread.
 #![expect(unsafe_code, reason = "the kernel gets raw pointers to the memory of requests")]
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +24,10 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::blocking::Medium;
 use crate::buffer::{BufferPool, IoBuffer, WriteBuffer, WriteHold};
-use crate::device::{Completion, Queue, QueueOptions, WriteMode, WriteRequest, busy};
+use crate::device::{Completion, Doorbell, Queue, QueueOptions, WriteMode, WriteRequest, busy};
 use crate::error::{Error, Result};
 use crate::file::OpenFile;
+use crate::system;
 
 /// How often one request is resubmitted without having made progress.
 const RETRIES_MAX: u32 = 1000;
@@ -44,9 +47,17 @@ pub(crate) struct UringQueue {
     registered: RegisteredWrites,
     slots: Vec<Option<Request>>,
     free: Vec<u32>,
-    /// Requests in the submission ring that the kernel has not taken yet.
-    gathered: usize,
     threads: Threads,
+    bell: Option<Arc<RingBell>>,
+}
+
+/// The ring's descriptor once more: with it whoever gathered requests enters the kernel after the
+/// queue went to another thread. Entries belong to the ring, and the kernel takes them one caller
+/// at a time.
+struct RingBell {
+    descriptor: OwnedFd,
+    depth: u32,
+    name: String,
 }
 
 /// Which threads use a queue.
@@ -122,7 +133,10 @@ impl UringQueue {
             && unsafe { ring.submitter().register_buffers(&pool.vectors()) }.is_ok();
         let slots = (0..depth).map(|_| None).collect();
         let free = (0..depth as u32).rev().collect();
-        let gathered = 0;
+        let bell = match threads {
+            Threads::One => None,
+            Threads::Several => RingBell::of(&ring, depth, file.name()),
+        };
         Ok(UringQueue {
             ring,
             file,
@@ -131,8 +145,8 @@ impl UringQueue {
             registered: RegisteredWrites::default(),
             slots,
             free,
-            gathered,
             threads,
+            bell: bell.map(Arc::new),
         })
     }
 
@@ -158,27 +172,23 @@ impl UringQueue {
         // completion (invariants 1 and 3).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the submission ring holds one entry for each slot");
-        self.gathered += 1;
+    }
+
+    /// Requests in the submission ring that the kernel has not taken yet.
+    fn gathered(&mut self) -> usize {
+        self.ring.submission().len()
     }
 
     /// Hands over what is gathered and waits for `wait_for` entries in the completion ring.
     fn enter(&mut self, wait_for: usize) -> Result<()> {
         loop {
             match self.ring.submit_and_wait(wait_for) {
-                Ok(count) => {
-                    self.gathered = self.gathered.saturating_sub(count);
-                    if self.gathered == 0 {
-                        return Ok(());
-                    }
-                }
-                // EAGAIN and EBUSY: the kernel is short of memory or wants completions reaped.
+                Ok(_) if self.gathered() == 0 => return Ok(()),
+                Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN | libc::EBUSY) => return Ok(()),
-                    _ => {
-                        let detail = format!("{}: io_uring_enter failed", self.file.name());
-                        return Err(Error::io(detail, error));
-                    }
+                    Some(code) if is_for_later(code) => return Ok(()),
+                    _ => return Err(entering(self.file.name(), error)),
                 },
             }
         }
@@ -211,6 +221,42 @@ impl UringQueue {
         let entry = self.ring.completion().next()?;
         Some((entry.user_data() as u32, entry.result()))
     }
+}
+
+impl RingBell {
+    /// `None`: the process has no descriptor left.
+    fn of(ring: &IoUring, depth: usize, name: &str) -> Option<RingBell> {
+        // SAFETY: the ring, which owns the descriptor, is there for the time of the call.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+        let descriptor = borrowed.try_clone_to_owned().ok()?;
+        Some(RingBell { descriptor, depth: depth as u32, name: name.to_owned() })
+    }
+}
+
+impl Doorbell for RingBell {
+    fn ring(&self) -> Result<()> {
+        loop {
+            // SAFETY: asks the kernel to take what is in the submission ring, whose entries are
+            // complete before the queue can be given back, and to wait for nothing.
+            match unsafe { system::enter_ring(self.descriptor.as_raw_fd(), self.depth) } {
+                Ok(_) => return Ok(()),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(code) if is_for_later(code) => return Ok(()),
+                    _ => return Err(entering(&self.name, error)),
+                },
+            }
+        }
+    }
+}
+
+/// The kernel is short of memory, or wants completions reaped first.
+fn is_for_later(code: i32) -> bool {
+    [libc::EAGAIN, libc::EBUSY].contains(&code)
+}
+
+fn entering(name: &str, error: io::Error) -> Error {
+    Error::io(format!("{name}: io_uring_enter failed"), error)
 }
 
 impl RegisteredWrites {
@@ -349,16 +395,16 @@ impl Queue for UringQueue {
     }
 
     fn submit(&mut self) -> Result<()> {
-        if self.gathered == 0 { Ok(()) } else { self.enter(0) }
+        if self.gathered() == 0 { Ok(()) } else { self.enter(0) }
     }
 
     fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
         let wait_for = wait_for.min(self.in_flight());
-        if self.threads == Threads::One && self.gathered == 0 {
+        if self.threads == Threads::One && self.gathered() == 0 {
             self.enter(0)?;
         }
         let mut reaped = self.drain(completions);
-        while reaped < wait_for || self.gathered > 0 {
+        while reaped < wait_for || self.gathered() > 0 {
             self.enter(wait_for.saturating_sub(reaped))?;
             reaped += self.drain(completions);
         }
@@ -366,28 +412,34 @@ impl Queue for UringQueue {
     }
 
     fn reap_within(&mut self, timeout: Duration, completions: &mut Vec<Completion>) -> Result<()> {
-        if self.drain(completions) > 0 && self.gathered == 0 {
+        if self.drain(completions) > 0 && self.gathered() == 0 {
             return Ok(());
         }
         let limit = types::Timespec::from(timeout);
         let arguments = types::SubmitArgs::new().timespec(&limit);
         match self.ring.submitter().submit_with_args(1, &arguments) {
-            Ok(count) => self.gathered = self.gathered.saturating_sub(count),
-            // The time is over, a signal came, or completions must be reaped first; whatever was
-            // gathered and not taken is counted anew below.
+            Ok(_) => {}
+            // The time is over, a signal came, or completions must be reaped first.
             Err(error)
                 if [libc::ETIME, libc::EINTR, libc::EAGAIN, libc::EBUSY]
-                    .contains(&error.raw_os_error().unwrap_or_default()) =>
-            {
-                self.gathered = self.ring.submission().len();
-            }
-            Err(error) => {
-                let detail = format!("{}: io_uring_enter failed", self.file.name());
-                return Err(Error::io(detail, error));
-            }
+                    .contains(&error.raw_os_error().unwrap_or_default()) => {}
+            Err(error) => return Err(entering(self.file.name(), error)),
         }
         self.drain(completions);
         Ok(())
+    }
+
+    fn take_ready(&mut self, completions: &mut Vec<Completion>) -> Result<bool> {
+        if self.bell.is_none() {
+            return self.reap(0, completions).map(|()| false);
+        }
+        self.drain(completions);
+        Ok(self.gathered() > 0)
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        let bell = Arc::clone(self.bell.as_ref()?);
+        Some(bell)
     }
 
     fn in_flight(&self) -> usize {
@@ -491,6 +543,59 @@ mod tests {
                 assert!(read.iter().all(|&byte| byte == round * 10 + number), "round {round}");
             }
         }
+    }
+
+    #[test]
+    fn a_doorbell_hands_over_what_was_gathered_and_may_ring_at_any_time() {
+        const REQUESTS: u64 = 20_000;
+        let dir = TempDir::new("doorbell");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let file = Arc::clone(device.open_file());
+        let options = QueueOptions { depth: 16, buffer_bytes: 4096 };
+        let mut queue = UringQueue::new(file, options, Threads::Several).unwrap();
+        let bell = queue.doorbell().unwrap();
+        let mut completions = Vec::new();
+        (0..3).for_each(|token| queue.read(token, token * 4096, 4096).unwrap());
+        assert!(queue.take_ready(&mut completions).unwrap(), "they wait to be handed over");
+        assert_eq!(queue.gathered(), 3, "looking hands over nothing");
+        std::thread::scope(|scope| scope.spawn(|| bell.ring().unwrap()).join().unwrap());
+        assert_eq!(queue.gathered(), 0);
+        queue.reap(3, &mut completions).unwrap();
+        assert_eq!(completions.len(), 3);
+        // Who gathers, looks and waits races with who rings: each request completes once.
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let mut seen = vec![0u8; REQUESTS as usize];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    bell.ring().unwrap();
+                }
+            });
+            let mut next = 0;
+            while next < REQUESTS || queue.in_flight() > 0 {
+                while next < REQUESTS && queue.in_flight() < 16 {
+                    queue.read(next, next % 256 * 4096, 4096).unwrap();
+                    next += 1;
+                }
+                completions.clear();
+                match next % 3 {
+                    0 => queue.reap(1, &mut completions).unwrap(),
+                    1 => queue.submit().unwrap(),
+                    _ => queue.take_ready(&mut completions).map(|_| ()).unwrap(),
+                }
+                queue.reap(0, &mut completions).unwrap();
+                for completion in completions.drain(..) {
+                    completion.result.unwrap();
+                    seen[completion.token as usize] += 1;
+                }
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(seen.iter().all(|&times| times == 1));
+        drop(queue);
+        bell.ring().unwrap();
     }
 
     #[test]

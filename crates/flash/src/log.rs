@@ -14,6 +14,7 @@
 //! It knows nothing of keys or of the index. The caller holds the shard's lock.
 
 mod commit;
+mod handing;
 mod open_segment;
 mod segment_read;
 
@@ -35,6 +36,7 @@ use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
+use handing::Handing;
 use open_segment::OpenSegment;
 use segment_read::SegmentRead;
 
@@ -107,6 +109,7 @@ pub(crate) struct Log {
     pub(crate) segments: Vec<Segment>,
     pub(crate) device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
+    handing: Handing,
     completions: Vec<Completion>,
     free: VecDeque<u32>,
     releasing: VecDeque<(u32, u64)>,
@@ -195,6 +198,7 @@ impl Log {
     ) -> Result<Log> {
         let mut queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
         queue.register(&memory);
+        let handing = Handing::new(&*queue);
         let buffers: Vec<Buffer> = memory
             .into_iter()
             .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })
@@ -205,6 +209,7 @@ impl Log {
             segments: vec![Segment::UNUSED; shape.segments as usize],
             device,
             queue,
+            handing,
             completions: Vec::new(),
             free: VecDeque::new(),
             releasing: VecDeque::new(),
@@ -445,7 +450,7 @@ impl Log {
             mode,
         };
         self.queue.write(request)?;
-        self.queue.submit()?;
+        self.hand_over()?;
         if mode == WriteMode::Flushed {
             self.unsynced_writes += 1;
         }
@@ -578,7 +583,7 @@ impl Log {
             range,
             mode,
         };
-        let begun = self.queue.write(request).and_then(|()| self.queue.submit());
+        let begun = self.queue.write(request).and_then(|()| self.hand_over());
         if let Err(error) = begun {
             self.poison(format!("a write failed: {error}"));
             return Err(error.into());

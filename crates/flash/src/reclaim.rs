@@ -236,7 +236,7 @@ impl Inner {
         }
         let part = Part { bytes: u64::MAX, records: BATCH };
         while !victim.is_decided() {
-            self.shards[number].lock().decide(victim, part, now)?;
+            self.gather(number).decide(victim, part, now)?;
         }
         if let Some(bytes) = victim.give_bytes().filter(|_| borrows) {
             self.segment_memory.lock().push(bytes);

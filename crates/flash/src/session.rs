@@ -328,7 +328,7 @@ impl Session {
             }
             if let Some(goal) = wanted {
                 // A poisoned log is reported to each waiting write by `reap_commits`.
-                let _poisoned = self.inner.shards[number].lock().log.begin_round(goal);
+                let _poisoned = self.inner.gather(number).log.begin_round(goal);
             }
         }
         Ok(())
@@ -361,7 +361,7 @@ impl Session {
             if !self.waiting.iter().any(|w| w.shard == number) {
                 continue;
             }
-            let mut shard = self.inner.shards[usize::from(number)].lock();
+            let mut shard = self.inner.gather(usize::from(number));
             let goal = self.waiting.iter().filter(|w| w.shard == number).map(|w| w.goal).max();
             let log = &mut shard.log;
             let failed = log

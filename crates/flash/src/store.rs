@@ -288,7 +288,7 @@ impl Inner {
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
         loop {
-            let mut shard = self.shards[number].lock();
+            let mut shard = self.gather(number);
             match shard.put(request, known, pace) {
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 Ok(PutStep::Stored(written)) => {
@@ -318,7 +318,7 @@ impl Inner {
         let number = self.shard_of(hash);
         let mut reclaims = Reclaims::default();
         loop {
-            let mut shard = self.shards[number].lock();
+            let mut shard = self.gather(number);
             match shard.remove(key, hash, place) {
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 decided => return decided,

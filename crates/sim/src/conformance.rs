@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use entresol_device::{
     Completion, Device, Error, ErrorKind, Geometry, IoBuffer, Queue, QueueOptions, Result,
-    WriteBuffer, WriteMode, WriteRequest,
+    WriteBuffer, WriteMode, WriteRequest, wait_readable,
 };
 
 use crate::random::Random;
@@ -31,6 +32,43 @@ pub fn check(device: &dyn Device) {
     large_requests_are_transferred_whole(device);
     several_queues_work_at_once(device);
     every_request_is_counted(device);
+    a_doorbell_hands_over_what_was_gathered(device);
+}
+
+/// Nothing but the doorbell submits.
+fn a_doorbell_hands_over_what_was_gathered(device: &dyn Device) {
+    const REQUESTS: u64 = 8;
+    let mut queue = queue_of(device, REQUESTS as usize, 4096);
+    let (Some(bell), Some(descriptor)) = (queue.doorbell(), queue.poll_fd()) else { return };
+    let size = 256 << 10;
+    let mut pattern = vec![0; size];
+    Random::new(5).fill(&mut pattern);
+    write_at(device, 0, &pattern);
+    let mut completions = Vec::new();
+    for token in 0..REQUESTS {
+        queue.read(token, 0, size).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(queue.take_ready(&mut completions).unwrap_or_else(|e| panic!("{e}")));
+    assert_eq!(completions.len(), 0, "nothing was handed over yet");
+    let rung = std::thread::scope(|scope| scope.spawn(|| bell.ring()).join());
+    assert!(rung.is_ok_and(|rung| rung.is_ok()));
+    for _ in 0..100 {
+        let waited = wait_readable(&[descriptor], Duration::from_secs(1));
+        waited.unwrap_or_else(|e| panic!("{e}"));
+        // What a member had no room for is handed over by the next ring.
+        if queue.take_ready(&mut completions).unwrap_or_else(|e| panic!("{e}")) {
+            bell.ring().unwrap_or_else(|e| panic!("{e}"));
+        }
+        if queue.in_flight() == 0 {
+            break;
+        }
+    }
+    let mut tokens: Vec<u64> = completions.iter().map(|completion| completion.token).collect();
+    tokens.sort_unstable();
+    assert_eq!(tokens, (0..REQUESTS).collect::<Vec<_>>(), "each once, and all");
+    for completion in completions {
+        assert!(completion.buffer.is_some_and(|buffer| *buffer == *pattern));
+    }
 }
 
 fn geometry_is_sound(device: &dyn Device) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::{Layout, Part};
 use crate::buffer::{IoBuffer, WriteBuffer};
 use crate::device::{
-    Completion, Counters, Geometry, Queue, QueueOptions, WriteMode, WriteRequest, busy,
+    Completion, Counters, Doorbell, Geometry, Queue, QueueOptions, WriteMode, WriteRequest, busy,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -36,7 +36,11 @@ pub(super) struct StripeQueue {
     arrived: Vec<Completion>,
     any_member: Option<OwnedFd>,
     next_to_wait_for: usize,
+    bell: Option<Arc<Bells>>,
 }
+
+/// The doorbells of all members.
+struct Bells(Vec<Arc<dyn Doorbell>>);
 
 /// Values in numbered places that are used again.
 struct Slots<T> {
@@ -78,7 +82,9 @@ impl StripeQueue {
             })?),
             None => None,
         };
+        let bells: Option<Vec<_>> = members.iter().map(|member| member.doorbell()).collect();
         Ok(StripeQueue {
+            bell: bells.map(Bells).map(Arc::new),
             stripe,
             members,
             depth: options.depth,
@@ -105,6 +111,10 @@ impl StripeQueue {
     fn gather(&mut self, part: PartRequest) {
         let slot = self.parts.insert(part);
         self.backlog.push_back(slot);
+        if self.bell.is_some() {
+            // The doorbells ring for what the members have.
+            self.hand_out();
+        }
     }
 
     /// Hands parts to their members' queues until one of them is full.
@@ -251,6 +261,25 @@ impl Queue for StripeQueue {
         }
     }
 
+    fn take_ready(&mut self, completions: &mut Vec<Completion>) -> Result<bool> {
+        if self.bell.is_none() {
+            return self.reap(0, completions).map(|()| false);
+        }
+        // Completions make room for the backlog.
+        let mut gathered = !self.backlog.is_empty();
+        for member in &mut self.members {
+            gathered |= member.take_ready(&mut self.arrived)?;
+        }
+        self.hand_out();
+        self.put_together(completions);
+        Ok(gathered)
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        let bell = Arc::clone(self.bell.as_ref()?);
+        Some(bell)
+    }
+
     fn in_flight(&self) -> usize {
         self.requests.count()
     }
@@ -261,6 +290,12 @@ impl Queue for StripeQueue {
 
     fn poll_fd(&self) -> Option<RawFd> {
         self.any_member.as_ref().map(AsRawFd::as_raw_fd)
+    }
+}
+
+impl Doorbell for Bells {
+    fn ring(&self) -> Result<()> {
+        self.0.iter().try_for_each(|bell| bell.ring())
     }
 }
 

@@ -112,7 +112,7 @@ impl Log {
             return self.advance_round();
         }
         let mut completions = std::mem::take(&mut self.completions);
-        let reaped = self.queue.reap(wait_for.min(in_flight), &mut completions);
+        let reaped = self.take_completions(wait_for.min(in_flight), &mut completions);
         for completion in completions.drain(..) {
             self.finish_request(completion);
         }
@@ -282,7 +282,7 @@ impl Log {
         if goal == Goal::Synced && self.unsynced_writes > 0 {
             self.round =
                 Round::Syncing { covers, synced_writes: self.completed_unsynced(), proven };
-            let begun = self.queue.sync(SYNC_TOKEN).and_then(|()| self.queue.submit());
+            let begun = self.queue.sync(SYNC_TOKEN).and_then(|()| self.hand_over());
             if let Err(error) = begun {
                 self.poison(format!("a sync failed: {error}"));
                 return Err(error.into());

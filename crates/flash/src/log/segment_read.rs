@@ -43,7 +43,7 @@ impl Log {
         }
         self.read = SegmentRead::InFlight;
         // What is not submitted now is with the next write.
-        self.queue.submit().is_ok()
+        self.hand_over().is_ok()
     }
 
     /// What the read gave, once it is done: `Some(None)` if it failed.

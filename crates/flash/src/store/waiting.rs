@@ -1,5 +1,7 @@
-//! Waiting for the device without a shard's lock: gets of other threads go on meanwhile.
+//! Handing work to the device and waiting for it without a shard's lock: gets of other threads go
+//! on meanwhile.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -15,7 +17,23 @@ use crate::shard::Shard;
 /// one waits for.
 const WAIT: Duration = Duration::from_millis(1);
 
+/// A shard, locked, whose log gathers what is written until the lock is given back: then this hands
+/// it to the device.
+pub(crate) struct Gathering<'a> {
+    inner: &'a Inner,
+    number: usize,
+    /// There until dropped.
+    shard: Option<MutexGuard<'a, Shard>>,
+}
+
 impl Inner {
+    /// Locks a shard to write to it.
+    pub(crate) fn gather(&self, number: usize) -> Gathering<'_> {
+        let mut shard = self.shards[number].lock();
+        shard.log.hand_over_later();
+        Gathering { inner: self, number, shard: Some(shard) }
+    }
+
     /// Waits until the device may have done something for the shard. With its lock only where the
     /// device cannot say so otherwise.
     pub(crate) fn await_device(&self, mut shard: MutexGuard<'_, Shard>) -> Result<()> {
@@ -55,6 +73,34 @@ impl Inner {
                 return Ok(());
             }
             self.await_device(shard)?;
+        }
+    }
+}
+
+impl Deref for Gathering<'_> {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        self.shard.as_ref().expect("held until dropped")
+    }
+}
+
+impl DerefMut for Gathering<'_> {
+    fn deref_mut(&mut self) -> &mut Shard {
+        self.shard.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for Gathering<'_> {
+    fn drop(&mut self) {
+        let Some(mut shard) = self.shard.take() else { return };
+        let due = shard.log.due();
+        drop(shard);
+        let Some(doorbell) = due else { return };
+        if let Err(error) = doorbell.ring() {
+            // As for a write that fails later: what was answered is in memory alone.
+            let mut shard = self.inner.shards[self.number].lock();
+            shard.log.poison(format!("writes could not be handed to the device: {error}"));
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Nobody waits for the device with a shard locked where the device says when it is done.
+//! Nobody waits for the device with a shard locked where the device says when it is done, and
+//! nobody hands it writes with a shard locked where it has a doorbell.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use entresol_device::{Completion, Counters, Queue, QueueOptions, WriteRequest};
+use entresol_device::{Completion, Counters, Doorbell, Queue, QueueOptions, WriteRequest};
 use entresol_flash::Reclaim;
 
 use super::*;
@@ -16,6 +17,22 @@ struct Telling {
     readable: Arc<std::io::PipeReader>,
     /// Looks at the queue of a shard's log that were to wait.
     waits: Arc<AtomicU64>,
+    handed: Arc<Handed>,
+}
+
+/// How writes of the logs came to the device.
+#[derive(Default)]
+struct Handed {
+    /// By whoever had the queue, and so the shard.
+    submits: AtomicU64,
+    rings: AtomicU64,
+}
+
+impl Doorbell for Handed {
+    fn ring(&self) -> entresol_device::Result<()> {
+        self.rings.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 struct TellingQueue {
@@ -23,6 +40,7 @@ struct TellingQueue {
     readable: Arc<std::io::PipeReader>,
     looks: u64,
     waits: Option<Arc<AtomicU64>>,
+    handed: Arc<Handed>,
 }
 
 impl Telling {
@@ -34,6 +52,7 @@ impl Telling {
             _writer: writer,
             readable: Arc::new(reader),
             waits: Arc::default(),
+            handed: Arc::default(),
         })
     }
 }
@@ -71,6 +90,7 @@ impl Device for Telling {
             readable: Arc::clone(&self.readable),
             looks: 0,
             waits: of_log.then(|| Arc::clone(&self.waits)),
+            handed: Arc::clone(&self.handed),
         }))
     }
 
@@ -93,7 +113,20 @@ impl Queue for TellingQueue {
     }
 
     fn submit(&mut self) -> entresol_device::Result<()> {
+        if self.waits.is_some() {
+            self.handed.submits.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    fn take_ready(&mut self, completions: &mut Vec<Completion>) -> entresol_device::Result<bool> {
+        self.queue.reap(0, completions).map(|()| false)
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        self.waits.as_ref()?;
+        let handed = Arc::clone(&self.handed);
+        Some(handed)
     }
 
     fn reap(
@@ -145,4 +178,30 @@ fn a_write_that_waits_for_its_durability_or_for_room_has_no_shard_locked() {
         assert_eq!(waits() - before, 0, "{reclaim:?}");
         drop((session, store));
     }
+}
+
+#[test]
+fn puts_and_removes_hand_their_segments_to_the_device_with_no_shard_locked() {
+    let telling = Telling::new(64 << 20);
+    let device: Arc<dyn Device> = telling.clone();
+    let handed = |count: fn(&Handed) -> &AtomicU64| count(&telling.handed).load(Ordering::Relaxed);
+    let (store, mut session) =
+        open(&device, StoreOptions { shards: 1, mode: OpenMode::Reformat, ..small() });
+    let segment_bytes = u64::from(store.options().segment_bytes);
+    let written = || store.device().counters().written_bytes.load(Ordering::Relaxed);
+    let (submits, rings, before) = (handed(|h| &h.submits), handed(|h| &h.rings), written());
+    for n in 0..20_000u64 {
+        put(&mut session, &n.to_be_bytes(), &value_of(n, 900), PutOptions::default()).unwrap();
+        if n % 3 == 0 {
+            assert!(remove(&mut session, &n.to_be_bytes()));
+        }
+    }
+    let sealed = (written() - before) / segment_bytes;
+    assert!(sealed > 100, "{sealed} segments");
+    assert_eq!(handed(|h| &h.submits) - submits, 0, "with the shard locked");
+    assert!(handed(|h| &h.rings) - rings >= sealed, "each by a doorbell");
+    let synced = PutOptions { durability: Some(Durability::Synced), ..PutOptions::default() };
+    let submits = handed(|h| &h.submits);
+    put(&mut session, b"synced", &value_of(1, 900), synced).unwrap();
+    assert_eq!(handed(|h| &h.submits) - submits, 0, "a synced put, with the shard locked");
 }
