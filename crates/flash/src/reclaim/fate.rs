@@ -43,8 +43,10 @@ impl<'a> Victim<'a> {
 enum Fate {
     Dead,
     Copy,
-    /// An expired record that may have an older one behind it.
-    Entomb,
+    /// An expired record that may have an older one behind it; whether the index has it yet.
+    Entomb {
+        live: bool,
+    },
 }
 
 impl Shard {
@@ -71,7 +73,15 @@ impl Shard {
         match fate {
             Fate::Dead => Ok(true),
             Fate::Copy => self.copy_forward(victim.segment, entry, place, record),
-            Fate::Entomb => self.entomb(entry, record),
+            Fate::Entomb { live } => {
+                // The tombstone first: what could not be appended is tried again, and a manifest
+                // that the index no longer has is not buried.
+                let entombed = self.entomb(entry, record)?;
+                if live {
+                    self.expire_at(entry, place);
+                }
+                Ok(entombed)
+            }
         }
     }
 
@@ -91,19 +101,15 @@ impl Shard {
             return Fate::Dead;
         }
         if self.is_over(entry.ends_seconds, now) {
+            // Else superseded, or buried already; or a piece of it was lost, and it hides nothing.
+            let hides = live || entry.flags.kind != RecordKind::Manifest;
+            if hides && entry.flags.follows && victim.oldest_dead(&self.log).is_some() {
+                return Fate::Entomb { live };
+            }
             if live {
-                self.expire(
-                    entry.hash,
-                    (place, entry.ends_seconds),
-                    (entry.space, entry.partition),
-                );
+                self.expire_at(entry, place);
             }
-            if !live && entry.flags.kind == RecordKind::Manifest {
-                // Superseded, or buried already; or a piece of it was lost, and it hides nothing.
-                return Fate::Dead;
-            }
-            let older = entry.flags.follows && victim.oldest_dead(&self.log).is_some();
-            return if older { Fate::Entomb } else { Fate::Dead };
+            return Fate::Dead;
         }
         let evicts = self.limits.reclaim == crate::options::Reclaim::Evict;
         let pinned = entry.flags.pinned || victim.segment.stream == Stream::Hot as u8;
@@ -115,6 +121,11 @@ impl Shard {
         let freed = u64::from(entry.aligned_bytes()) * COPIED_PER_FREED;
         self.copied_ahead = self.copied_ahead.saturating_sub(freed);
         Fate::Dead
+    }
+
+    fn expire_at(&mut self, entry: &FooterEntry, place: Place) {
+        let end = (place, entry.ends_seconds);
+        self.expire(entry.hash, end, (entry.space, entry.partition));
     }
 
     /// Whether a cache keeps a live record that it may evict: it was read, and not too much else
