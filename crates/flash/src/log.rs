@@ -498,7 +498,7 @@ impl Log {
             let detail = format!("shard {} waits for reclaim to free segments", self.shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));
         }
-        let buffer = self.take_buffer()?;
+        let buffer = self.take_buffer(stream)?;
         let segment = self.free.pop_front().ok_or_else(|| {
             Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
         })?;
@@ -526,24 +526,6 @@ impl Log {
         header.encode(&mut slot.memory.bytes_mut()[..SEGMENT_HEADER_BYTES]);
         self.streams[stream as usize] = Some(OpenSegment::new(segment, buffer));
         Ok(())
-    }
-
-    /// A buffer that nobody writes from: the one sealed longest ago. Waits for the device if all
-    /// are in use.
-    fn take_buffer(&mut self) -> Result<u16> {
-        loop {
-            let idle = self.buffers.iter().enumerate();
-            let idle = idle.filter(|(_, b)| b.writes == 0 && b.sealed != u64::MAX);
-            if let Some((number, _)) = idle.min_by_key(|(_, b)| b.sealed) {
-                let buffer = &mut self.buffers[number];
-                if let Some(segment) = buffer.segment.take() {
-                    self.segments[segment as usize].buffer = NO_BUFFER;
-                }
-                return Ok(number as u16);
-            }
-            self.poll(1)?;
-            self.check_poisoned()?;
-        }
     }
 
     /// Writes footer and trailer of the open segment of `stream` and hands the rest of it to the

@@ -236,7 +236,12 @@ impl Inner {
         }
         let part = Part { bytes: u64::MAX, records: BATCH };
         while !victim.is_decided() {
-            self.gather(number).decide(victim, part, now)?;
+            let mut shard = self.gather(number);
+            if shard.log.lacks_idle_buffer()? {
+                shard.await_buffer()?;
+                continue;
+            }
+            shard.decide(victim, part, now)?;
         }
         if let Some(bytes) = victim.give_bytes().filter(|_| borrows) {
             self.segment_memory.lock().push(bytes);

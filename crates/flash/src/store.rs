@@ -290,6 +290,10 @@ impl Inner {
         loop {
             let mut shard = self.gather(number);
             match shard.put(request, known, pace) {
+                Err(_) if shard.log.lacks_buffer() => {
+                    shard.await_buffer()?;
+                    continue;
+                }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 Ok(PutStep::Stored(written)) => {
                     let bytes = request.key.bytes.len() + request.value.len();
@@ -320,6 +324,10 @@ impl Inner {
         loop {
             let mut shard = self.gather(number);
             match shard.remove(key, hash, place) {
+                Err(_) if shard.log.lacks_buffer() => {
+                    shard.await_buffer()?;
+                    continue;
+                }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 decided => return decided,
             }

@@ -1,19 +1,24 @@
-//! Handing what was gathered to the device: by who holds the shard, or right after by who held it.
+//! Handing what was gathered to the device, and waiting until it gives buffers back: by who holds
+//! the shard, or by who held it.
 //!
-//! A whole segment takes the kernel longer than some fifty puts; gets and puts of other threads go
-//! on with the shard meanwhile.
+//! A whole segment takes the kernel longer than some fifty puts take, and the device longer still;
+//! gets and puts of other threads go on with the shard meanwhile.
 
 use std::sync::Arc;
 
 use entresol_device::{Completion, Doorbell, Queue};
 
 use super::Log;
+use crate::error::{Error, ErrorKind, Result};
+use crate::segment::{NO_BUFFER, Stream};
 
 /// How a log hands over what it gathers.
 pub(super) struct Handing {
     /// `None`: only the queue itself can.
     doorbell: Option<Arc<dyn Doorbell>>,
     stage: Stage,
+    /// The last append was refused since the device has all buffers.
+    lacks_buffer: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +33,7 @@ enum Stage {
 
 impl Handing {
     pub(super) fn new(queue: &dyn Queue) -> Handing {
-        Handing { doorbell: queue.doorbell(), stage: Stage::AtOnce }
+        Handing { doorbell: queue.doorbell(), stage: Stage::AtOnce, lacks_buffer: false }
     }
 }
 
@@ -37,6 +42,7 @@ impl Log {
     pub(crate) fn hand_over_later(&mut self) {
         if self.handing.doorbell.is_some() {
             self.handing.stage = Stage::Later;
+            self.handing.lacks_buffer = false;
         }
     }
 
@@ -44,6 +50,67 @@ impl Log {
     pub(crate) fn due(&mut self) -> Option<Arc<dyn Doorbell>> {
         let stage = std::mem::replace(&mut self.handing.stage, Stage::AtOnce);
         if stage == Stage::Due { self.handing.doorbell.clone() } else { None }
+    }
+
+    /// What is appended until this ends is one whole: it waits for buffers where it is.
+    pub(crate) fn append_at_once(&mut self) {
+        if self.handing.stage != Stage::AtOnce && self.queue.submit().is_ok() {
+            self.handing.stage = Stage::AtOnce;
+        }
+    }
+
+    /// Whether the last append was refused since the device has all buffers: it is to be tried
+    /// again once the device has answered.
+    pub(crate) fn lacks_buffer(&self) -> bool {
+        self.handing.lacks_buffer
+    }
+
+    /// A buffer that nobody writes from: the one sealed longest ago. Waits for the device if all
+    /// are in use; refuses a put where that is waited for without the shard.
+    pub(super) fn take_buffer(&mut self, stream: Stream) -> Result<u16> {
+        let mut idle = self.idle_buffer();
+        if idle.is_none() {
+            self.poll(0)?;
+            idle = self.idle_buffer();
+        }
+        let number = loop {
+            match idle {
+                Some(number) => break number,
+                None => self.await_buffer(stream)?,
+            }
+            idle = self.idle_buffer();
+        };
+        if let Some(segment) = self.buffers[number].segment.take() {
+            self.segments[segment as usize].buffer = NO_BUFFER;
+        }
+        Ok(number as u16)
+    }
+
+    /// Whether the device has all buffers, and can be waited for without the shard.
+    pub(crate) fn lacks_idle_buffer(&mut self) -> Result<bool> {
+        if self.idle_buffer().is_some() || self.handing.doorbell.is_none() {
+            return Ok(false);
+        }
+        self.poll(0)?;
+        Ok(self.idle_buffer().is_none())
+    }
+
+    fn idle_buffer(&self) -> Option<usize> {
+        let idle = self.buffers.iter().enumerate();
+        let idle = idle.filter(|(_, b)| b.writes == 0 && b.sealed != u64::MAX);
+        idle.min_by_key(|(_, b)| b.sealed).map(|(number, _)| number)
+    }
+
+    /// Waits until the device gives back a buffer; refuses where that is waited for without the
+    /// shard. Reclaim, which cannot decide a record twice, waits in any case.
+    fn await_buffer(&mut self, stream: Stream) -> Result<()> {
+        if self.handing.stage == Stage::AtOnce || stream.is_reclaim() {
+            self.poll(1)?;
+            return self.check_poisoned();
+        }
+        self.handing.lacks_buffer = true;
+        let detail = format!("the device has all write buffers of shard {}", self.shape.shard);
+        Err(Error::new(ErrorKind::Busy, detail))
     }
 
     /// Hands what was gathered to the device, now or later.

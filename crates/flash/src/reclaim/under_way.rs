@@ -154,6 +154,10 @@ impl Shard {
 
     fn pay(&mut self, bytes: u64, missing: u32, now: Timestamp) -> Result<()> {
         self.log.poll(0)?;
+        if self.log.lacks_idle_buffer()? {
+            // Copies would wait for the device, with the shard locked.
+            return Ok(());
+        }
         if self.under_way.is_none() {
             self.under_way = self.choose()?;
         }

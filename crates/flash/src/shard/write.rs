@@ -412,6 +412,7 @@ impl Shard {
         stored: &[u8],
         piece_bytes: usize,
     ) -> Result<Place> {
+        self.log.append_at_once();
         // Pieces are known by the sequence of their manifest: renewing the time of last use keeps
         // the version, but not them.
         let owner = self.sequence + stored.len().div_ceil(piece_bytes) as u64 + 1;

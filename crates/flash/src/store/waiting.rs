@@ -77,6 +77,16 @@ impl Inner {
     }
 }
 
+impl Gathering<'_> {
+    /// Gives the shard back and waits until the device may have given back a buffer.
+    pub(crate) fn await_buffer(self) -> Result<()> {
+        let descriptor = self.log.poll_fd();
+        drop(self);
+        // Without one nothing is gathered, and so no append refused.
+        descriptor.map_or(Ok(()), |descriptor| wait_for(&[descriptor]))
+    }
+}
+
 impl Deref for Gathering<'_> {
     type Target = Shard;
 

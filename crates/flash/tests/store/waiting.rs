@@ -10,9 +10,11 @@ use entresol_flash::Reclaim;
 
 use super::*;
 
-/// A device in memory whose queues answer at the second look, and say all the time that they may.
+/// A device in memory whose queues answer at one look of so many, and say all the time that they
+/// may.
 struct Telling {
     memory: MemoryDevice,
+    looks: u64,
     _writer: std::io::PipeWriter,
     readable: Arc<std::io::PipeReader>,
     /// Looks at the queue of a shard's log that were to wait.
@@ -39,16 +41,18 @@ struct TellingQueue {
     queue: Box<dyn Queue>,
     readable: Arc<std::io::PipeReader>,
     looks: u64,
+    looks_of_answer: u64,
     waits: Option<Arc<AtomicU64>>,
     handed: Arc<Handed>,
 }
 
 impl Telling {
-    fn new(bytes: u64) -> Arc<Telling> {
+    fn new(bytes: u64, looks: u64) -> Arc<Telling> {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[1]).unwrap();
         Arc::new(Telling {
             memory: MemoryDevice::new(bytes).unwrap(),
+            looks,
             _writer: writer,
             readable: Arc::new(reader),
             waits: Arc::default(),
@@ -89,6 +93,7 @@ impl Device for Telling {
             queue: self.memory.queue(options)?,
             readable: Arc::clone(&self.readable),
             looks: 0,
+            looks_of_answer: self.looks,
             waits: of_log.then(|| Arc::clone(&self.waits)),
             handed: Arc::clone(&self.handed),
         }))
@@ -120,7 +125,7 @@ impl Queue for TellingQueue {
     }
 
     fn take_ready(&mut self, completions: &mut Vec<Completion>) -> entresol_device::Result<bool> {
-        self.queue.reap(0, completions).map(|()| false)
+        self.reap(0, completions).map(|()| false)
     }
 
     fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
@@ -137,7 +142,7 @@ impl Queue for TellingQueue {
         self.looks += 1;
         if let Some(waits) = self.waits.as_ref().filter(|_| wait_for > 0) {
             waits.fetch_add(1, Ordering::Relaxed);
-        } else if wait_for == 0 && self.looks.is_multiple_of(2) {
+        } else if wait_for == 0 && !self.looks.is_multiple_of(self.looks_of_answer) {
             return Ok(());
         }
         self.queue.reap(wait_for, completions)
@@ -158,7 +163,7 @@ impl Queue for TellingQueue {
 
 #[test]
 fn a_write_that_waits_for_its_durability_or_for_room_has_no_shard_locked() {
-    let telling = Telling::new(16 << 20);
+    let telling = Telling::new(16 << 20, 2);
     let waits = || telling.waits.load(Ordering::Relaxed);
     let device: Arc<dyn Device> = telling.clone();
     for reclaim in [Reclaim::Compact, Reclaim::Evict] {
@@ -182,7 +187,7 @@ fn a_write_that_waits_for_its_durability_or_for_room_has_no_shard_locked() {
 
 #[test]
 fn puts_and_removes_hand_their_segments_to_the_device_with_no_shard_locked() {
-    let telling = Telling::new(64 << 20);
+    let telling = Telling::new(64 << 20, 2);
     let device: Arc<dyn Device> = telling.clone();
     let handed = |count: fn(&Handed) -> &AtomicU64| count(&telling.handed).load(Ordering::Relaxed);
     let (store, mut session) =
@@ -204,4 +209,28 @@ fn puts_and_removes_hand_their_segments_to_the_device_with_no_shard_locked() {
     let submits = handed(|h| &h.submits);
     put(&mut session, b"synced", &value_of(1, 900), synced).unwrap();
     assert_eq!(handed(|h| &h.submits) - submits, 0, "a synced put, with the shard locked");
+}
+
+#[test]
+fn a_put_or_remove_that_finds_all_write_buffers_with_the_device_waits_with_no_shard_locked() {
+    // So slow that puts are far ahead of it.
+    let telling = Telling::new(32 << 20, 40);
+    let device: Arc<dyn Device> = telling.clone();
+    let (store, mut session) =
+        open(&device, StoreOptions { shards: 1, mode: OpenMode::Reformat, ..small() });
+    let before = telling.waits.load(Ordering::Relaxed);
+    for n in 0..40_000u64 {
+        let name = n % 9_000;
+        put(&mut session, &name.to_be_bytes(), &value_of(n, 900), PutOptions::default()).unwrap();
+        if n % 5 == 0 {
+            assert!(remove(&mut session, &name.to_be_bytes()));
+        }
+    }
+    assert!(store.statistics().segments_reclaimed > 100);
+    assert_eq!(telling.waits.load(Ordering::Relaxed) - before, 0);
+    for name in (0..9_000u64).filter(|name| name % 5 != 0) {
+        let last = 36_000 + name;
+        let put = if last < 40_000 { last } else { 27_000 + name };
+        assert_eq!(get(&mut session, &name.to_be_bytes()), Some(value_of(put, 900)), "{name}");
+    }
 }
