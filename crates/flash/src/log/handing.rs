@@ -39,6 +39,7 @@ impl Handing {
 
 impl Log {
     /// From now on what is written is gathered, if it can be handed over without the log.
+    #[inline]
     pub(crate) fn hand_over_later(&mut self) {
         if self.handing.doorbell.is_some() {
             self.handing.stage = Stage::Later;
@@ -47,9 +48,12 @@ impl Log {
     }
 
     /// Ends that; what to ring once the shard is given back, if anything was gathered.
+    #[inline]
     pub(crate) fn due(&mut self) -> Option<Arc<dyn Doorbell>> {
-        let stage = std::mem::replace(&mut self.handing.stage, Stage::AtOnce);
-        if stage == Stage::Due { self.handing.doorbell.clone() } else { None }
+        match std::mem::replace(&mut self.handing.stage, Stage::AtOnce) {
+            Stage::Due => self.handing.doorbell.clone(),
+            Stage::AtOnce | Stage::Later => None,
+        }
     }
 
     /// What is appended until this ends is one whole: it waits for buffers where it is.

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use entresol_device::wait_readable;
+use entresol_device::{Doorbell, wait_readable};
 use parking_lot::MutexGuard;
 
 use super::Inner;
@@ -28,10 +28,20 @@ pub(crate) struct Gathering<'a> {
 
 impl Inner {
     /// Locks a shard to write to it.
+    #[inline]
     pub(crate) fn gather(&self, number: usize) -> Gathering<'_> {
         let mut shard = self.shards[number].lock();
         shard.log.hand_over_later();
         Gathering { inner: self, number, shard: Some(shard) }
+    }
+
+    #[cold]
+    fn hand_over(&self, number: usize, doorbell: &dyn Doorbell) {
+        if let Err(error) = doorbell.ring() {
+            // As for a write that fails later: what was answered is in memory alone.
+            let mut shard = self.shards[number].lock();
+            shard.log.poison(format!("writes could not be handed to the device: {error}"));
+        }
     }
 
     /// Waits until the device may have done something for the shard. With its lock only where the
@@ -90,27 +100,27 @@ impl Gathering<'_> {
 impl Deref for Gathering<'_> {
     type Target = Shard;
 
+    #[inline]
     fn deref(&self) -> &Shard {
         self.shard.as_ref().expect("held until dropped")
     }
 }
 
 impl DerefMut for Gathering<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Shard {
         self.shard.as_mut().expect("held until dropped")
     }
 }
 
 impl Drop for Gathering<'_> {
+    #[inline]
     fn drop(&mut self) {
         let Some(mut shard) = self.shard.take() else { return };
         let due = shard.log.due();
         drop(shard);
-        let Some(doorbell) = due else { return };
-        if let Err(error) = doorbell.ring() {
-            // As for a write that fails later: what was answered is in memory alone.
-            let mut shard = self.inner.shards[self.number].lock();
-            shard.log.poison(format!("writes could not be handed to the device: {error}"));
+        if let Some(doorbell) = due {
+            self.inner.hand_over(self.number, &*doorbell);
         }
     }
 }
