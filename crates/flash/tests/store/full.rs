@@ -1,8 +1,11 @@
 //! A store that has no room left.
 
+use std::sync::Arc;
+
+use entresol_device::{Device, FileDevice, FileOptions};
 use entresol_flash::{
-    Compression, Durability, EncryptionKey, Error, ErrorKind, Opened, Operation, PutOptions,
-    Session, Store, StoreOptions,
+    Budget, Compression, Durability, EncryptionKey, Error, ErrorKind, Expiry, Opened,
+    Operation, Outcome, PutOptions, Session, Store, StoreOptions, Timestamp,
 };
 
 use crate::{NOW, SPACE, device, get, key, open, put, remove, small, value_of};
@@ -73,6 +76,63 @@ fn replaced_when_full(options: StoreOptions, segments: u64, length: usize) {
         put_packed(&mut session, n, (n, 1)).unwrap();
     }
     put_packed(&mut session, stored, (stored, 1)).unwrap();
+}
+
+// Tombstones were all that reclaim had left, and it went on with none: they hide what a use of a
+// segment held whose end was not durable, or an open segment that nothing was appended to any more.
+// A store of small entries that had all been removed, or had ended, was full again at three fifths,
+// and stayed so.
+#[test]
+fn a_store_whose_entries_all_went_takes_as_many_again() {
+    for (segments, length) in [(33, 50), (65, 50), (65, 300), (257, 100)] {
+        for ends in [false, true] {
+            refilled(&device(segments << 16), (segments, length), ends);
+        }
+    }
+    // On a device that answers later.
+    let path = std::env::temp_dir().join(format!("entresol-refilled-{}", std::process::id()));
+    let options = FileOptions { capacity_bytes: Some(65 << 16), ..FileOptions::default() };
+    let file: Arc<dyn Device> = Arc::new(FileDevice::open(&path, &options).unwrap());
+    refilled(&file, (65, 50), true);
+    std::fs::remove_file(&path).unwrap();
+}
+
+fn refilled(device: &Arc<dyn Device>, (segments, length): (u64, usize), ends: bool) {
+    let (store, mut session) = open(device, StoreOptions { shards: 1, ..small() });
+    let at = ends.then_some(Timestamp(NOW.0 + 1000));
+    let mut put = |n: u64| put_ending(&mut session, n, length, (NOW, at));
+    let mut stored = 0;
+    while put(stored).is_ok() {
+        stored += 1;
+    }
+    for n in (0..6).flat_map(|_| 0..stored) {
+        put(n).unwrap();
+    }
+    for n in (0..stored).filter(|_| !ends) {
+        assert!(remove(&mut session, &n.to_be_bytes()));
+    }
+    let later = Timestamp(NOW.0 + 10_000);
+    while store.maintain(later, Budget { segments: 64 }).unwrap().more {}
+    let told = |n| format!("{n} of {stored}, {length}, {segments} segments, ends: {ends}");
+    for n in 0..stored {
+        let put = put_ending(&mut session, n, length, (later, None));
+        put.unwrap_or_else(|error| panic!("{}: {error}", told(n)));
+    }
+    for n in 0..stored {
+        assert_eq!(get(&mut session, &n.to_be_bytes()), Some(packed(n, length)), "{}", told(n));
+    }
+}
+
+fn put_ending(
+    session: &mut Session,
+    n: u64,
+    length: usize,
+    (now, at): (Timestamp, Option<Timestamp>),
+) -> Result<(), Error> {
+    let expiry = Expiry { at, idle_seconds: None };
+    let options = PutOptions { expiry, ..PutOptions::default() };
+    let (name, value) = (n.to_be_bytes(), packed(n, length));
+    session.run(now, Operation::Put { key: key(&name), value: &value, options }, &mut |_| {})
 }
 
 /// Puts entries from number `stored` on until the store is full; how many there are then.
