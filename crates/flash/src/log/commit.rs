@@ -162,9 +162,9 @@ impl Log {
         Ok(self.releasing_count() > 0 && at_work)
     }
 
-    /// Where reclaim has nothing to gain but tombstones: sees to it that what they hide goes, if
-    /// that is in a segment that is not sealed, or in a former use whose end is not durable. Whether
-    /// that takes the device any time, or is done.
+    /// Where reclaim has nothing to gain but tombstones: sees to it that what they hide goes, if it
+    /// is in a segment that is not sealed, or in a former use whose end is not durable. Whether it
+    /// takes the device any time, or is done.
     pub(crate) fn frees_tombstones(&mut self) -> Result<bool> {
         if self.tombstone_bytes == 0 {
             return Ok(false);
