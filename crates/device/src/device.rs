@@ -9,6 +9,7 @@
 //! 4. After a failed write or sync the medium's state is unknown; the caller must poison itself.
 
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -22,6 +23,12 @@ pub trait Device: Send + Sync {
 
     /// A name for messages: a path, or `memory`.
     fn name(&self) -> String;
+
+    /// The files and block devices that it is made of, by absolute paths without links; none where
+    /// there are none.
+    fn paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Whether any of it is a file, in which unknown bytes are somebody's. What a used block device
     /// was left with is not.

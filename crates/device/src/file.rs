@@ -322,6 +322,11 @@ impl Device for FileDevice {
         self.file.name.clone()
     }
 
+    fn paths(&self) -> Vec<PathBuf> {
+        // A name that was taken away meanwhile is told as it was given.
+        vec![self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone())]
+    }
+
     fn is_file(&self) -> bool {
         self.file.kind == Kind::File
     }

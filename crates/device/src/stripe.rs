@@ -12,6 +12,7 @@
 mod label;
 mod queue;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
@@ -145,6 +146,10 @@ impl Device for StripeDevice {
 
     fn name(&self) -> String {
         self.name.to_string()
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.members.iter().flat_map(|member| member.paths()).collect()
     }
 
     fn is_file(&self) -> bool {
