@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::buffer::{IoBuffer, WriteBuffer};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pending::PendingIo;
 
 /// Something with capacity that reads, writes and syncs bytes at offsets. Thread-safe.
 pub trait Device: Send + Sync {
@@ -56,6 +57,13 @@ pub trait Device: Send + Sync {
     /// one that threads use in turn.
     fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         self.queue(options)
+    }
+
+    /// The oldest request that is not answered, of blocking ones and of all queues, seen from `now`
+    /// of any clock that only goes forward: it began no later than at an earlier call. A request of
+    /// a queue is pending until it is reaped. `None` if there is none, or where nobody counts.
+    fn oldest_pending(&self, _now: Duration) -> Option<PendingIo> {
+        None
     }
 
     /// I/O counts since the device was opened, all queues included.

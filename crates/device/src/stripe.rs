@@ -14,11 +14,13 @@ mod queue;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::Force;
 use crate::foreign::check_unknown;
+use crate::pending::PendingIo;
 use crate::system;
 
 use label::Label;
@@ -146,6 +148,11 @@ impl Device for StripeDevice {
 
     fn name(&self) -> String {
         self.name.to_string()
+    }
+
+    fn oldest_pending(&self, now: Duration) -> Option<PendingIo> {
+        let members = self.members.iter();
+        members.filter_map(|member| member.oldest_pending(now)).max_by_key(|pending| pending.age)
     }
 
     fn paths(&self) -> Vec<PathBuf> {

@@ -32,6 +32,7 @@ mod shared;
 mod stream;
 mod tls;
 mod users;
+mod watch;
 mod worker;
 
 pub use command::reference as command_reference;
