@@ -201,6 +201,31 @@ fn a_store_that_lost_its_superblocks_is_refused_by_every_command() {
     assert!(std::fs::read(&data).expect("it is still there") == bytes, "nothing was changed");
 }
 
+/// It ended with the words of a defect and its place in the source.
+#[test]
+fn output_to_a_full_device_is_an_error_with_a_sentence() {
+    let directory = Directory::new("full");
+    let file = directory.file("a.jsonl", "{\"id\":1}\n").display().to_string();
+    let store = directory.path("store");
+    let commands = [
+        &["load", &file, "--key", "id", "--dir", &store, "--capacity", "64MiB"][..],
+        &["store", "info", "--dir", &store],
+        &["store", "info", "--dir", &store, "--json"],
+        &["store", "dump", "--dir", &store],
+        &["export", "--dir", &store],
+        &["serve", "--help"],
+    ];
+    for command in commands {
+        let full = File::options().write(true).open("/dev/full").expect("it is there");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_entresol"));
+        let output = program.args(command).stdout(full).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+        assert!(!said.contains("panicked"), "{command:?}: {said}");
+        assert!(said.contains("cannot write: No space left"), "{command:?}: {said}");
+    }
+}
+
 /// They stayed for ever, and nobody knew whose they were.
 #[test]
 fn info_names_the_write_buffers_of_a_store_that_is_gone() {
