@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use entresol_device::{Device, machine_memory_bytes};
 use entresol_flash::Opened;
-use entresol_server::{Config, ServeError};
+use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
 use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
 
 use crate::engine::{DATA_FILE, Engine};
@@ -78,6 +78,11 @@ impl DataArgs {
             );
         }
         Ok(engine)
+    }
+
+    /// Write buffers beside this store's whose store is gone.
+    pub(crate) fn leftovers(&self) -> Vec<LeftoverBuffers> {
+        leftover_buffers(&self.buffer_directory)
     }
 
     /// The server's configuration that names the same.

@@ -85,7 +85,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    end_when_nobody_reads();
+    end_when_output_fails();
     let arguments = act::named_by_link(std::env::args_os().collect());
     let arguments = pblio::respelled(arguments, &options_of("pblio"));
     let cli = Cli::parse_from(arguments);
@@ -115,15 +115,21 @@ fn main() -> ExitCode {
 }
 
 /// Lets the program end without a word when its output goes into a pipe that was closed, as `head`
-/// does; the standard library would call that a defect.
-fn end_when_nobody_reads() {
+/// does, and with a sentence when it cannot be written, as on a full disk; the standard library
+/// would call both a defect.
+fn end_when_output_fails() {
     let otherwise = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let message = info.payload_as_str().unwrap_or_default();
-        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
+        let Some(why) = message.strip_prefix("failed printing to stdout: ") else {
+            return otherwise(info);
+        };
+        if why.contains("Broken pipe") {
             std::process::exit(NOBODY_READS.into());
         }
-        otherwise(info);
+        let failure = Failure::doing("cannot write", why);
+        let _nobody_reads = writeln!(std::io::stderr(), "entresol: {failure}");
+        std::process::exit(failure.status().into());
     }));
 }
 

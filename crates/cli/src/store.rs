@@ -97,6 +97,9 @@ fn info(args: &StoreArgs) -> Outcome<()> {
     let per_entry = statistics.index_bytes as f64 / statistics.entries.max(1) as f64;
     report.figure("index_bytes_per_entry", per_entry);
     report.figure("open_seconds", opened);
+    for leftover in args.data.leftovers() {
+        report.note(leftover.to_string());
+    }
     report.print(args.format());
     Ok(())
 }

@@ -7,7 +7,10 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use entresol_device::{FileDevice, FileOptions};
+use entresol_flash::{Store, StoreOptions, Timestamp};
 use support::{Directory, entresol, json, refused_with};
 
 fn refused(arguments: &[&str], expected: &str) {
@@ -196,6 +199,57 @@ fn a_store_that_lost_its_superblocks_is_refused_by_every_command() {
         assert!(said.contains("force a new store"), "{command:?}: {said}");
     }
     assert!(std::fs::read(&data).expect("it is still there") == bytes, "nothing was changed");
+}
+
+/// It ended with the words of a defect and its place in the source.
+#[test]
+fn output_to_a_full_device_is_an_error_with_a_sentence() {
+    let directory = Directory::new("full");
+    let file = directory.file("a.jsonl", "{\"id\":1}\n").display().to_string();
+    let store = directory.path("store");
+    let commands = [
+        &["load", &file, "--key", "id", "--dir", &store, "--capacity", "64MiB"][..],
+        &["store", "info", "--dir", &store],
+        &["store", "info", "--dir", &store, "--json"],
+        &["store", "dump", "--dir", &store],
+        &["export", "--dir", &store],
+        &["serve", "--help"],
+    ];
+    for command in commands {
+        let full = File::options().write(true).open("/dev/full").expect("it is there");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_entresol"));
+        let output = program.args(command).stdout(full).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+        assert!(!said.contains("panicked"), "{command:?}: {said}");
+        assert!(said.contains("cannot write: No space left"), "{command:?}: {said}");
+    }
+}
+
+/// They stayed for ever, and nobody knew whose they were.
+#[test]
+fn info_names_the_write_buffers_of_a_store_that_is_gone() {
+    let directory = Directory::new("leftovers");
+    let gone = directory.path("gone.data");
+    let options = FileOptions { capacity_bytes: Some(64 << 20), ..FileOptions::default() };
+    let device = FileDevice::open(&gone, &options).expect("a file can be made");
+    let buffer_directory = Some(directory.0.clone());
+    let options = StoreOptions { buffer_directory, ..StoreOptions::default() };
+    // As a kill would, dropping it leaves its buffers behind.
+    drop(Store::open(Arc::new(device), options, Timestamp(0)).expect("a store can be made"));
+    let file = directory.file("a.jsonl", "{\"id\":1}\n").display().to_string();
+    let (store, buffers) = (directory.path("store"), directory.path(""));
+    let load = ["load", &file, "--key", "id", "--dir", &store, "--capacity", "64MiB"];
+    assert!(entresol(&load).status.success());
+    let info = || {
+        let arguments = ["store", "info", "--dir", &store, "--buffer-directory", &buffers];
+        String::from_utf8_lossy(&entresol(&arguments).stdout).into_owned()
+    };
+    assert!(!info().contains("`rm "), "the store is there: {}", info());
+    std::fs::remove_file(&gone).expect("the file can be removed");
+    let text = info();
+    assert!(text.contains("gone.data, which is not there"), "{text}");
+    assert!(text.contains(&format!("`rm {buffers}entresol-")), "{text}");
 }
 
 fn sorted_export(directory: &str) -> Vec<String> {

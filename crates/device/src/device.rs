@@ -9,12 +9,14 @@
 //! 4. After a failed write or sync the medium's state is unknown; the caller must poison itself.
 
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::buffer::{IoBuffer, WriteBuffer};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pending::PendingIo;
 
 /// Something with capacity that reads, writes and syncs bytes at offsets. Thread-safe.
 pub trait Device: Send + Sync {
@@ -23,6 +25,12 @@ pub trait Device: Send + Sync {
 
     /// A name for messages: a path, or `memory`.
     fn name(&self) -> String;
+
+    /// The files and block devices that it is made of, by absolute paths without links; none where
+    /// there are none.
+    fn paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Whether any of it is a file, in which unknown bytes are somebody's. What a used block device
     /// was left with is not.
@@ -50,6 +58,13 @@ pub trait Device: Send + Sync {
     /// one that threads use in turn.
     fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         self.queue(options)
+    }
+
+    /// The oldest request that is not answered, of blocking ones and of all queues, seen from `now`
+    /// of any clock that only goes forward: it began no later than at an earlier call. A request of
+    /// a queue is pending until it is reaped. `None` if there is none, or where nobody counts.
+    fn oldest_pending(&self, _now: Duration) -> Option<PendingIo> {
+        None
     }
 
     /// I/O counts since the device was opened, all queues included.

@@ -17,6 +17,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::block_device;
 use crate::blocking::{BlockingQueue, Medium};
@@ -24,6 +25,7 @@ use crate::buffer::{IoBuffer, WriteHold};
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
+use crate::pending::{InFlight, Pending, PendingIo};
 use crate::uring::{self, Threads, UringQueue};
 use crate::{creation, foreign, system};
 
@@ -120,6 +122,7 @@ pub(crate) struct OpenFile {
     kind: Kind,
     geometry: Geometry,
     counters: Counters,
+    in_flight: InFlight,
     caching: Caching,
     _claim: Claim,
 }
@@ -249,9 +252,22 @@ impl OpenFile {
         }
         let unit = u64::from(geometry.sync_unit_bytes);
         geometry.capacity_bytes = capacity - capacity % unit;
-        let counters = Counters::default();
-        let path = path.to_owned();
-        Ok(OpenFile { file, name, path, kind, geometry, counters, caching, _claim: claim })
+        Ok(OpenFile {
+            file,
+            name,
+            path: path.to_owned(),
+            kind,
+            geometry,
+            counters: Counters::default(),
+            in_flight: InFlight::default(),
+            caching,
+            _claim: claim,
+        })
+    }
+
+    /// Where a new queue counts what it has in flight.
+    pub(crate) fn pending_of_queue(&self) -> Arc<Pending> {
+        self.in_flight.of_queue()
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
@@ -297,19 +313,23 @@ impl Medium for OpenFile {
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        system::read_fully(self.descriptor(), offset, bytes)
-            .map_err(|source| self.transfer_error("read", offset, bytes.len(), source))
+        let read = self.in_flight.during(|| system::read_fully(self.descriptor(), offset, bytes));
+        read.map_err(|source| self.transfer_error("read", offset, bytes.len(), source))
     }
 
     fn write(&self, offset: u64, bytes: &WriteHold, mode: WriteMode) -> Result<()> {
         let memory = bytes.raw();
-        // SAFETY: the hold keeps the memory alive and readable.
-        unsafe { system::write_raw(self.descriptor(), offset, memory, mode) }
-            .map_err(|source| self.transfer_error("write", offset, memory.1, source))
+        let write = || {
+            // SAFETY: the hold keeps the memory alive and readable.
+            unsafe { system::write_raw(self.descriptor(), offset, memory, mode) }
+        };
+        let written = self.in_flight.during(write);
+        written.map_err(|source| self.transfer_error("write", offset, memory.1, source))
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|source| self.transfer_error("sync", 0, 0, source))
+        let synced = self.in_flight.during(|| self.file.sync_data());
+        synced.map_err(|source| self.transfer_error("sync", 0, 0, source))
     }
 }
 
@@ -320,6 +340,11 @@ impl Device for FileDevice {
 
     fn name(&self) -> String {
         self.file.name.clone()
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        // A name that was taken away meanwhile is told as it was given.
+        vec![self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone())]
     }
 
     fn is_file(&self) -> bool {
@@ -335,8 +360,9 @@ impl Device for FileDevice {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.geometry.check_memory(&self.file.name, offset, bytes)?;
         self.file.counters.count_write(bytes.len(), WriteMode::Flushed);
-        system::write_fully(self.file.descriptor(), offset, bytes)
-            .map_err(|source| self.file.transfer_error("write", offset, bytes.len(), source))
+        let write = || system::write_fully(self.file.descriptor(), offset, bytes);
+        let written = self.file.in_flight.during(write);
+        written.map_err(|source| self.file.transfer_error("write", offset, bytes.len(), source))
     }
 
     fn sync(&self) -> Result<()> {
@@ -359,6 +385,11 @@ impl Device for FileDevice {
 
     fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         self.queue_for(options, Threads::One)
+    }
+
+    fn oldest_pending(&self, now: Duration) -> Option<PendingIo> {
+        let age = self.file.in_flight.oldest(now)?;
+        Some(PendingIo { device: self.name(), age })
     }
 
     fn counters(&self) -> &Counters {

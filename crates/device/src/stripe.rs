@@ -12,12 +12,15 @@
 mod label;
 mod queue;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::Force;
 use crate::foreign::check_unknown;
+use crate::pending::PendingIo;
 use crate::system;
 
 use label::Label;
@@ -145,6 +148,15 @@ impl Device for StripeDevice {
 
     fn name(&self) -> String {
         self.name.to_string()
+    }
+
+    fn oldest_pending(&self, now: Duration) -> Option<PendingIo> {
+        let members = self.members.iter();
+        members.filter_map(|member| member.oldest_pending(now)).max_by_key(|pending| pending.age)
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.members.iter().flat_map(|member| member.paths()).collect()
     }
 
     fn is_file(&self) -> bool {

@@ -27,6 +27,7 @@ use crate::buffer::{BufferPool, IoBuffer, WriteBuffer, WriteHold};
 use crate::device::{Completion, Doorbell, Queue, QueueOptions, WriteMode, WriteRequest, busy};
 use crate::error::{Error, Result};
 use crate::file::OpenFile;
+use crate::pending::{Group, Pending};
 use crate::system;
 
 /// How often one request is resubmitted without having made progress.
@@ -47,6 +48,7 @@ pub(crate) struct UringQueue {
     registered: RegisteredWrites,
     slots: Vec<Option<Request>>,
     free: Vec<u32>,
+    pending: Arc<Pending>,
     threads: Threads,
     bell: Option<Arc<RingBell>>,
 }
@@ -84,6 +86,7 @@ struct Request {
     length: usize,
     done: usize,
     retries: u32,
+    group: Group,
     action: Action,
 }
 
@@ -133,6 +136,7 @@ impl UringQueue {
             && unsafe { ring.submitter().register_buffers(&pool.vectors()) }.is_ok();
         let slots = (0..depth).map(|_| None).collect();
         let free = (0..depth as u32).rev().collect();
+        let pending = file.pending_of_queue();
         let bell = match threads {
             Threads::One => None,
             Threads::Several => RingBell::of(&ring, depth, file.name()),
@@ -145,6 +149,7 @@ impl UringQueue {
             registered: RegisteredWrites::default(),
             slots,
             free,
+            pending,
             threads,
             bell: bell.map(Arc::new),
         })
@@ -159,7 +164,8 @@ impl UringQueue {
 
     fn gather(&mut self, token: u64, offset: u64, length: usize, action: Action) {
         let slot = self.free.pop().expect("room was checked");
-        let request = Request { token, offset, length, done: 0, retries: 0, action };
+        let group = self.pending.begin();
+        let request = Request { token, offset, length, done: 0, retries: 0, group, action };
         self.slots[slot as usize] = Some(request);
         self.push(slot);
     }
@@ -207,6 +213,7 @@ impl UringQueue {
             };
             let finished = place.take().expect("it was there a moment ago");
             self.free.push(slot);
+            self.pending.end(finished.group);
             let buffer = match finished.action {
                 Action::Read(buffer) => Some(buffer),
                 Action::Write(..) | Action::Sync => None,
@@ -478,7 +485,8 @@ mod tests {
 
     fn request() -> Request {
         let action = Action::Read(IoBuffer::aligned(8192));
-        Request { token: 1, offset: 4096, length: 8192, done: 0, retries: 0, action }
+        let group = Pending::default().begin();
+        Request { token: 1, offset: 4096, length: 8192, done: 0, retries: 0, group, action }
     }
 
     #[test]
@@ -543,6 +551,30 @@ mod tests {
                 assert!(read.iter().all(|&byte| byte == round * 10 + number), "round {round}");
             }
         }
+    }
+
+    #[test]
+    fn a_request_is_pending_until_it_is_reaped() {
+        let dir = TempDir::new("pending");
+        let capacity_bytes = Some(1 << 20);
+        let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+        let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
+        let age = |seconds| {
+            let pending = device.oldest_pending(Duration::from_secs(seconds))?;
+            assert_eq!(pending.device, device.name());
+            Some(pending.age.as_secs())
+        };
+        let mut queue = device.queue(QueueOptions { depth: 8, buffer_bytes: 4096 }).unwrap();
+        assert_eq!(age(10), None);
+        queue.read(1, 0, 4096).unwrap();
+        queue.sync(2).unwrap();
+        assert_eq!([age(11), age(40), age(41)], [Some(0), Some(29), Some(30)]);
+        queue.submit().unwrap();
+        let mut completions = Vec::new();
+        queue.reap(2, &mut completions).unwrap();
+        assert_eq!(age(50), None);
+        device.sync().unwrap();
+        assert_eq!(age(51), None);
     }
 
     #[test]

@@ -8,10 +8,12 @@
 
 mod extras;
 mod line;
+mod owner;
 
 use crate::types::SpaceId;
 use extras::Extras;
 pub(crate) use line::{FooterLine, LINE_WORDS, copy_words};
+pub use owner::{BUFFER_FILE_HEADER, BufferOwner};
 
 /// First bytes of a store.
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";

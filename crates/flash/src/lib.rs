@@ -31,7 +31,7 @@ mod types;
 mod unreadable;
 
 pub use error::{Error, ErrorKind, Result};
-pub use format::MAGIC;
+pub use format::{BUFFER_FILE_HEADER, BufferOwner, MAGIC};
 pub use options::{
     Compression, EncryptionKey, Job, OpenMode, Parallel, Reclaim, StoreOptions, WriteMode,
     one_after_another,

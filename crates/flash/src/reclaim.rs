@@ -173,6 +173,7 @@ impl Inner {
                 Ok(Progress::Awaited)
             }
             None if shard.reclaiming > 0 => Ok(Progress::Awaited),
+            None if shard.log.frees_tombstones()? => Ok(Progress::Awaited),
             None => Ok(Progress::None),
         }
     }
@@ -281,7 +282,7 @@ impl Inner {
                 drop(shard);
                 self.end_under_way(number, now).map(|()| Progress::Made)
             }
-            Ok(Step::None) if shard.log.releases()? => {
+            Ok(Step::None) if shard.log.releases()? || shard.log.frees_tombstones()? => {
                 self.await_device(shard).map(|()| Progress::Awaited)
             }
             Ok(Step::None) => Ok(self.await_others(number, shard)),

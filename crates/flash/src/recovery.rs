@@ -9,6 +9,7 @@
 //! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere
 //! and run again; memory beyond the index is bounded by twice `PASS_BYTES` a shard.
 
+mod buffers;
 mod claims;
 mod entries;
 mod growth;
@@ -18,15 +19,14 @@ mod survey;
 
 pub(crate) use scan::{Scanner, parse, seal_image};
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer, check_unknown};
+use entresol_device::{Device, IoBuffer, check_unknown};
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{BufferOwner, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::Index;
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
@@ -36,7 +36,9 @@ use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
 use crate::store::{Inner, SessionCounters, write_superblock};
 use crate::types::{Durability, Timestamp};
-use survey::Images;
+use buffers::{
+    buffer_file, buffer_memory, buffer_path, give_up_buffers, made_path, surviving_images,
+};
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
@@ -62,7 +64,9 @@ pub(crate) fn open(
     let old_buffers = former_path.as_deref().filter(|_| !made);
     let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
     let siblings = Siblings::new();
-    let memory = buffer_memory(&options, made_path(buffer_path.as_deref()).as_deref())?;
+    let owner = BufferOwner { store: superblock.store, paths: device.paths() };
+    let made_at = made_path(buffer_path.as_deref());
+    let memory = buffer_memory(&options, made_at.as_deref().map(|path| (path, &owner)))?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
     let hash_seed = HashSeed::new(superblock.hash_seed, options.index_hash_bits);
     let mut shards = Vec::new();
@@ -503,78 +507,6 @@ fn erase_segments(
     }
     device.sync()?;
     Ok(())
-}
-
-fn buffer_path(options: &StoreOptions, store: u64) -> Option<PathBuf> {
-    let survives = matches!(options.durability, Durability::Process | Durability::Periodic(_))
-        || options.durability == Durability::Flushed;
-    buffer_file(options, store).filter(|_| survives && options.mode != OpenMode::ReadOnly)
-}
-
-/// Where a store's write buffers are if they outlive the process.
-fn buffer_file(options: &StoreOptions, store: u64) -> Option<PathBuf> {
-    let directory = options.buffer_directory.as_ref()?;
-    Some(directory.join(format!("entresol-{store:016x}.buffers")))
-}
-
-fn buffer_memory(options: &StoreOptions, path: Option<&Path>) -> Result<Vec<Vec<WriteBuffer>>> {
-    let per_shard = usize::from(options.buffers_per_shard);
-    let count = per_shard * usize::from(options.shards);
-    let bytes = options.segment_bytes as usize;
-    let mut all = match path {
-        None => {
-            let made = (0..count).map(|_| WriteBuffer::anonymous(bytes));
-            made.collect::<entresol_device::Result<Vec<_>>>()?
-        }
-        Some(path) => {
-            let memory = SharedMemory::create(path, BUFFER_FILE_HEADER + count * bytes)?;
-            memory.buffers(BUFFER_FILE_HEADER, bytes, count)?.1
-        }
-    };
-    let mut shards = Vec::new();
-    for _ in 0..options.shards {
-        let rest = all.split_off(per_shard);
-        shards.push(std::mem::replace(&mut all, rest));
-    }
-    Ok(shards)
-}
-
-const BUFFER_FILE_HEADER: usize = 4096;
-
-/// Where new buffers are made, besides those of a former process.
-fn made_path(path: Option<&Path>) -> Option<PathBuf> {
-    path.map(|path| path.with_extension("new"))
-}
-
-/// Gives the new buffers the place of the former process's; removes those if there are no new ones.
-fn give_up_buffers(former: Option<&Path>, new: Option<&Path>) -> Result<()> {
-    match (former, new) {
-        (_, Some(path)) => SharedMemory::rename(path.with_extension("new"), path)?,
-        (Some(path), None) => SharedMemory::remove(path)?,
-        (None, None) => {}
-    }
-    Ok(())
-}
-
-/// What stood in the former process's write buffers, by shard and segment.
-fn surviving_images(path: &Path, superblock: &Superblock) -> Images {
-    let header_of = |image: &WriteBuffer| crate::format::SegmentHeader::decode(image.bytes());
-    let mut images = Images::new();
-    let Ok(memory) = SharedMemory::open(path) else { return images };
-    let bytes = superblock.segment_bytes as usize;
-    let count = memory.len().saturating_sub(BUFFER_FILE_HEADER) / bytes;
-    let Ok((_, buffers)) = memory.buffers(BUFFER_FILE_HEADER, bytes, count) else { return images };
-    for buffer in buffers {
-        let Some(header) = header_of(&buffer).filter(|h| h.store == superblock.store) else {
-            continue;
-        };
-        let key = (header.shard, header.segment);
-        let present = images.get(&key).and_then(header_of);
-        if present.is_none_or(|present| present.sequence < header.sequence) {
-            images.insert(key, buffer);
-        }
-    }
-    images
 }
 
 #[cfg(test)]

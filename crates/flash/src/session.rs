@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{PIECE_SPACE, hash_key};
-use crate::shard::{Known, PutRequest, PutStep, Written};
+use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
 use crate::store::Inner;
 use crate::store::wait_for;
 use crate::types::{
@@ -257,7 +257,8 @@ impl Session {
         self.check_key(key)?;
         check_value(value)?;
         let hash = hash_key(self.inner.hash_seed, key);
-        let request = PutRequest { key, hash, value, options, now, version: None };
+        let request =
+            PutRequest { key, hash, value, options, now, version: None, mark: Mark::Full };
         match self.inner.put(request, Known::Nothing)? {
             PutStep::Stored(written) => {
                 self.acknowledge(

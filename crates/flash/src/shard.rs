@@ -37,7 +37,7 @@ use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
-pub(crate) use room::Pace;
+pub(crate) use room::{Mark, Pace};
 pub(crate) use write::{Known, PutRequest, PutStep, Written};
 
 /// One shard.

@@ -161,7 +161,9 @@ impl Core {
         }
         replay.apply(&self.file, superblock)?;
         superblock.head = end;
-        self.file.write_superblock(superblock, Site::Head)
+        // Both, before the room of those records is used again: to the other one they would be
+        // what comes next.
+        self.file.write_superblocks(superblock, Site::Head)
     }
 
     /// A live block of at least `bytes`, zeroed, for transaction `by`. The heap grows if it must
@@ -342,7 +344,8 @@ impl Core {
                 self.file.map(&self.memory, (before, bytes - before), bytes)?;
                 is_harmless = false;
                 superblock.size_bytes = bytes;
-                self.file.write_superblock(&mut superblock, Site::Size)?;
+                // Both, before anything is allocated there.
+                self.file.write_superblocks(&mut superblock, Site::Size)?;
                 Ok(bytes)
             });
             match grown {
@@ -410,7 +413,8 @@ impl Core {
         let cut = self.log.resize(|| {
             is_harmless = false;
             superblock.size_bytes = after;
-            self.file.write_superblock(superblock, Site::Size)?;
+            // Both, before the file ends there: to the other one it would be cut short.
+            self.file.write_superblocks(superblock, Site::Size)?;
             // Whoever still looks there finds zeros, whatever becomes of the file.
             self.memory.provide(after, before - after)?;
             self.file.backing.resize(after)?;

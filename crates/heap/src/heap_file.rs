@@ -204,6 +204,13 @@ impl HeapFile {
         self.backing.sync(site)
     }
 
+    /// Writes both superblocks, one after the other: damage to either of them leaves the other,
+    /// which says the same.
+    pub(crate) fn write_superblocks(&self, superblock: &mut Superblock, site: Site) -> Result<()> {
+        self.write_superblock(superblock, site)?;
+        self.write_superblock(superblock, site)
+    }
+
     /// Pages of the cipher table with these stamps in them, each under its page's number.
     fn tables_with(
         &self,

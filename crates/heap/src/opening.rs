@@ -268,6 +268,10 @@ fn recover(file: &HeapFile, superblock: &mut Superblock) -> Result<()> {
         }
     }
     if backing.bytes()? > superblock.size_bytes {
+        if file.encryption.is_none() {
+            // To the other one, records are missing that stood in what is cut off.
+            file.write_superblock(superblock, Site::Head)?;
+        }
         backing.resize(superblock.size_bytes)?;
     }
     Ok(())

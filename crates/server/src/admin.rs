@@ -11,10 +11,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use entresol_device::PendingIo;
+
 use crate::config::ConfigError;
 use crate::error::ServeError;
 use crate::listener;
 use crate::shared::Shared;
+use crate::watch::STALLED;
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -155,14 +158,27 @@ impl Site for Shared {
         match path {
             "/health" => Some(health(self)),
             "/metrics" => Some(Answer::metrics(metrics::text(self))),
-            "/stats" => Some(Answer::json("200 OK", stats::text(self))),
+            "/stats" => Some(match stats::text(self) {
+                Some(text) => Answer::json("200 OK", text),
+                None => health(self),
+            }),
             _ => None,
         }
     }
 }
 
 fn health(shared: &Shared) -> Answer {
-    if shared.tier.statistics().poisoned {
+    let statistics = shared.statistics_in_time();
+    let pending = shared.oldest_pending().filter(|pending| pending.age >= STALLED);
+    if let Some(PendingIo { age, .. }) = pending {
+        let next = "the device does not answer; what needs it waits, the rest goes on; check it";
+        let body = format!(
+            "{{\"status\":\"stalled\",\"oldest_pending_io_seconds\":{},\"next\":\"{next}\"}}\n",
+            age.as_secs()
+        );
+        return Answer::json("503 Service Unavailable", body);
+    }
+    if statistics.is_some_and(|statistics| statistics.poisoned) {
         let next = "a write or sync failed; reads go on; check the device, then restart";
         let body = format!("{{\"status\":\"poisoned\",\"next\":\"{next}\"}}\n");
         return Answer::json("503 Service Unavailable", body);

@@ -15,6 +15,7 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
+use crate::leftovers::leftover_buffers;
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -47,7 +48,11 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let encryption = config.read_encryption_key()?;
     let files = new_files(config);
     let device = config.open_device()?;
-    open_on(config, device, encryption, now).inspect_err(|_| files.remove())
+    let opened = open_on(config, device, encryption, now).inspect_err(|_| files.remove())?;
+    for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
+        report(&leftover.to_string());
+    }
+    Ok(opened)
 }
 
 /// Opens the store on `device`, or makes it.

@@ -19,6 +19,7 @@ mod error;
 mod failure;
 mod figures;
 mod gate;
+mod leftovers;
 mod listener;
 mod meter;
 mod monitors;
@@ -31,11 +32,13 @@ mod shared;
 mod stream;
 mod tls;
 mod users;
+mod watch;
 mod worker;
 
 pub use command::reference as command_reference;
 pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
+pub use leftovers::{LeftoverBuffers, leftover_buffers};
 pub use nbd::{
     Access, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper, TlsDemand,
     metrics as volume_metrics,

@@ -1,8 +1,8 @@
 //! A running server: its threads, from the first to the last.
 //!
 //! Threads: one for each worker; one that calls the store's `maintain`; one that compares
-//! passwords; one that syncs for those who wait for it; one for HTTP if asked for. All end when
-//! the server stops.
+//! passwords; one that syncs for those who wait for it; one that looks whether the device answers;
+//! one for HTTP if asked for. All end when the server stops.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
@@ -22,6 +22,7 @@ use crate::listener::{self, Listener};
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
 use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
+use crate::watch::watch;
 use crate::worker::{WAKER, Worker, report};
 
 /// Passwords that wait to be compared.
@@ -124,6 +125,8 @@ impl Doors {
         server.spawn("passwords", move || compare(&state, &comparisons))?;
         let state = Arc::clone(&shared);
         server.spawn("syncs", move || sync(&state, &asked))?;
+        let state = Arc::clone(&shared);
+        server.spawn("watch", move || watch(&state))?;
         if let Some(admin) = admin {
             server.spawn("admin", move || admin.serve(&*shared))?;
         }

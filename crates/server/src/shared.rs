@@ -7,7 +7,8 @@ use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use entresol_tier::{Error, Tiered, Timestamp};
+use entresol_device::PendingIo;
+use entresol_tier::{Error, Statistics, Tiered, Timestamp};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
@@ -23,6 +24,7 @@ use crate::operations::{OperationId, Verdict};
 use crate::pause::Pauses;
 use crate::stream::Stream;
 use crate::users::Users;
+use crate::watch::Figures;
 
 /// What all threads of a server share. Thread-safe.
 pub(crate) struct Shared {
@@ -70,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) savers: SyncSender<Saver>,
     /// Where a stop is asked for.
     pub(crate) stop: Sender<()>,
+    figures: Figures,
     limits: Limits,
 }
 
@@ -193,6 +196,7 @@ impl Shared {
             verifier: parts.verifier,
             savers: parts.savers,
             stop: parts.stop,
+            figures: Figures::default(),
             limits,
         }
     }
@@ -241,6 +245,17 @@ impl Shared {
             let item = Item::Told(monitor.connection, Arc::clone(&line));
             self.trays[monitor.worker].put(item);
         }
+    }
+
+    /// The oldest request that the device has not answered.
+    pub(crate) fn oldest_pending(&self) -> Option<PendingIo> {
+        self.tier.store().device().oldest_pending(self.started.elapsed())
+    }
+
+    /// The figures of the store, which may be those of before while the device does not answer;
+    /// `None` if there are none yet.
+    pub(crate) fn statistics_in_time(&self) -> Option<Statistics> {
+        self.figures.of(&self.tier)
     }
 
     /// All measurements together.

@@ -10,7 +10,7 @@
 use entresol_device::{Completion, WriteMode};
 use entresol_planted::planted;
 
-use super::{Log, SYNC_TOKEN};
+use super::{Log, OpenSegment, SYNC_TOKEN};
 use crate::error::{Error, Result};
 use crate::format::{Flags, RecordHeader, RecordKind};
 use crate::segment::{SegmentState, Stream, first_to_go};
@@ -160,6 +160,35 @@ impl Log {
         self.begin_release()?;
         let at_work = self.queue.in_flight() > 0 || !matches!(self.round, Round::Idle);
         Ok(self.releasing_count() > 0 && at_work)
+    }
+
+    /// Where reclaim has nothing to gain but tombstones: sees to it that what they hide goes, if it
+    /// is in a segment that is not sealed, or in a former use whose end is not durable. Whether it
+    /// takes the device any time, or is done.
+    pub(crate) fn frees_tombstones(&mut self) -> Result<bool> {
+        if self.tombstone_bytes == 0 {
+            return Ok(false);
+        }
+        let oldest = self.oldest_dead(None);
+        let sequence = |open: &OpenSegment| self.segments[open.segment as usize].sequence;
+        let of_stream = |stream: &Stream| self.streams[*stream as usize].as_ref().map(sequence);
+        let hiding = Stream::ALL.into_iter().find(|s| oldest.is_some() && of_stream(s) == oldest);
+        if let Some(stream) = hiding.filter(|_| !self.shape.erases_in_order) {
+            // Little is appended to it, or it would be full by now. Now it can be reclaimed.
+            self.seal(stream)?;
+            return Ok(true);
+        }
+        if self.ghosts.is_empty() {
+            return Ok(false);
+        }
+        if self.ghosts.iter().any(|(_, stamp)| *stamp > self.appended) {
+            // A round is begun for what was appended, and nothing may be any more: erasures do not
+            // count, so this one has a stamp of its own.
+            self.appended += 1;
+        }
+        self.begin_round(Goal::Synced)?;
+        let at_work = self.queue.in_flight() > 0 || !matches!(self.round, Round::Idle);
+        Ok(at_work || self.ghosts.is_empty())
     }
 
     /// Blocks until released segments are free, those excepted that must not go before an older

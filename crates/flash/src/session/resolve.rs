@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, RecordKind, u32_at, u64_at};
 use crate::index::{Place, SizeCode};
 use crate::record::{Mismatch, Record, hash_key, piece_key};
-use crate::shard::{Known, Located, Plan, PutRequest, PutStep, Shard, damaged};
+use crate::shard::{Known, Located, Mark, Plan, PutRequest, PutStep, Shard, damaged};
 use crate::types::{
     Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
 };
@@ -360,6 +360,7 @@ impl Session {
             options,
             now: pending.now,
             version,
+            mark: Mark::Touch,
         };
         let step = self.inner.put(request, Known::At(present.place));
         if let Ok(PutStep::Stored(_)) = step {
@@ -413,6 +414,7 @@ impl Session {
                     options,
                     now: pending.now,
                     version: None,
+                    mark: Mark::Full,
                 };
                 let known = present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.place));
                 self.inner.put(request, known).map(|step| match step {

@@ -8,6 +8,18 @@ use crate::index::{Place, SizeCode};
 use crate::options::Reclaim;
 use crate::record::piece_key;
 
+/// Segments' worth of dead or empty bytes that new ends leave.
+const SEGMENTS_LEFT: u64 = 3;
+
+/// The mark from which a write that makes its entry larger is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// That of puts.
+    Full,
+    /// That of new ends, later: they are what makes room.
+    Touch,
+}
+
 /// Whether a writer pays from the slow mark on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -50,13 +62,16 @@ impl Shard {
 
     /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
     /// the `replaced` bytes that go with what it replaces always has.
-    pub(super) fn check_full(&self, wanted: u64, replaced: u64) -> Result<()> {
+    pub(super) fn check_full(&self, wanted: u64, replaced: u64, mark: Mark) -> Result<()> {
         let store = self.limits.reclaim == Reclaim::Compact;
         // Tombstones go by reclaim; what is full of entries stays so.
         let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
         let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
         let after = (entries + wanted + line).saturating_sub(replaced);
-        let mark = self.log.room() / 100 * u64::from(self.limits.full_mark_percent);
+        let mark = match mark {
+            Mark::Full => self.full_mark(),
+            Mark::Touch => self.touch_mark(),
+        };
         if wanted <= replaced || after <= mark || !store {
             return Ok(());
         }
@@ -67,9 +82,22 @@ impl Shard {
             shape.shard,
             self.log.live_bytes,
             u64::from(shape.segments) * u64::from(shape.segment_bytes),
-            self.limits.full_mark_percent
+            (mark as f64 / self.log.room() as f64 * 100.0).round()
         );
         Err(Error::new(ErrorKind::Full, detail))
+    }
+
+    fn full_mark(&self) -> u64 {
+        self.log.room() / 100 * u64::from(self.limits.full_mark_percent)
+    }
+
+    /// A third of what the full mark leaves is for new ends. Of the rest, reclaim needs a few
+    /// segments, or it would gain nothing where few records fit one.
+    fn touch_mark(&self) -> u64 {
+        let full = self.full_mark();
+        let left = self.log.room().saturating_sub(full);
+        let kept = SEGMENTS_LEFT * u64::from(self.log.shape.segment_bytes);
+        full + (left / 3).min(left.saturating_sub(kept))
     }
 
     /// Bytes of segments that live records take with their lines in the footers.
@@ -126,7 +154,7 @@ impl Shard {
     fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
         if new {
             // Before reclaim works for what is refused in the end.
-            self.check_full(wanted, 0)?;
+            self.check_full(wanted, 0, Mark::Full)?;
         }
         let shape = &self.log.shape;
         let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;

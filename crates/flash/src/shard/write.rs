@@ -2,7 +2,7 @@
 
 use entresol_planted::planted;
 
-use super::{Pace, Shard};
+use super::{Mark, Pace, Shard};
 use crate::error::Result;
 use crate::format::{Codec, Flags, RecordHeader, RecordKind};
 use crate::index::{Place, SizeCode};
@@ -25,6 +25,7 @@ pub(crate) struct PutRequest<'a> {
     pub now: Timestamp,
     /// Of an entry whose time of last use alone is renewed; others get a new one.
     pub version: Option<Version>,
+    pub mark: Mark,
 }
 
 /// What is known of the key's present entry.
@@ -390,12 +391,12 @@ impl Shard {
         let place = if whole <= piece_bytes {
             let wanted = self.counted_bytes(&header, stored.len());
             let payload = (request.key.bytes, stored);
-            self.check_full(wanted, replaced).and_then(|()| {
+            self.check_full(wanted, replaced, request.mark).and_then(|()| {
                 self.append_record(header, payload, request.hash, (stream, sequence))
             })
         } else {
             let wanted = self.counted_in_pieces(&header, stored.len(), piece_bytes);
-            self.check_full(wanted, replaced)
+            self.check_full(wanted, replaced, request.mark)
                 .and_then(|()| self.append_pieces(header, request, stored, piece_bytes))
         };
         self.pieces_scratch = packed;

@@ -3,6 +3,8 @@
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
+use entresol_tier::Statistics;
+
 use crate::command::table::{READONLY, SPECS, WRITE};
 use crate::figures;
 use crate::meter::{Latency, Measured};
@@ -18,18 +20,11 @@ const BUCKETS_US: [u64; 16] = [
 /// The text of all metrics.
 pub(super) fn text(shared: &Shared) -> String {
     let mut out = String::new();
-    let store = shared.tier.statistics();
-    for (name, value) in store.figures() {
-        let (kind, suffix) =
-            if figures::is_gauge(name) { ("gauge", "") } else { ("counter", "_total") };
-        metric(&mut out, &format!("entresol_{name}{suffix}"), kind, value);
+    let pending = shared.oldest_pending().map_or(0, |pending| pending.age.as_secs());
+    metric(&mut out, "entresol_oldest_pending_io_seconds", "gauge", pending);
+    if let Some(store) = shared.statistics_in_time() {
+        of_store(&mut out, &store);
     }
-    for (name, value) in figures::ratios(&store) {
-        metric(&mut out, &format!("entresol_{name}"), "gauge", value);
-    }
-    let amplification = store.write_amplification();
-    metric(&mut out, "entresol_write_amplification_ratio", "gauge", amplification);
-    metric(&mut out, "entresol_poisoned", "gauge", u8::from(store.poisoned));
     let process = ProcessFigures::read();
     let clients = &shared.clients;
     metric(&mut out, "entresol_memory_cap_bytes", "gauge", memory_cap(shared));
@@ -51,6 +46,20 @@ pub(super) fn text(shared: &Shared) -> String {
     commands(&mut out, &measured);
     latencies(&mut out, &measured);
     out
+}
+
+fn of_store(out: &mut String, store: &Statistics) {
+    for (name, value) in store.figures() {
+        let (kind, suffix) =
+            if figures::is_gauge(name) { ("gauge", "") } else { ("counter", "_total") };
+        metric(out, &format!("entresol_{name}{suffix}"), kind, value);
+    }
+    for (name, value) in figures::ratios(store) {
+        metric(out, &format!("entresol_{name}"), "gauge", value);
+    }
+    let amplification = store.write_amplification();
+    metric(out, "entresol_write_amplification_ratio", "gauge", amplification);
+    metric(out, "entresol_poisoned", "gauge", u8::from(store.poisoned));
 }
 
 /// Appends one metric; writing to a `String` cannot fail.

@@ -18,9 +18,12 @@ pub fn reference() -> String {
          * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET` and \
          `HRANDFIELD`.\n\
          * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0. When \
-         an entry ends stands in its record alone, and a write does not read what it replaces.\n\
-         * In a full store, the first end of an entry is refused where the eight bytes that it \
-         takes make its record larger; another end, or none, is not.\n\
+         an entry ends stands in its record alone, and a write does not read what it replaces. \
+         `expired_keys` of `INFO stats` counts what has ended.\n\
+         * A full store takes first ends of entries (`EXPIRE`, `GETEX`) until the eight bytes of \
+         each have taken a third of what its full mark leaves, and none if that is less than \
+         three segments of a shard; then those are refused that make their record larger. \
+         Another end, or none, is not.\n\
          * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
          holds, and no other.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\

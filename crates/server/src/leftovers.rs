@@ -1,0 +1,157 @@
+//! Write buffers in shared memory whose store is not there any more.
+//!
+//! They outlive the process on purpose, so a store that is killed and then deleted leaves them
+//! behind. They are named and never removed: a store that is not mounted now looks the same, and
+//! its buffers hold its last writes.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use entresol_tier::flash::{BUFFER_FILE_HEADER, BufferOwner};
+
+/// Write buffers that no process has open and whose store's files are not all there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftoverBuffers {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What of the store is not there.
+    pub missing: PathBuf,
+}
+
+impl fmt::Display for LeftoverBuffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, missing) = (self.path.display(), self.missing.display());
+        write!(
+            f,
+            "{path} holds {} MiB of write buffers of a store on {missing}, which is not there: if \
+             it was deleted, `rm {path}` frees the memory; if it is only not mounted, they are its \
+             last writes",
+            self.bytes.div_ceil(1 << 20)
+        )
+    }
+}
+
+/// The leftover write buffers in `directory`, by name. What cannot be read is passed over.
+pub fn leftover_buffers(directory: &Path) -> Vec<LeftoverBuffers> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found = entries.filter_map(|entry| leftover(&entry.path())).collect::<Vec<_>>();
+    if !found.is_empty() {
+        let mapped = mapped_files();
+        found.retain(|leftover| !mapped.contains(&leftover.path.display().to_string()));
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn leftover(path: &Path) -> Option<LeftoverBuffers> {
+    let name = path.file_name()?.to_str()?.strip_prefix("entresol-")?;
+    let store = name.strip_suffix(".buffers").or_else(|| name.strip_suffix(".new"))?;
+    // Whoever may write there may have put anything there, a pipe too.
+    let status = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut header = vec![0; BUFFER_FILE_HEADER];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    let owner = BufferOwner::decode(&header)?;
+    if u64::from_str_radix(store, 16).ok()? != owner.store {
+        return None;
+    }
+    let is_missing =
+        |path: &PathBuf| fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let missing = owner.paths.into_iter().find(is_missing)?;
+    Some(LeftoverBuffers { path: path.to_owned(), bytes: status.len(), missing })
+}
+
+/// The files that processes have mapped, as far as this user may know: one text to look into.
+fn mapped_files() -> String {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|process| fs::read_to_string(process.path().join("maps")).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use entresol_device::{Device, FileDevice, FileOptions};
+    use entresol_tier::flash::Store;
+    use entresol_tier::{StoreOptions, Timestamp};
+
+    use super::*;
+
+    /// A directory of write buffers with a store, and one of its files.
+    struct Place {
+        directory: PathBuf,
+        data: PathBuf,
+    }
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let name = format!("entresol-leftovers-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            fs::create_dir_all(directory.join("data")).unwrap();
+            let data = directory.join("data/entresol.data").canonicalize();
+            let data = data.unwrap_or_else(|_| directory.join("data/entresol.data"));
+            Place { directory, data }
+        }
+
+        fn open(&self) -> Store {
+            let capacity_bytes = Some(64 << 20);
+            let options = FileOptions { capacity_bytes, ..FileOptions::default() };
+            let device: Arc<dyn Device> = Arc::new(FileDevice::open(&self.data, &options).unwrap());
+            let buffer_directory = Some(self.directory.clone());
+            let options = StoreOptions { buffer_directory, ..StoreOptions::default() };
+            Store::open(device, options, Timestamp(0)).unwrap()
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+
+    /// They stayed for ever, and nobody knew whose they were.
+    #[test]
+    fn buffers_are_named_once_their_store_is_gone_and_nobody_has_them_open() {
+        let place = Place::new("deleted");
+        let store = place.open();
+        assert_eq!(leftover_buffers(&place.directory), [], "it is open");
+        fs::rename(&place.data, place.directory.join("elsewhere")).unwrap();
+        assert_eq!(leftover_buffers(&place.directory), [], "it is open, whatever its name");
+        fs::rename(place.directory.join("elsewhere"), &place.data).unwrap();
+        // As a kill would, it leaves its buffers behind.
+        drop(store);
+        assert_eq!(leftover_buffers(&place.directory), [], "the next start needs them");
+        fs::remove_file(&place.data).unwrap();
+        let found = leftover_buffers(&place.directory);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].missing, place.data);
+        assert!(found[0].bytes > 8 << 20 && found[0].path.is_file());
+        let text = found[0].to_string();
+        assert!(text.contains(&format!("`rm {}`", found[0].path.display())), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_surely_the_buffers_of_a_store_that_is_gone_is_not_named() {
+        let place = Place::new("unsure");
+        let store = |number: u64| place.directory.join(format!("entresol-{number:016x}.buffers"));
+        let mut earlier_version = vec![0; 1 << 20];
+        fs::write(store(1), &earlier_version).unwrap();
+        earlier_version.truncate(100);
+        fs::write(store(2), &earlier_version).unwrap();
+        fs::create_dir(store(3)).unwrap();
+        nix::unistd::mkfifo(&store(4), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink(store(5), store(5)).unwrap();
+        assert_eq!(leftover_buffers(&place.directory), []);
+        assert_eq!(leftover_buffers(Path::new("/nowhere")), []);
+        let opened = place.open();
+        drop(opened);
+        fs::remove_file(&place.data).unwrap();
+        let found = leftover_buffers(&place.directory).remove(0);
+        // Under another store's name they are not what their header says.
+        fs::rename(&found.path, store(6)).unwrap();
+        assert_eq!(leftover_buffers(&place.directory), []);
+    }
+}
