@@ -7,6 +7,7 @@ import io.entresol.infinispan.recovery.UndeployedException;
 import java.io.ByteArrayInputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
@@ -60,6 +61,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** Caches of others that are being started here, or could not be. */
     private final Set<String> taken = ConcurrentHashMap.newKeySet();
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
+    /** Caches that found a file of their store when they were made. */
+    private final Set<String> found = ConcurrentHashMap.newKeySet();
     private volatile boolean refuses;
 
     /** Those of a node; empty before it comes to them. */
@@ -104,6 +107,11 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> createCache(String name, String template,
             Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        if (Files.exists(StoreFiles.of(cacheManager, name))) {
+            found.add(name);
+        } else {
+            found.remove(name);
+        }
         CompletionStage<Void> made = super.createCache(name, template, configuration, NOT_SAVED);
         return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
                 : blockingManager.thenRunBlocking(made, () -> save(name), name);
@@ -125,6 +133,30 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             note(name);
             saved.remove(name);
         }, name).thenCompose(noted -> super.removeCache(name, flags));
+    }
+
+    /**
+     * Takes a cache back that was made a moment ago, as it does not run everywhere: with the file
+     * of its store, unless that was there before. Entries of a former cache may be in it, or on
+     * devices that were named.
+     */
+    void withdraw(String name) {
+        Configuration made = SecurityActions.getCacheConfiguration(cacheManager, name);
+        if (made == null) {
+            return;
+        }
+        saved.remove(name);
+        // Whoever removes a cache that is open empties its store.
+        Cache<?, ?> cache = cacheManager.isRunning(name)
+                ? cacheManager.getCache(name, false) : null;
+        if (cache != null) {
+            SecurityActions.stopCache(cache);
+        }
+        GlobalComponentRegistry.of(cacheManager).removeCache(name);
+        removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
+        if (!found.remove(name)) {
+            StoreFiles.sweep(cacheManager, name);
+        }
     }
 
     /** Starts a cache that another node waits in, and that this one never heard of. */
@@ -259,7 +291,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         boolean free = taken.add(name);
         removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
         saved.remove(name);
-        SweepTask.sweep(cacheManager, name);
+        StoreFiles.sweep(cacheManager, name);
         if (free) {
             taken.remove(name);
         }

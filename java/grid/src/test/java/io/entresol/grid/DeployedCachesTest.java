@@ -75,6 +75,44 @@ class DeployedCachesTest {
         }
     }
 
+    /** A cache that does not start stayed among the deployed, and its name was taken. */
+    @Test
+    void aCacheThatIsTakenBackLeavesNothingButWhatWasThereBefore() throws Exception {
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.persistence().passivation(false)
+                .addStore(EntresolStoreConfigurationBuilder.class)
+                .capacity("64MiB").memory("32MiB");
+        Path former = folder.resolve("first/entresol/entresol.data");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", stored.build()).put("key", "value");
+        }
+        Files.delete(folder.resolve("caches.xml"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            takeBack(manager, "first", stored.build());
+            assertTrue(Files.exists(former), "the entries of the former cache are gone");
+            takeBack(manager, "second", stored.build());
+            assertFalse(Files.exists(folder.resolve("second/entresol/entresol.data")));
+            assertEquals("value", manager.administration().createCache("first", stored.build())
+                    .get("key"));
+            // What was deployed in between is nobody's any more.
+            manager.administration().removeCache("first");
+            takeBack(manager, "first", stored.build());
+            manager.administration().createCache("second", configuration());
+            assertEquals(List.of("second"), saved());
+        }
+    }
+
+    private static void takeBack(DefaultCacheManager manager, String name,
+            Configuration configuration) {
+        manager.administration().createCache(name, configuration);
+        DeployedCaches.of(manager).orElseThrow().withdraw(name);
+        assertFalse(manager.isRunning(name));
+        manager.administration().removeCache(name);
+        assertFalse(manager.cacheExists(name));
+    }
+
     private DefaultCacheManager container() {
         GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
         global.globalState().enable().persistentLocation(folder.toString())
