@@ -58,6 +58,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             EnumSet.of(CacheContainerAdmin.AdminFlag.VOLATILE);
 
     private SavedCaches saved;
+    /** Configurations of which caches can be made. */
+    private SavedCaches templates;
     /** Caches of others that are being started here, or could not be. */
     private final Set<String> taken = ConcurrentHashMap.newKeySet();
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
@@ -77,6 +79,28 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(manager)
                 .globalState().sharedPersistentLocation());
         saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
+        templates = new SavedCaches(folder.resolve("templates.xml"), super.loadAllTemplates());
+    }
+
+    @Override
+    public Map<String, Configuration> loadAllTemplates() {
+        return templates.all();
+    }
+
+    @Override
+    public CompletionStage<Void> createTemplate(String name, Configuration configuration,
+            EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        CompletionStage<Void> made = super.createTemplate(name, configuration, NOT_SAVED);
+        return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
+                : blockingManager.thenRunBlocking(made, () -> templates.put(name,
+                        configurationManager.getConfiguration(name, true)), name);
+    }
+
+    @Override
+    public CompletionStage<Void> removeTemplate(String name,
+            EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        return blockingManager.runBlocking(() -> templates.remove(name), name)
+                .thenCompose(noted -> super.removeTemplate(name, flags));
     }
 
     /** Those to be made; of what the cluster has already its own configuration counts. */

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
@@ -20,7 +21,9 @@ import org.infinispan.globalstate.ConfigurationStorage;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted;
+import org.infinispan.notifications.cachemanagerlistener.annotation.ConfigurationChanged;
 import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent;
+import org.infinispan.notifications.cachemanagerlistener.event.ConfigurationChangedEvent;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -55,6 +58,32 @@ class DeployedCachesTest {
             manager.start();
             assertTrue(manager.isRunning("first") && manager.isRunning("third"));
             assertEquals(List.of("first", "third"), saved());
+        }
+    }
+
+    /** As it was with the file of caches; nobody synced it either. */
+    @Test
+    void theFileHasAllTemplatesAtEachMomentOfAStart() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            NAMES.forEach(name -> manager.administration().createTemplate(name,
+                    new ConfigurationBuilder().template(true).build()));
+        }
+        Templates templates = new Templates();
+        try (DefaultCacheManager manager = container()) {
+            manager.addListener(templates);
+            manager.start();
+            assertEquals(NAMES, templates.whileStarting.keySet());
+            manager.administration().removeTemplate("second");
+            assertEquals(List.of("first", "third"), saved("templates.xml"));
+            manager.administration().createCache("made", "third");
+        }
+        templates.whileStarting.forEach((name, there) -> assertEquals(
+                List.of("first", "second", "third"), there, "as " + name + " starts"));
+        try (Stream<Path> files = Files.list(folder)) {
+            assertEquals(List.of(), files.map(file -> file.getFileName().toString())
+                    .filter(name -> name.startsWith("templates") && !name.equals("templates.xml"))
+                    .toList());
         }
     }
 
@@ -126,8 +155,12 @@ class DeployedCachesTest {
     }
 
     private List<String> saved() {
+        return saved("caches.xml");
+    }
+
+    private List<String> saved(String file) {
         try {
-            String text = Files.readString(folder.resolve("caches.xml"));
+            String text = Files.readString(folder.resolve(file));
             return NAMES.stream().filter(name -> text.contains("\"" + name + "\"")).sorted()
                     .toList();
         } catch (IOException failure) {
@@ -145,6 +178,21 @@ class DeployedCachesTest {
         public void started(CacheStartedEvent event) {
             if (NAMES.contains(event.getCacheName())) {
                 whileStarting.put(event.getCacheName(), saved());
+            }
+        }
+    }
+
+    /** What the file has as each of the templates is made again. */
+    @Listener
+    public final class Templates {
+        private final Map<String, List<String>> whileStarting = new ConcurrentHashMap<>();
+
+        /** As Infinispan tells. */
+        @ConfigurationChanged
+        public void changed(ConfigurationChangedEvent event) {
+            if (event.getConfigurationEntityType().equals("template")) {
+                whileStarting.putIfAbsent(event.getConfigurationEntityName(),
+                        saved("templates.xml"));
             }
         }
     }
