@@ -20,6 +20,9 @@ import org.apache.calcite.rel.metadata.ChainedRelMetadataProvider;
 import org.apache.calcite.rel.rules.JoinCommuteRule;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
+import org.apache.calcite.runtime.Hook;
+import org.apache.calcite.tools.Program;
+import org.apache.calcite.util.Holder;
 
 /** The planning of statements, with the rules of caches, and mistakes told with what there is. */
 final class Preparation extends CalcitePrepareImpl {
@@ -59,7 +62,8 @@ final class Preparation extends CalcitePrepareImpl {
     @Override
     public <T> CalciteSignature<T> prepareSql(Context context, Query<T> query, Type element,
             long rows) {
-        try {
+        try (Hook.Closeable planning = Hook.PROGRAM.addThread(
+                (Holder<Program> program) -> program.set(CheckedSums.PROGRAM))) {
             return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);
         } catch (CalciteContextException mistake) {
             String reason = mistake.getCause() == null ? "" : mistake.getCause().getMessage();

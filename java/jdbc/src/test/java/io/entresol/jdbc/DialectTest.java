@@ -41,6 +41,7 @@ class DialectTest {
             grid.cache("people").put("k" + number, person);
             Person rich = new Person();
             rich.age = Integer.MAX_VALUE;
+            rich.wealth = Long.MAX_VALUE;
             grid.cache("both").put("k" + number, rich);
         }
         connection = grid.connect();
@@ -70,6 +71,29 @@ class DialectTest {
         assertEquals(List.of(greatest), query("select sum(age + 0) from both_Person"));
         assertEquals(List.of(greatest), query("select sum(age) over () from both_Person limit 1"));
         assertEquals(List.of("2147483647"), query("select sum(distinct age) from both_Person"));
+    }
+
+    /** They wrapped around, without a word: sixty of the greatest were -60. */
+    @Test
+    void aSumOfBigintThatOverflowsIsAMistakeThatNamesItsColumn() throws SQLException {
+        for (String sql : new String[] {"select sum(wealth) from both_Person",
+            "select name, sum(wealth), count(*) from both_Person group by name",
+            "select sum(wealth) from both_Person where upper(name) is null",
+            "select sum(wealth) filter (where age > 0) from both_Person",
+            "select sum(wealth), count(distinct age) from both_Person"}) {
+            String said = refusal(sql);
+            assertTrue(said.contains("sum(cast(\"wealth\" as decimal(19)))"), sql + ": " + said);
+        }
+        String said = refusal("select sum(wealth - 1) from both_Person");
+        assertTrue(said.contains("a sum of an expression is beyond BIGINT"), said);
+        String greatest = BigDecimal.valueOf(Long.MAX_VALUE).multiply(BigDecimal.valueOf(ROWS)) + "";
+        assertEquals(List.of(greatest),
+                query("select sum(cast(wealth as decimal(19))) from both_Person"));
+        assertEquals(List.of(Long.MAX_VALUE + ""),
+                query("select sum(distinct wealth) from both_Person"));
+        assertEquals(List.of("null, 0, 0"), query("select sum(wealth), count(wealth), "
+                + "coalesce(sum(wealth), 0) from people where age < 0"));
+        assertEquals(List.of(ROWS * (ROWS - 1) / 2 + ""), query("select sum(wealth) from people"));
     }
 
     /** 29 and 1374 they were. */
