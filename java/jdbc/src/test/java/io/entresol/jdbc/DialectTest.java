@@ -9,6 +9,7 @@ import java.math.BigDecimal;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
@@ -17,6 +18,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What SQL people write, what comes of it, and what they are told where it is wrong. */
@@ -222,6 +224,28 @@ class DialectTest {
         assertTrue(said.length() < 200, said);
         said = refusal("select address.city from people");
         assertTrue(said.contains("are quoted: \"address.city\", \"address.street\""), said);
+    }
+
+    /** Remote ones did, whatever timeout they were given: the server is not told of that. */
+    @Test
+    void aConnectionsTimeoutIsThatOfItsStatementsRemotelyToo() throws Exception {
+        String slow = "select count(*) from people a, people b, people c, people d, people e, "
+                + "people f where a.age + b.age + c.age + d.age + e.age + f.age < 0";
+        try (SqlServer server = SqlServer.start(grid.manager, 0)) {
+            String remote = "jdbc:entresol:remote:http://127.0.0.1:" + server.port();
+            try (Connection limited = DriverManager.getConnection(remote + ";timeout=1");
+                    PreparedStatement prepared = limited.prepareStatement(slow)) {
+                for (Executable each : new Executable[] {prepared::executeQuery,
+                    () -> Answers.of(limited, slow)}) {
+                    String said = assertThrows(SQLException.class, each).getMessage();
+                    assertTrue(said.contains("longer than its timeout"), said);
+                }
+                assertEquals(List.of("60"), Answers.of(limited, "select count(*) from people"));
+            }
+            String said = assertThrows(SQLException.class, () -> DriverManager.getConnection(
+                    remote + ";timeout=soon")).getMessage();
+            assertTrue(said.contains("timeout=soon: expected seconds"), said);
+        }
     }
 
     /** A statement went on for ever. */
