@@ -196,6 +196,16 @@ class DialectTest {
         }
     }
 
+    /** It was carried out as an insert, which refuses keys that are there. */
+    @Test
+    void anUpsertIsRefusedAsWhatItIs() throws SQLException {
+        for (String before : new String[] {"", " /* all\n */ -- of them\n "}) {
+            String said = refusal(before + "Upsert into people (_key, name) values ('k1', 'x')");
+            assertTrue(said.contains("UPSERT is not there; there are INSERT, UPDATE"), said);
+        }
+        assertEquals(List.of("0"), query("select count(*) from people where name = 'upsert'"));
+    }
+
     @Test
     void aSemicolonAtTheEndIsNoMistake() throws SQLException {
         assertEquals(List.of("60"), query("select count(*) from people ; "));
