@@ -63,6 +63,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** Caches of others that are being started here, or could not be. */
     private final Set<String> taken = ConcurrentHashMap.newKeySet();
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
+    /** Caches that recover and are being started, this node's own and those of others. */
+    private final Set<String> waiting = ConcurrentHashMap.newKeySet();
     /** Caches that found a file of their store when they were made. */
     private final Set<String> found = ConcurrentHashMap.newKeySet();
     private volatile boolean refuses;
@@ -183,6 +185,29 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
     }
 
+    /** Whether this node starts a cache with itself. */
+    boolean has(String name) {
+        return saved.has(name);
+    }
+
+    /**
+     * Drops a cache that is deployed and does not run here: whom it waits for never comes. One that
+     * waits finds that it was undeployed, as a node does that was away; so do those who wait for it.
+     */
+    void abandon(String name) {
+        if (waiting.contains(name)) {
+            note(name);
+        } else if (saved.has(name) && !cacheManager.isRunning(name)) {
+            note(name);
+            drop(name);
+        }
+    }
+
+    /** Whether a cache that recovers is being started here, and may wait in its start. */
+    boolean isStarting(String name) {
+        return waiting.contains(name);
+    }
+
     /** Starts a cache that another node waits in, and that this one never heard of. */
     void take(String name, String xml) {
         boolean known = saved.has(name)
@@ -242,6 +267,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
             SecurityActions.defineConfiguration(cacheManager, name, configuration);
         }
+        waiting.add(name);
         try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
                 Offer told = Offer.begin(cacheManager, name,
                 Endpoints.xml(Map.of(name, configuration)))) {
@@ -259,12 +285,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                         + " Mend what hinders it and start the node again", name);
             }
             return false;
+        } finally {
+            waiting.remove(name);
         }
     }
 
     private void borrow(String name, String xml) {
         Borrowed others = Borrowed.begin(cacheManager, name);
         borrowed.add(others);
+        waiting.add(name);
         if (refuses) {
             others.giveBack();
         }
@@ -287,6 +316,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 drop(name);
             }
         } finally {
+            waiting.remove(name);
             others.close();
             borrowed.remove(others);
         }

@@ -108,7 +108,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         // Infinispan tells of the node that was asked only.
         List<String> lacking = lacking(rest, name);
         if (!lacking.isEmpty()) {
-            throw new GridException("cache '" + name + "' does not start on "
+            throw new GridException("cache '" + name + "' does not run on "
                     + String.join(", ", lacking) + ": why is in server/log/node.log of the node's"
                     + " folder" + undone(rest, name, lacking));
         }

@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import java.util.Optional;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
@@ -18,6 +19,12 @@ public final class SweepTask extends GridTask {
     public String call() {
         String name = String.valueOf(context().getParameters().orElseThrow().get("name"));
         EmbeddedCacheManager manager = context().getCacheManager();
+        Optional<DeployedCaches> caches = DeployedCaches.of(manager);
+        caches.ifPresent(deployed -> deployed.abandon(name));
+        if (caches.filter(deployed -> deployed.isStarting(name)).isPresent()) {
+            // What starts it drops it, files and all.
+            return name;
+        }
         if (manager.getCacheConfiguration(name) != null) {
             throw new IllegalStateException("cache '" + name + "' is in use");
         }

@@ -6,13 +6,15 @@ import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
- * Asks every node whether it runs a cache that is being deployed, or takes that cache back: JSON
+ * Asks every node whether it has and runs a cache, or takes one back that is being deployed: JSON
  * text from each.
  */
 public final class UndoTask extends GridTask {
     static final String NAME = "entresol-undo";
-    /** What nodes say of the cache; one that still comes up says nothing. */
+    /** What nodes say: whether it runs, or is to. One that still comes up says nothing. */
     static final String RUNS = "runs";
+    static final String HAS = "has";
+    static final String STARTS = "starts";
     /** Steps: to look, to take back on each node, and to have the cluster forget the cache. */
     static final String LOOK = "look";
     static final String WITHDRAW = "withdraw";
@@ -34,7 +36,8 @@ public final class UndoTask extends GridTask {
         switch (String.valueOf(parameters.get("step"))) {
             case WITHDRAW -> caches.ifPresent(deployed -> deployed.withdraw(name));
             case FORGET -> manager.administration().removeCache(name);
-            default -> caches.ifPresent(there -> said.set(RUNS, manager.isRunning(name)));
+            default -> caches.ifPresent(there -> said.set(RUNS, manager.isRunning(name))
+                    .set(HAS, there.has(name)).set(STARTS, there.isStarting(name)));
         }
         return said.toString();
     }
