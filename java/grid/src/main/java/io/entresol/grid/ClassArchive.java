@@ -44,7 +44,7 @@ public final class ClassArchive {
     private static final long LARGE_HEAP = 31L << 30;
     /** What Java warns of goes beside the line that a node says; of archives, to nobody. */
     private static final List<String> QUIET =
-            List.of("-Xlog:disable", "-Xlog:all=warning,cds*=off:stderr");
+            List.of("-Xlog:all=off:stdout", "-Xlog:all=warning,cds*=off:stderr");
     /** The first process to end where memory is short, and the last to get a processor. */
     private static final String BEHIND =
             "(echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec nice -n 19 \"$@\"";
