@@ -99,8 +99,33 @@ final class ArrayElements<E> extends AbstractList<E>
     }
 
     @Override
+    public boolean contains(Object element) {
+        return super.contains(Sought.of(element));
+    }
+
+    @Override
+    public int indexOf(Object element) {
+        return super.indexOf(Sought.of(element));
+    }
+
+    @Override
+    public int lastIndexOf(Object element) {
+        return super.lastIndexOf(Sought.of(element));
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other == this || Sought.areEqual(this, other);
+    }
+
+    @Override
+    public int hashCode() {
+        return Sought.hash(this);
+    }
+
+    @Override
     public boolean remove(Object element) {
-        return changed(() -> super.remove(element));
+        return changed(() -> super.remove(Sought.of(element)));
     }
 
     @Override
@@ -126,14 +151,12 @@ final class ArrayElements<E> extends AbstractList<E>
 
     @Override
     public boolean removeAll(Collection<?> others) {
-        Objects.requireNonNull(others, "others");
-        return removeIf(others::contains);
+        return removeIf(Sought.among(others));
     }
 
     @Override
     public boolean retainAll(Collection<?> others) {
-        Objects.requireNonNull(others, "others");
-        return removeIf(element -> !others.contains(element));
+        return removeIf(Sought.among(others).negate());
     }
 
     @Override

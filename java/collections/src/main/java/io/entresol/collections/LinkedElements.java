@@ -97,8 +97,33 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
     }
 
     @Override
+    public boolean contains(Object element) {
+        return super.contains(Sought.of(element));
+    }
+
+    @Override
+    public int indexOf(Object element) {
+        return super.indexOf(Sought.of(element));
+    }
+
+    @Override
+    public int lastIndexOf(Object element) {
+        return super.lastIndexOf(Sought.of(element));
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other == this || Sought.areEqual(this, other);
+    }
+
+    @Override
+    public int hashCode() {
+        return Sought.hash(this);
+    }
+
+    @Override
     public boolean remove(Object element) {
-        return changed(() -> super.remove(element));
+        return changed(() -> super.remove(Sought.of(element)));
     }
 
     /** Removes the last element that equals this one; whether there was one. */
@@ -114,12 +139,12 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
 
     @Override
     public boolean removeAll(Collection<?> others) {
-        return changed(() -> super.removeAll(others));
+        return removeIf(Sought.among(others));
     }
 
     @Override
     public boolean retainAll(Collection<?> others) {
-        return changed(() -> super.retainAll(others));
+        return removeIf(Sought.among(others).negate());
     }
 
     @Override

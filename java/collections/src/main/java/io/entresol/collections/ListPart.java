@@ -76,18 +76,43 @@ class ListPart<E> extends AbstractList<E> {
     }
 
     @Override
+    public boolean contains(Object element) {
+        return super.contains(Sought.of(element));
+    }
+
+    @Override
+    public int indexOf(Object element) {
+        return super.indexOf(Sought.of(element));
+    }
+
+    @Override
+    public int lastIndexOf(Object element) {
+        return super.lastIndexOf(Sought.of(element));
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other == this || Sought.areEqual(this, other);
+    }
+
+    @Override
+    public int hashCode() {
+        return Sought.hash(this);
+    }
+
+    @Override
     public boolean remove(Object element) {
-        return change.run(() -> part.remove(element));
+        return change.run(() -> part.remove(Sought.of(element)));
     }
 
     @Override
     public boolean removeAll(Collection<?> others) {
-        return change.run(() -> part.removeAll(others));
+        return removeIf(Sought.among(others));
     }
 
     @Override
     public boolean retainAll(Collection<?> others) {
-        return change.run(() -> part.retainAll(others));
+        return removeIf(Sought.among(others).negate());
     }
 
     @Override

@@ -132,6 +132,49 @@ class PartsTest {
         assertArrayEquals(first, (byte[]) tuple._1());
     }
 
+    /** Each read makes another array: nothing was ever found or removed. */
+    @Test
+    void listsOfBytesFindThemByWhatTheyHold() {
+        for (List<byte[]> list : List.of(PersistentArrayList.create(heap, Codec.BYTES),
+                PersistentLinkedList.create(heap, Codec.BYTES))) {
+            for (int number : new int[] {1, 2, 3, 2, 1}) {
+                list.add(bytes(number));
+            }
+            assertTrue(list.contains(bytes(3)) && !list.contains(bytes(4)));
+            assertTrue(list.containsAll(List.of(bytes(1), bytes(2))));
+            assertEquals(1, list.indexOf(bytes(2)));
+            assertEquals(3, list.lastIndexOf(bytes(2)));
+            assertEquals(1, list.subList(2, 5).indexOf(bytes(2)));
+            List<byte[]> plain = new ArrayList<>(list);
+            assertEquals(list, plain);
+            assertEquals(list.hashCode(), list.subList(0, 5).hashCode());
+            assertEquals(list.subList(0, 2), List.of(bytes(1), bytes(2)));
+            assertNotEquals(list, list.subList(0, 4));
+            assertNotEquals(list.subList(0, 4), list);
+            assertTrue(list.subList(1, 5).remove(bytes(1)));
+            assertTrue(list.remove(bytes(2)) && !list.remove(bytes(4)));
+            assertEquals(List.of(1, 3, 2), numbers(list));
+            assertTrue(list.removeAll(List.of(bytes(3), bytes(4))));
+            assertTrue(list.subList(0, 2).retainAll(List.of(bytes(2))));
+            assertEquals(List.of(2), numbers(list));
+        }
+        PersistentLinkedQueue<byte[]> queue = PersistentLinkedQueue.create(heap, Codec.BYTES);
+        queue.add(bytes(1));
+        assertTrue(queue.contains(bytes(1)) && queue.remove(bytes(1)) && queue.isEmpty());
+        PersistentLinkedList<byte[]> ends = PersistentLinkedList.create(heap, Codec.BYTES);
+        ends.addAll(List.of(bytes(1), bytes(2), bytes(1)));
+        assertTrue(ends.removeLastOccurrence(bytes(1)) && ends.removeFirstOccurrence(bytes(1)));
+        assertEquals(List.of(2), numbers(ends));
+    }
+
+    private static byte[] bytes(int number) {
+        return new byte[] {(byte) number};
+    }
+
+    private static List<Integer> numbers(List<byte[]> list) {
+        return list.stream().map(bytes -> (int) bytes[0]).toList();
+    }
+
     @Test
     void aFunctionThatGivesNothingLeavesAKeyOfNull() {
         for (ConcurrentMap<String, Object> map : List.<ConcurrentMap<String, Object>>of(

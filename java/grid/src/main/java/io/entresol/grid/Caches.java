@@ -47,7 +47,12 @@ final class Caches {
 
     /** What each of the nodes says to a task. */
     static List<Json> tell(Rest rest, String task) {
-        return Json.read(rest.post("/v2/tasks/" + task + "?action=exec", null, "")).asJsonList()
+        return say(rest, "/v2/tasks/" + task + "?action=exec");
+    }
+
+    /** The same, of a task with its parameters. */
+    static List<Json> say(Rest rest, String path) {
+        return Json.read(rest.post(path, null, "")).asJsonList()
                 .stream().map(text -> Json.read(text.asString())).toList();
     }
 

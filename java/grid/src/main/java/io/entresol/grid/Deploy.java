@@ -107,22 +107,8 @@ final class Deploy implements Callable<Integer> {
                     + " with --site NAME --other-site " + otherSite + "=HOST:7850");
         }
         deployment.deploy(rest, name);
-        requireOnAll(rest, wanted);
         report(deployment);
         return 0;
-    }
-
-    /** Infinispan tells of the node that was asked only. */
-    private void requireOnAll(Rest rest, Template wanted) {
-        List<String> lacking = !wanted.onFlash() ? List.of() : Caches.flash(rest).stream()
-                .filter(node -> !node.at("caches").has(name))
-                .map(node -> node.at("node").asString()).toList();
-        if (!lacking.isEmpty()) {
-            throw new GridException("cache '" + name + "' is deployed, and does not run on "
-                    + String.join(", ", lacking) + ": why is in server/log/node.log of the node's"
-                    + " folder; mend that and start the node again, or entresol-grid undeploy "
-                    + name);
-        }
     }
 
     private void report(Deployment deployment) {

@@ -7,6 +7,7 @@ import io.entresol.infinispan.recovery.UndeployedException;
 import java.io.ByteArrayInputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
@@ -57,9 +58,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             EnumSet.of(CacheContainerAdmin.AdminFlag.VOLATILE);
 
     private SavedCaches saved;
+    /** Configurations of which caches can be made. */
+    private SavedCaches templates;
     /** Caches of others that are being started here, or could not be. */
     private final Set<String> taken = ConcurrentHashMap.newKeySet();
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
+    /** Caches that recover and are being started, this node's own and those of others. */
+    private final Set<String> waiting = ConcurrentHashMap.newKeySet();
+    /** Caches that found a file of their store when they were made. */
+    private final Set<String> found = ConcurrentHashMap.newKeySet();
     private volatile boolean refuses;
 
     /** Those of a node; empty before it comes to them. */
@@ -74,6 +81,28 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(manager)
                 .globalState().sharedPersistentLocation());
         saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
+        templates = new SavedCaches(folder.resolve("templates.xml"), super.loadAllTemplates());
+    }
+
+    @Override
+    public Map<String, Configuration> loadAllTemplates() {
+        return templates.all();
+    }
+
+    @Override
+    public CompletionStage<Void> createTemplate(String name, Configuration configuration,
+            EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        CompletionStage<Void> made = super.createTemplate(name, configuration, NOT_SAVED);
+        return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
+                : blockingManager.thenRunBlocking(made, () -> templates.put(name,
+                        configurationManager.getConfiguration(name, true)), name);
+    }
+
+    @Override
+    public CompletionStage<Void> removeTemplate(String name,
+            EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        return blockingManager.runBlocking(() -> templates.remove(name), name)
+                .thenCompose(noted -> super.removeTemplate(name, flags));
     }
 
     /** Those to be made; of what the cluster has already its own configuration counts. */
@@ -104,6 +133,11 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> createCache(String name, String template,
             Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        if (Files.exists(StoreFiles.of(cacheManager, name))) {
+            found.add(name);
+        } else {
+            found.remove(name);
+        }
         CompletionStage<Void> made = super.createCache(name, template, configuration, NOT_SAVED);
         return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
                 : blockingManager.thenRunBlocking(made, () -> save(name), name);
@@ -125,6 +159,53 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             note(name);
             saved.remove(name);
         }, name).thenCompose(noted -> super.removeCache(name, flags));
+    }
+
+    /**
+     * Takes a cache back that was made a moment ago, as it does not run everywhere: with the file
+     * of its store, unless that was there before. Entries of a former cache may be in it, or on
+     * devices that were named.
+     */
+    void withdraw(String name) {
+        Configuration made = SecurityActions.getCacheConfiguration(cacheManager, name);
+        if (made == null) {
+            return;
+        }
+        saved.remove(name);
+        // Whoever removes a cache that is open empties its store.
+        Cache<?, ?> cache = cacheManager.isRunning(name)
+                ? cacheManager.getCache(name, false) : null;
+        if (cache != null) {
+            SecurityActions.stopCache(cache);
+        }
+        GlobalComponentRegistry.of(cacheManager).removeCache(name);
+        removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
+        if (!found.remove(name)) {
+            StoreFiles.sweep(cacheManager, name);
+        }
+    }
+
+    /** Whether this node starts a cache with itself. */
+    boolean has(String name) {
+        return saved.has(name);
+    }
+
+    /**
+     * Drops a cache that is deployed and does not run here: whom it waits for never comes. One that
+     * waits finds that it was undeployed, as a node does that was away; so do those who wait for it.
+     */
+    void abandon(String name) {
+        if (waiting.contains(name)) {
+            note(name);
+        } else if (saved.has(name) && !cacheManager.isRunning(name)) {
+            note(name);
+            drop(name);
+        }
+    }
+
+    /** Whether a cache that recovers is being started here, and may wait in its start. */
+    boolean isStarting(String name) {
+        return waiting.contains(name);
     }
 
     /** Starts a cache that another node waits in, and that this one never heard of. */
@@ -186,6 +267,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
             SecurityActions.defineConfiguration(cacheManager, name, configuration);
         }
+        waiting.add(name);
         try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
                 Offer told = Offer.begin(cacheManager, name,
                 Endpoints.xml(Map.of(name, configuration)))) {
@@ -203,12 +285,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                         + " Mend what hinders it and start the node again", name);
             }
             return false;
+        } finally {
+            waiting.remove(name);
         }
     }
 
     private void borrow(String name, String xml) {
         Borrowed others = Borrowed.begin(cacheManager, name);
         borrowed.add(others);
+        waiting.add(name);
         if (refuses) {
             others.giveBack();
         }
@@ -231,6 +316,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 drop(name);
             }
         } finally {
+            waiting.remove(name);
             others.close();
             borrowed.remove(others);
         }
@@ -259,7 +345,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         boolean free = taken.add(name);
         removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
         saved.remove(name);
-        SweepTask.sweep(cacheManager, name);
+        StoreFiles.sweep(cacheManager, name);
         if (free) {
             taken.remove(name);
         }

@@ -29,6 +29,9 @@ import org.infinispan.partitionhandling.PartitionHandling;
 public record Deployment(Template template, Encoding encoding, Flash flash,
         OptionalLong entriesInHeap, List<String> indexed, List<Integer> databases,
         String otherSite) {
+    /** Infinispan's number for a name that somebody else's cache has. */
+    private static final String EXISTS = "ISPN000507";
+
     /**
      * Options of {@code <entresol-store>}; null: as the store has it.
      *
@@ -71,7 +74,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
     }
 
-    /** Makes the cache; there must be none of this name. */
+    /** Makes the cache on all nodes, or on none; there must be none of this name. */
     public void deploy(Rest rest, String name) {
         make(rest, name, xml(name));
     }
@@ -96,10 +99,43 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
         try {
             rest.post(Rest.cache(name), "application/xml", xml);
-        } catch (GridException refused) {
+        } catch (RefusedException refused) {
             // Infinispan's answer has the outermost of the causes only.
             throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
-                    + " node's folder", refused);
+                    + " node's folder" + (refused.getMessage().contains(EXISTS) ? ""
+                    : undone(rest, name, lacking(rest, name))), refused);
+        }
+        // Infinispan tells of the node that was asked only.
+        List<String> lacking = lacking(rest, name);
+        if (!lacking.isEmpty()) {
+            throw new GridException("cache '" + name + "' does not run on "
+                    + String.join(", ", lacking) + ": why is in server/log/node.log of the node's"
+                    + " folder" + undone(rest, name, lacking));
+        }
+    }
+
+    /** The nodes that do not run the cache. */
+    private static List<String> lacking(Rest rest, String name) {
+        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name)).stream()
+                .filter(node -> node.has(UndoTask.RUNS) && !node.at(UndoTask.RUNS).asBoolean())
+                .map(node -> node.at("node").asString()).toList();
+    }
+
+    /**
+     * Infinispan keeps the configuration of a cache that does not start, and runs it on the nodes
+     * where it does: it is taken back. One that all nodes run is somebody else's.
+     */
+    private static String undone(Rest rest, String name, List<String> lacking) {
+        if (lacking.isEmpty() || !rest.exists(Rest.cache(name))) {
+            return "";
+        }
+        try {
+            rest.post(UndoTask.path(UndoTask.WITHDRAW, name), null, "");
+            rest.post(UndoTask.path(UndoTask.FORGET, name), null, "");
+            return ". It is deployed on no node: mend that and deploy it again";
+        } catch (GridException failure) {
+            return ". It could not be taken back from the others: entresol-grid undeploy " + name
+                    + " (" + failure.getMessage() + ")";
         }
     }
 

@@ -1,7 +1,7 @@
 package io.entresol.grid;
 
 /** What could not be done, and what to do next: a sentence for people. */
-public final class GridException extends RuntimeException {
+public sealed class GridException extends RuntimeException permits RefusedException {
     private static final long serialVersionUID = 1;
 
     /** A sentence. */

@@ -68,6 +68,7 @@ public final class Node {
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);
             launcher.println(facts);
+            ClassArchive.makeBehind();
             node.exit.join();
             System.exit(0);
         } catch (Exception failure) {

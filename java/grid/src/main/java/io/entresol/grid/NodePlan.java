@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import java.math.BigInteger;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.file.Path;
@@ -70,6 +71,14 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
     /** Whether it has nobody to ask for the cluster: whoever joins it asks. */
     private boolean isAlone() {
         return site == null && members.indexOf(',') < 0;
+    }
+
+    /** Of a heap as Java takes it, with its letter. */
+    long heapBytes() {
+        int end = heap.length() - 1;
+        int shift = "kmg".indexOf(Character.toLowerCase(heap.charAt(end))) * 10 + 10;
+        return new BigInteger(heap.substring(0, end)).shiftLeft(shift)
+                .min(BigInteger.valueOf(Long.MAX_VALUE)).longValue();
     }
 
     static boolean isLoopback(String address) {

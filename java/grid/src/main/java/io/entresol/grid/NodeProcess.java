@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.infinispan.commons.dataconversion.internal.Json;
 
 /** A node as its launcher sees it: a JVM of its own. */
@@ -29,7 +30,7 @@ final class NodeProcess {
     }
 
     /** Starts the node; a detached one outlives the launcher and its terminal. */
-    static NodeProcess start(NodePlan plan, boolean detached) {
+    static NodeProcess start(NodePlan plan, boolean detached, Optional<ClassArchive> archive) {
         NodeFolder folder = plan.folder();
         folder.process().ifPresent(running -> {
             throw new GridException("a node runs in " + folder.root() + " already, process "
@@ -37,7 +38,7 @@ final class NodeProcess {
         });
         plan.ports().check(plan);
         folder.prepare(plan);
-        ProcessBuilder builder = new ProcessBuilder(command(plan, detached));
+        ProcessBuilder builder = new ProcessBuilder(command(plan, detached, archive));
         if (detached) {
             builder.redirectInput(new File("/dev/null"));
             builder.redirectError(folder.log().resolve("node.err").toFile());
@@ -102,7 +103,19 @@ final class NodeProcess {
         }
     }
 
-    private static List<String> command(NodePlan plan, boolean detached) {
+    /** What a node may reach in Java's own modules. */
+    static List<String> modules() {
+        List<String> flags = new ArrayList<>(List.of(
+                "--add-opens=java.base/java.util=ALL-UNNAMED",
+                "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED"));
+        if (Runtime.version().feature() >= FIRST_WITH_NATIVE_ACCESS) {
+            flags.add("--enable-native-access=ALL-UNNAMED");
+        }
+        return flags;
+    }
+
+    private static List<String> command(NodePlan plan, boolean detached,
+            Optional<ClassArchive> archive) {
         List<String> command = new ArrayList<>();
         // A terminal's interrupt is for the launcher, which stops the nodes in order.
         if (Files.isExecutable(Path.of(SETSID))) {
@@ -112,11 +125,8 @@ final class NodeProcess {
         command.add("-Xmx" + plan.heap());
         command.add("-XX:+ExitOnOutOfMemoryError");
         command.add("-Djava.net.preferIPv4Stack=true");
-        command.add("--add-opens=java.base/java.util=ALL-UNNAMED");
-        command.add("--add-opens=java.base/java.util.concurrent=ALL-UNNAMED");
-        if (Runtime.version().feature() >= FIRST_WITH_NATIVE_ACCESS) {
-            command.add("--enable-native-access=ALL-UNNAMED");
-        }
+        command.addAll(modules());
+        command.addAll(ClassArchive.flags(archive, plan));
         command.addAll(List.of("-cp", System.getProperty("java.class.path"),
                 Node.class.getName(), plan.folder().root().toString()));
         if (!detached) {

@@ -88,8 +88,8 @@ public final class Rest {
                     + "); name one: --user NAME, and its password in ENTRESOL_GRID_PASSWORD or by"
                     + " --password");
         }
-        throw new GridException("node " + server + " refused " + method + " " + path + " (status "
-                + status + "): " + reason(answer.body()));
+        throw new RefusedException("node " + server + " refused " + method + " " + path
+                + " (status " + status + "): " + reason(answer.body()));
     }
 
     private HttpResponse<String> send(String method, String path, String contentType,

@@ -9,9 +9,9 @@ import java.util.TreeMap;
 import org.infinispan.configuration.cache.Configuration;
 
 /**
- * The file in which a node has the caches that were deployed, by name. Each change leaves all
- * others in it, those too that the node has not come to in its start: a node that is killed there
- * has them when it starts again.
+ * A file in which a node has configurations by name: of the caches that were deployed, or of
+ * templates. Each change leaves all others in it, those too that the node has not come to in its
+ * start: a node that is killed there has them when it starts again.
  */
 final class SavedCaches {
     private final Path file;

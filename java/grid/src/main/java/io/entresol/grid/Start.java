@@ -3,6 +3,7 @@ package io.entresol.grid;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -102,8 +103,9 @@ final class Start implements Callable<Integer> {
         Thread stopping = new Thread(() -> stop(started, serving.get()), "stop");
         Runtime.getRuntime().addShutdownHook(stopping);
         try {
+            Optional<ClassArchive> archive = ClassArchive.ofThis();
             for (NodePlan plan : plans()) {
-                started.add(NodeProcess.start(plan, detach));
+                started.add(NodeProcess.start(plan, detach, archive));
             }
             awaitRunning(started).forEach(Start::print);
             serving.set(true);

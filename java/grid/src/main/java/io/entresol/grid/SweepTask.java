@@ -1,13 +1,7 @@
 package io.entresol.grid;
 
-import io.entresol.infinispan.recovery.WithdrawalMark;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.Optional;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.persistence.PersistenceUtil;
-import org.infinispan.security.actions.SecurityActions;
 
 /**
  * Removes the file of a dropped cache's store on every node: Infinispan empties the store of such a
@@ -25,23 +19,16 @@ public final class SweepTask extends GridTask {
     public String call() {
         String name = String.valueOf(context().getParameters().orElseThrow().get("name"));
         EmbeddedCacheManager manager = context().getCacheManager();
+        Optional<DeployedCaches> caches = DeployedCaches.of(manager);
+        caches.ifPresent(deployed -> deployed.abandon(name));
+        if (caches.filter(deployed -> deployed.isStarting(name)).isPresent()) {
+            // What starts it drops it, files and all.
+            return name;
+        }
         if (manager.getCacheConfiguration(name) != null) {
             throw new IllegalStateException("cache '" + name + "' is in use");
         }
-        sweep(manager, name);
+        StoreFiles.sweep(manager, name);
         return name;
-    }
-
-    /** On this node, whose cache must not be open. */
-    static void sweep(EmbeddedCacheManager manager, String name) {
-        Path folder = PersistenceUtil.getQualifiedLocation(
-                SecurityActions.getCacheManagerConfiguration(manager), null,
-                PersistenceUtil.sanitizedCacheName(name), "entresol");
-        try {
-            Files.deleteIfExists(folder.resolve("entresol.data"));
-            Files.deleteIfExists(folder.resolve(WithdrawalMark.NAME));
-        } catch (IOException failure) {
-            throw new UncheckedIOException("cannot remove the file of '" + name + "'", failure);
-        }
     }
 }

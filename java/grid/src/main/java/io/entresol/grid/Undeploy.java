@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import java.util.List;
 import java.util.concurrent.Callable;
 import org.infinispan.commons.dataconversion.internal.Json;
 import picocli.CommandLine.Command;
@@ -20,7 +21,10 @@ public final class Undeploy implements Callable<Integer> {
     @Override
     public Integer call() {
         Rest rest = target.rest();
-        Caches.require(rest, name);
+        // One that could not start is on the nodes that have it, and nobody is asked for it.
+        if (!isSaid(look(rest, name), UndoTask.HAS)) {
+            Caches.require(rest, name);
+        }
         if (name.equals(Endpoints.RESP) || name.equals(Endpoints.MEMCACHED)) {
             throw new GridException("cache '" + name + "' is what an endpoint of the nodes writes"
                     + " to; it can be emptied, not dropped");
@@ -31,9 +35,22 @@ public final class Undeploy implements Callable<Integer> {
         return 0;
     }
 
+    private static List<Json> look(Rest rest, String name) {
+        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name));
+    }
+
+    private static boolean isSaid(List<Json> nodes, String what) {
+        return nodes.stream().anyMatch(node -> node.has(what) && node.at(what).asBoolean());
+    }
+
     /** Drops a cache that is there, and the files of its stores. */
     public static void drop(Rest rest, String name) {
-        rest.delete(Rest.cache(name));
+        List<Json> nodes = look(rest, name);
+        // One that nodes only wait in is not the cluster's: whoever waits drops it.
+        boolean isAwaited = isSaid(nodes, UndoTask.STARTS) && !isSaid(nodes, UndoTask.RUNS);
+        if (!isAwaited && rest.exists(Rest.cache(name))) {
+            rest.delete(Rest.cache(name));
+        }
         rest.post("/v2/tasks/" + SweepTask.NAME + "?action=exec&param.name=" + Rest.encode(name),
                 null, "");
     }

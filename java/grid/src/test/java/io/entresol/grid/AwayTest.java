@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -114,6 +115,65 @@ class AwayTest {
         leaveWhole("same");
     }
 
+    /** Each start waited for them anew, and no command dropped it. */
+    @Test
+    @Order(1)
+    void aCacheWhoseMembersAreGoneForEverCanBeUndeployed() throws Exception {
+        String xml = grid.ask("deploy", "orphan", "--template", "flash,partitioned-with-backup",
+                "--recovery", "--capacity", "64MiB", "--memory", "32MiB", "--encoding", "text",
+                "--dry-run").succeeded().out();
+        grid.rest().post(Rest.cache("orphan"), "application/xml",
+                xml.replace("recovery=\"true\"", "recovery=\"true\" recovery-timeout=\"1s\""));
+        grid.put("orphan", ENTRIES, "lost");
+        grid.kill(0);
+        grid.kill(1);
+        grid.startMember(0).succeeded();
+        assertTrue(Files.exists(store(0, "orphan")));
+        grid.ask("list").succeeded();
+        grid.ask("undeploy", "orphan").succeeded();
+        assertGone(0);
+        // It is found after all, and waits for nobody.
+        grid.startMember(1).succeeded();
+        assertGone(0);
+        assertGone(1);
+        TestGrid.Ran again = grid.ask("undeploy", "orphan");
+        assertTrue(again.err().contains("there is no cache 'orphan'"), again.err());
+        deploy("orphan", "64MiB", "new");
+        assertHas("orphan", "new");
+        leaveWhole("orphan");
+    }
+
+    /** It waited for ten minutes, and served nobody. */
+    @Test
+    @Order(1)
+    void aCacheThatANodeWaitsInCanBeUndeployedByAnother() throws Exception {
+        deploy("orphan", "64MiB", "lost");
+        grid.kill(0);
+        grid.kill(1);
+        TestGrid.remove(grid.member(1).root());
+        grid.startMember(1).succeeded();
+        CompletableFuture<TestGrid.Ran> waiting =
+                CompletableFuture.supplyAsync(() -> grid.startMember(0));
+        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("orphan")) {
+            Thread.onSpinWait();
+        }
+        assertFalse(waiting.isDone(), () -> "it did not wait: " + waiting.join());
+        TestGrid.inside("undeploy", "orphan", "--server", grid.rest(1).server()).succeeded();
+        waiting.join().succeeded();
+        assertGone(0);
+    }
+
+    private void assertGone(int number) throws Exception {
+        assertFalse(Caches.names(grid.rest(number)).contains("orphan"));
+        assertFalse(Files.exists(store(number, "orphan")));
+        assertFalse(Files.readString(grid.member(number).server().resolve("data/caches.xml"))
+                .contains("orphan"));
+    }
+
+    private Path store(int number, String name) {
+        return grid.member(number).server().resolve("data/" + name + "/entresol/entresol.data");
+    }
+
     /** The launcher listened to the first one, which waited ten minutes for the second. */
     @Test
     @Order(2)
@@ -138,6 +198,7 @@ class AwayTest {
                 "32MiB");
         assertEquals(2, ran.status());
         assertTrue(ran.err().contains("does not run on node-1"), ran.err());
+        assertFalse(Caches.names(grid.rest()).contains("partial"));
     }
 
     /** Who stops a cluster waits for all caches that start; this one would for ten minutes. */

@@ -26,6 +26,12 @@ class ClusterTest {
         TestGrid grid = new TestGrid();
         String second = "127.0.0.1:" + new Ports(grid.offset + Ports.STEP).main();
         Process launcher = start(grid);
+        try {
+            refusedCachesAreOnNoNode(grid, second);
+        } catch (AssertionError failure) {
+            stop(launcher, grid);
+            throw failure;
+        }
         grid.ask("deploy", "spread", "--capacity", "64MiB", "--memory", "32MiB", "--encoding",
                 "text").succeeded();
         grid.put("spread", ENTRIES, "value ");
@@ -50,6 +56,30 @@ class ClusterTest {
         }
         stop(again, grid);
         grid.remove();
+    }
+
+    /**
+     * A cache that some nodes could not start stayed deployed, and ran on the others. The name is
+     * that of the cache deployed next.
+     */
+    private static void refusedCachesAreOnNoNode(TestGrid grid, String second) throws Exception {
+        Path taken = grid.member(1).server().resolve("data/spread/entresol/entresol.data");
+        Files.createDirectories(taken.resolve("in its place"));
+        for (String template : new String[] {"flash", "flash,partitioned-with-backup"}) {
+            for (String server : new String[] {grid.server(), second}) {
+                TestGrid.Ran refused = TestGrid.inside("deploy", "spread", "--template", template,
+                        "--capacity", "64MiB", "--memory", "32MiB", "--server", server);
+                assertEquals(2, refused.status(), refused.out());
+                assertTrue(refused.err().contains("deployed on no node"), refused.err());
+                assertEquals(List.of(), deployed(server));
+            }
+        }
+        for (int number = 0; number < NODES; number++) {
+            Path data = grid.member(number).server().resolve("data");
+            assertFalse(Files.readString(data.resolve("caches.xml")).contains("spread"));
+            assertFalse(Files.isRegularFile(data.resolve("spread/entresol/entresol.data")));
+        }
+        TestGrid.remove(taken);
     }
 
     @Test

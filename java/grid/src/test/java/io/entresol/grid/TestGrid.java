@@ -111,6 +111,7 @@ final class TestGrid {
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
         // Java takes it in the launcher and in the nodes.
         builder.environment().put("JDK_JAVA_OPTIONS", FLAGS);
+        builder.environment().put("XDG_CACHE_HOME", HOME.resolve("target/cache").toString());
         return builder.start();
     }
 

@@ -33,11 +33,14 @@ import org.infinispan.manager.EmbeddedCacheManager;
  * </ul>
  *
  * Further parts follow after semicolons: {@code keys=cache:TYPE,cache:TYPE} names the SQL types of
- * caches' keys, which are taken from a key that is there otherwise.
+ * caches' keys, which are taken from a key that is there otherwise; {@code timeout=SECONDS} is what
+ * statements have until {@code setQueryTimeout} gives them another, which Avatica tells no server.
  */
 public final class Driver extends org.apache.calcite.jdbc.Driver {
     /** What every URL of this driver begins with. */
     public static final String PREFIX = "jdbc:entresol:";
+
+    static final String TIMEOUT = "timeout";
 
     private static final String REMOTE = "remote:";
     private static final String SCHEMA = "caches";
@@ -109,12 +112,13 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
     private static Connection remote(String address, Properties given) throws SQLException {
         int end = address.indexOf(';');
         String server = end < 0 ? address : address.substring(0, end);
-        String more = end < 0 ? "" : address.substring(end);
+        String more = end < 0 ? "" : address.substring(end + 1);
         if (!server.startsWith("http://") && !server.startsWith("https://")) {
             throw new SQLException("address " + server + " of a server of SQL; expected "
                     + PREFIX + REMOTE + "http://HOST:PORT");
         }
         Properties properties = ConnectStringParser.parse(more, given);
+        timeout(properties);
         String user = properties.getProperty("user", "");
         if (!user.isEmpty()) {
             properties.setProperty("authentication", "BASIC");
@@ -152,6 +156,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         properties.setProperty("typeSystem", SqlTypes.class.getName());
         properties.putAll(given);
         Map<String, ColumnType> keys = keys(properties.getProperty("keys", ""));
+        timeout(properties);
         CalciteConnection connection = super.connect(PREFIX, properties)
                 .unwrap(CalciteConnection.class);
         SchemaPlus root = connection.getRootSchema();
@@ -159,6 +164,15 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         root.add(SCHEMA, new CacheSchema(Container.of(manager, keys)));
         connection.setSchema(SCHEMA);
         return connection;
+    }
+
+    /** Seconds that each statement of a connection may take; zero: any. */
+    static int timeout(Properties properties) throws SQLException {
+        String text = properties.getProperty(TIMEOUT, "0").strip();
+        if (!text.matches("[0-9]{1,6}")) {
+            throw new SQLException("timeout=" + text + ": expected seconds, such as timeout=30");
+        }
+        return Integer.parseInt(text);
     }
 
     private static Map<String, ColumnType> keys(String text) throws SQLException {

@@ -63,7 +63,8 @@ final class OwnRows {
             if (question.totals() == null) {
                 return tell(found, listener, divisible);
             }
-            Totals.Table table = question.totals().new Table();
+            Totals.Table table = question.totals().new Table(
+                    place -> own.columns().get(question.columns().get(place)).name());
             while (found.hasNext()) {
                 table.add(found.next());
                 if (divisible && table.size() > GROUPS_MAX) {

@@ -15,6 +15,7 @@ import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.avatica.QueryState;
 import org.apache.calcite.avatica.UnregisteredDriver;
+import org.apache.calcite.jdbc.CalciteConnection;
 
 /**
  * Makes what another factory makes, and results that fail as JDBC has it: what goes wrong between
@@ -47,15 +48,28 @@ final class ResultFactory implements AvaticaFactory {
     public AvaticaStatement newStatement(AvaticaConnection connection,
             Meta.StatementHandle handle, int type, int concurrency, int holdability)
             throws SQLException {
-        return plain.newStatement(connection, handle, type, concurrency, holdability);
+        return limited(connection,
+                plain.newStatement(connection, handle, type, concurrency, holdability));
     }
 
     @Override
     public AvaticaPreparedStatement newPreparedStatement(AvaticaConnection connection,
             Meta.StatementHandle handle, Meta.Signature signature, int type, int concurrency,
             int holdability) throws SQLException {
-        return plain.newPreparedStatement(connection, handle, signature, type, concurrency,
-                holdability);
+        return limited(connection, plain.newPreparedStatement(connection, handle, signature, type,
+                concurrency, holdability));
+    }
+
+    /** With the timeout that the connection has for its statements until they are given another. */
+    private static <S extends AvaticaStatement> S limited(AvaticaConnection connection,
+            S statement) throws SQLException {
+        if (connection instanceof CalciteConnection ours) {
+            int seconds = Driver.timeout(ours.getProperties());
+            if (seconds > 0) {
+                statement.setQueryTimeout(seconds);
+            }
+        }
+        return statement;
     }
 
     @Override

@@ -26,7 +26,7 @@ import org.infinispan.manager.EmbeddedCacheManager;
 public final class SqlServer implements AutoCloseable {
     private static final AtomicLong STARTED = new AtomicLong();
     /** What a client may say of its connection: others name classes and files of the server. */
-    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys");
+    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys", Driver.TIMEOUT);
 
     /** Who is let in. */
     public interface Users {

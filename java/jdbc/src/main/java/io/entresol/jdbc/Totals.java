@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
@@ -41,35 +42,42 @@ record Totals(List<Integer> groups, List<Call> calls) {
         private Object first() {
             return switch (kind) {
                 case COUNT -> 0L;
-                case SUM_OR_ZERO -> sum(0, 0);
+                case SUM_OR_ZERO -> sum(0, 0, null);
                 default -> null;
             };
         }
 
-        private Object with(Object so, Object[] cells) {
+        private Object with(Object so, Object[] cells, IntFunction<String> names) {
             Object cell = place < 0 ? cells : cells[place];
             if (cell == null) {
                 return so;
             } else if (kind == Kind.COUNT) {
                 return (Long) so + 1;
             } else if (so == null) {
-                return kind == Kind.SUM ? sum(NOTHING, (Number) cell) : cell;
+                return kind == Kind.SUM ? sum(NOTHING, (Number) cell, names) : cell;
             }
             return switch (kind) {
                 case LEAST -> compare(cell, so) < 0 ? cell : so;
                 case GREATEST -> compare(cell, so) > 0 ? cell : so;
-                default -> sum((Number) so, (Number) cell);
+                default -> sum((Number) so, (Number) cell, names);
             };
         }
 
-        private Object sum(Number one, Number other) {
+        private Object sum(Number one, Number other, IntFunction<String> names) {
             return switch (type) {
                 case INTEGER -> one.intValue() + other.intValue();
-                case BIGINT -> one.longValue() + other.longValue();
+                case BIGINT -> added(one.longValue(), other.longValue(), names);
                 case REAL -> one.floatValue() + other.floatValue();
                 case DOUBLE -> one.doubleValue() + other.doubleValue();
                 default -> throw new IllegalArgumentException("no sums are of type " + type);
             };
+        }
+
+        /** The name is wanted once at most, and not of each row. */
+        private long added(long one, long other, IntFunction<String> names) {
+            long sum = one + other;
+            return ((one ^ sum) & (other ^ sum)) < 0
+                    ? CheckedSums.add(one, other, '"' + names.apply(place) + '"') : sum;
         }
 
         @SuppressWarnings("unchecked")
@@ -99,6 +107,12 @@ record Totals(List<Integer> groups, List<Call> calls) {
     /** What is known of the rows so far. */
     final class Table {
         private final Map<List<Object>, Object[]> known = new LinkedHashMap<>();
+        private final IntFunction<String> names;
+
+        /** Of columns whose names are those. */
+        Table(IntFunction<String> names) {
+            this.names = names;
+        }
 
         void add(Object[] cells) {
             Object[] group = new Object[groups.size()];
@@ -108,7 +122,7 @@ record Totals(List<Integer> groups, List<Call> calls) {
             Object[] totals = known.computeIfAbsent(Arrays.asList(group),
                     any -> calls.stream().map(Call::first).toArray());
             for (int number = 0; number < totals.length; number++) {
-                totals[number] = calls.get(number).with(totals[number], cells);
+                totals[number] = calls.get(number).with(totals[number], cells, names);
             }
         }
 

@@ -9,6 +9,7 @@ import java.math.BigDecimal;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
@@ -17,6 +18,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What SQL people write, what comes of it, and what they are told where it is wrong. */
@@ -41,6 +43,7 @@ class DialectTest {
             grid.cache("people").put("k" + number, person);
             Person rich = new Person();
             rich.age = Integer.MAX_VALUE;
+            rich.wealth = Long.MAX_VALUE;
             grid.cache("both").put("k" + number, rich);
         }
         connection = grid.connect();
@@ -70,6 +73,29 @@ class DialectTest {
         assertEquals(List.of(greatest), query("select sum(age + 0) from both_Person"));
         assertEquals(List.of(greatest), query("select sum(age) over () from both_Person limit 1"));
         assertEquals(List.of("2147483647"), query("select sum(distinct age) from both_Person"));
+    }
+
+    /** They wrapped around, without a word: sixty of the greatest were -60. */
+    @Test
+    void aSumOfBigintThatOverflowsIsAMistakeThatNamesItsColumn() throws SQLException {
+        for (String sql : new String[] {"select sum(wealth) from both_Person",
+            "select name, sum(wealth), count(*) from both_Person group by name",
+            "select sum(wealth) from both_Person where upper(name) is null",
+            "select sum(wealth) filter (where age > 0) from both_Person",
+            "select sum(wealth), count(distinct age) from both_Person"}) {
+            String said = refusal(sql);
+            assertTrue(said.contains("sum(cast(\"wealth\" as decimal(19)))"), sql + ": " + said);
+        }
+        String said = refusal("select sum(wealth - 1) from both_Person");
+        assertTrue(said.contains("a sum of an expression is beyond BIGINT"), said);
+        String greatest = BigDecimal.valueOf(Long.MAX_VALUE).multiply(BigDecimal.valueOf(ROWS)) + "";
+        assertEquals(List.of(greatest),
+                query("select sum(cast(wealth as decimal(19))) from both_Person"));
+        assertEquals(List.of(Long.MAX_VALUE + ""),
+                query("select sum(distinct wealth) from both_Person"));
+        assertEquals(List.of("null, 0, 0"), query("select sum(wealth), count(wealth), "
+                + "coalesce(sum(wealth), 0) from people where age < 0"));
+        assertEquals(List.of(ROWS * (ROWS - 1) / 2 + ""), query("select sum(wealth) from people"));
     }
 
     /** 29 and 1374 they were. */
@@ -170,6 +196,16 @@ class DialectTest {
         }
     }
 
+    /** It was carried out as an insert, which refuses keys that are there. */
+    @Test
+    void anUpsertIsRefusedAsWhatItIs() throws SQLException {
+        for (String before : new String[] {"", " /* all\n */ -- of them\n "}) {
+            String said = refusal(before + "Upsert into people (_key, name) values ('k1', 'x')");
+            assertTrue(said.contains("UPSERT is not there; there are INSERT, UPDATE"), said);
+        }
+        assertEquals(List.of("0"), query("select count(*) from people where name = 'upsert'"));
+    }
+
     @Test
     void aSemicolonAtTheEndIsNoMistake() throws SQLException {
         assertEquals(List.of("60"), query("select count(*) from people ; "));
@@ -198,6 +234,28 @@ class DialectTest {
         assertTrue(said.length() < 200, said);
         said = refusal("select address.city from people");
         assertTrue(said.contains("are quoted: \"address.city\", \"address.street\""), said);
+    }
+
+    /** Remote ones did, whatever timeout they were given: the server is not told of that. */
+    @Test
+    void aConnectionsTimeoutIsThatOfItsStatementsRemotelyToo() throws Exception {
+        String slow = "select count(*) from people a, people b, people c, people d, people e, "
+                + "people f where a.age + b.age + c.age + d.age + e.age + f.age < 0";
+        try (SqlServer server = SqlServer.start(grid.manager, 0)) {
+            String remote = "jdbc:entresol:remote:http://127.0.0.1:" + server.port();
+            try (Connection limited = DriverManager.getConnection(remote + ";timeout=1");
+                    PreparedStatement prepared = limited.prepareStatement(slow)) {
+                for (Executable each : new Executable[] {prepared::executeQuery,
+                    () -> Answers.of(limited, slow)}) {
+                    String said = assertThrows(SQLException.class, each).getMessage();
+                    assertTrue(said.contains("longer than its timeout"), said);
+                }
+                assertEquals(List.of("60"), Answers.of(limited, "select count(*) from people"));
+            }
+            String said = assertThrows(SQLException.class, () -> DriverManager.getConnection(
+                    remote + ";timeout=soon")).getMessage();
+            assertTrue(said.contains("timeout=soon: expected seconds"), said);
+        }
     }
 
     /** A statement went on for ever. */

@@ -27,7 +27,7 @@ class TotalsTest {
 
     @Test
     void nullIsAGroupAndNoValue() {
-        Totals.Table table = TOTALS.new Table();
+        Totals.Table table = TOTALS.new Table(place -> "column " + place);
         for (Object[] row : new Object[][] {{"a", 3}, {null, null}, {"a", null}, {"a", -5}}) {
             table.add(row);
         }
@@ -40,10 +40,10 @@ class TotalsTest {
     void sumsOfWholeNumbersAreTheSameInWhateverPartsTheyAreAdded() {
         Totals sum = new Totals(List.of(),
                 List.of(new Totals.Call(Totals.Kind.SUM, 0, SqlTypeName.INTEGER)));
-        Totals.Table all = sum.new Table();
-        Totals.Table parts = sum.new Table();
+        Totals.Table all = sum.new Table(place -> "column " + place);
+        Totals.Table parts = sum.new Table(place -> "column " + place);
         for (int part = 0; part < 3; part++) {
-            Totals.Table some = sum.new Table();
+            Totals.Table some = sum.new Table(place -> "column " + place);
             for (int number = 0; number < 5; number++) {
                 all.add(new Object[] {Integer.MAX_VALUE - part * number});
                 some.add(new Object[] {Integer.MAX_VALUE - part * number});
@@ -51,6 +51,21 @@ class TotalsTest {
             some.rows().forEach(parts::add);
         }
         assertArrayEquals(all.rows().get(0), parts.rows().get(0));
+    }
+
+    @Test
+    void aSumThatLeavesItsTypeNamesItsColumn() {
+        Totals.Table table = new Totals(List.of(), List.of(
+                new Totals.Call(Totals.Kind.SUM, 1, SqlTypeName.BIGINT)))
+                .new Table(place -> "wealth");
+        table.add(new Object[] {0, Long.MAX_VALUE});
+        table.add(new Object[] {0, null});
+        table.add(new Object[] {0, -1L});
+        table.add(new Object[] {0, 1L});
+        assertEquals(Long.MAX_VALUE, table.rows().get(0)[0]);
+        assertEquals("overflow: a sum of \"wealth\" is beyond BIGINT; sum it as "
+                + "sum(cast(\"wealth\" as decimal(19)))", assertThrows(ArithmeticException.class,
+                () -> table.add(new Object[] {0, 1L})).getMessage());
     }
 
     @Test

@@ -54,6 +54,8 @@ public final class Recovery implements AutoCloseable {
     private static final byte[] KEY = "standing".getBytes(StandardCharsets.US_ASCII);
     private static final long PAUSE_MILLIS = 100;
     private static final Started<Recovery> STARTED = new Started<>();
+    /** Lineages of caches that could not recover: they may be undeployed all the same. */
+    private static final Started<UUID> FAILED = new Started<>();
 
     private final String name;
     private final AdvancedCache<?, ?> cache;
@@ -108,6 +110,8 @@ public final class Recovery implements AutoCloseable {
     public static Recovery begin(InitializationContext context, RecoveryOptions options,
             Space own, Worth worth) {
         Recovery recovery = new Recovery(context, options, own);
+        FAILED.find(recovery.cache.getCacheManager(), recovery.name).ifPresent(former ->
+                FAILED.remove(recovery.registry, recovery.name, former));
         // Before anybody can ask: who has a standing must not seem to have none.
         recovery.standing = recovery.read(worth);
         STARTED.add(recovery.registry, recovery.name, recovery);
@@ -115,6 +119,9 @@ public final class Recovery implements AutoCloseable {
             recovery.decide();
         } catch (RuntimeException | Error failure) {
             recovery.close();
+            if (recovery.standing != null) {
+                FAILED.add(recovery.registry, recovery.name, recovery.standing.lineage());
+            }
             throw failure;
         }
         return recovery;
@@ -137,10 +144,10 @@ public final class Recovery implements AutoCloseable {
         STARTED.remove(registry, name, this);
     }
 
-    /** That of a cache that this node has started; empty if it has not, or does not recover. */
+    /** That of a cache that this node has started or tried to; empty if it does not recover. */
     static Optional<UUID> lineage(EmbeddedCacheManager manager, String cache) {
         return STARTED.find(manager, cache).flatMap(there -> Optional.ofNullable(there.standing))
-                .map(Standing::lineage);
+                .map(Standing::lineage).or(() -> FAILED.find(manager, cache));
     }
 
     /** What a node says of a cache, and of those lineages that the one that asks heard of. */

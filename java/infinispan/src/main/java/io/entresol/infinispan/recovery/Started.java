@@ -1,14 +1,18 @@
 package io.entresol.infinispan.recovery;
 
+import java.util.Collections;
 import java.util.Map;
 import java.util.Optional;
+import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /** By the containers of this process, then by the names of caches: who answers other nodes. */
 final class Started<T> {
-    private final Map<GlobalComponentRegistry, Map<String, T>> all = new ConcurrentHashMap<>();
+    /** What is known of caches that did not start keeps no container from being collected. */
+    private final Map<GlobalComponentRegistry, Map<String, T>> all =
+            Collections.synchronizedMap(new WeakHashMap<>());
 
     void add(GlobalComponentRegistry container, String cache, T who) {
         all.compute(container, (same, caches) -> {

@@ -72,6 +72,14 @@ final class Grid implements AutoCloseable {
         for (int number : numbers) {
             node(number).launch("10m", "refuse");
         }
+        awaitServing(members, numbers);
+    }
+
+    /**
+     * Waits until the cache serves on each of these nodes with so many members. One that has it
+     * may refuse for a moment what others ask (ISPN000689): it is asked about itself.
+     */
+    void awaitServing(int members, int... numbers) throws Exception {
         for (int number : numbers) {
             node(number).hear("ready");
         }

@@ -117,10 +117,7 @@ public class GridRecoveryTest {
                 grid.node(number).launch("10m", "refuse");
                 grid.node(number).hear("view");
             }
-            for (int number = 0; number < 3; number++) {
-                grid.node(number).hear("ready");
-            }
-            grid.node(2).tell("await 3");
+            grid.awaitServing(3, 0, 1, 2);
             grid.check(0, 2, 0, 1, 2);
             grid.check(1, 0);
             grid.check(2, 0);
@@ -139,10 +136,7 @@ public class GridRecoveryTest {
         for (int number = 0; number < 2; number++) {
             grid.node(number).launch("12s", "replicated");
         }
-        for (int number = 0; number < 2; number++) {
-            grid.node(number).hear("ready");
-        }
-        grid.node(0).tell("await 2");
+        grid.awaitServing(2, 0, 1);
         grid.check(0, 2, 0, 1);
         grid.remove(0, 0, 100);
         // It comes back after all: the cluster went on without it.

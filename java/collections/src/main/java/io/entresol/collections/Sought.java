@@ -1,0 +1,65 @@
+package io.entresol.collections;
+
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Predicate;
+
+/**
+ * What is looked for in a list, by what it holds where that is bytes: each read of an element makes
+ * another array, and no two of them are equal. Java's lists ask what is sought, not their elements.
+ */
+final class Sought {
+    private final byte[] bytes;
+
+    private Sought(byte[] bytes) {
+        this.bytes = bytes;
+    }
+
+    /** What to ask for an element. */
+    static Object of(Object element) {
+        return element instanceof byte[] bytes ? new Sought(bytes) : element;
+    }
+
+    /** Whether an element is one of a collection's. */
+    static Predicate<Object> among(Collection<?> others) {
+        Objects.requireNonNull(others, "others");
+        return element -> element instanceof byte[]
+                ? others.stream().anyMatch(of(element)::equals) : others.contains(element);
+    }
+
+    /** Whether there is a list with the same elements. */
+    static boolean areEqual(List<?> list, Object other) {
+        if (!(other instanceof List<?> others)) {
+            return false;
+        }
+        Iterator<?> theirs = others.iterator();
+        for (Object element : list) {
+            if (!theirs.hasNext() || !Objects.equals(of(element), theirs.next())) {
+                return false;
+            }
+        }
+        return !theirs.hasNext();
+    }
+
+    /** That of equal lists. */
+    static int hash(List<?> list) {
+        int hash = 1;
+        for (Object element : list) {
+            hash = 31 * hash + Objects.hashCode(of(element));
+        }
+        return hash;
+    }
+
+    @Override
+    public boolean equals(Object element) {
+        return element instanceof byte[] others && Arrays.equals(bytes, others);
+    }
+
+    @Override
+    public int hashCode() {
+        return Arrays.hashCode(bytes);
+    }
+}
