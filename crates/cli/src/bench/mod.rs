@@ -125,9 +125,9 @@ pub(crate) struct BenchArgs {
     /// Whether puts are answered at their durability (through) or before (behind)
     #[arg(long, value_enum, default_value_t = WriteModeName::Through)]
     write_mode: WriteModeName,
-    /// Shards of the embedded store
-    #[arg(long, default_value_t = 2)]
-    shards: u16,
+    /// Shards of the embedded store; 8 for a load of some size, 2 otherwise
+    #[arg(long)]
+    shards: Option<u16>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -220,6 +220,7 @@ struct Defaults {
     keys: u64,
     value_bytes: u32,
     threads: usize,
+    shards: u16,
     in_flight: usize,
     fill: u8,
     seconds: f64,
@@ -232,6 +233,7 @@ impl Name {
             keys: 1_000_000,
             value_bytes: BIGMEMORY.value_bytes,
             threads: 1,
+            shards: 2,
             in_flight: 128,
             fill: 75,
             seconds: 10.0,
@@ -239,7 +241,8 @@ impl Name {
         };
         match self {
             Name::RamPerRecord => Defaults { keys: 25_000_000, value_bytes: 100, ..base },
-            Name::Load => Defaults { keys: 1_500_000, fill: 85, ..base },
+            // Threads that put all the time meet at the locks of few shards.
+            Name::Load => Defaults { keys: 1_500_000, fill: 85, threads: 2, shards: 8, ..base },
             Name::Overwrite => Defaults { keys: 700_000, fill: 70, seconds: 60.0, ..base },
             Name::Recovery => Defaults {
                 keys: 10_000_000,
@@ -275,8 +278,10 @@ impl Name {
 
 impl BenchArgs {
     fn setup(&self) -> Outcome<Setup> {
+        /// Of the data for each shard, at least.
+        const SHARD_BYTES_MIN: f64 = 128e6;
         let base = self.name.defaults();
-        Ok(Setup {
+        let setup = Setup {
             keys: self.keys.unwrap_or(base.keys).max(1),
             sizes: self.value_size.clone().unwrap_or(Sizes::Fixed(base.value_bytes)),
             threads: self.threads.unwrap_or(base.threads).max(1),
@@ -297,14 +302,17 @@ impl BenchArgs {
                 WriteModeName::Through => WriteMode::Through,
                 WriteModeName::Behind => WriteMode::Behind,
             },
-            shards: self.shards,
+            shards: self.shards.unwrap_or(2),
             seed: self.seed,
             target: self.server()?,
             server_pid: self.server_pid,
             server_threads: self.server_threads,
             directory: self.dir.clone(),
             buffers: self.buffer_directory.clone(),
-        })
+        };
+        let most = (setup.data_bytes(setup.keys) / SHARD_BYTES_MIN) as u16;
+        let shards = self.shards.unwrap_or(base.shards.min(most).max(setup.shards));
+        Ok(Setup { shards, ..setup })
     }
 
     /// The server that is driven, with who asks it.
