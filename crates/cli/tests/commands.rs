@@ -299,6 +299,7 @@ fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "ycsb-a", "--threads", "0"], "found '0'");
     refused(&["bench", "ycsb-a", "--distribution", "zipf:inf"], "up to 100");
     refused(&["bench", "ycsb-a", "--value-size", "lognormal:9:NaN:99"], "lognormal:MEDIAN");
+    refused(&["bench", "load", "--shards", "99"], "1..=64");
     refused(&["demo", "--times", "0"], "1..=1000");
 }
 

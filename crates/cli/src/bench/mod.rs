@@ -126,7 +126,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = WriteModeName::Through)]
     write_mode: WriteModeName,
     /// Shards of the embedded store; 8 for a load of some size, 2 otherwise
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
