@@ -25,9 +25,10 @@ use crate::buffer::{IoBuffer, WriteHold};
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
+use crate::inline::InlineQueue;
 use crate::pending::{InFlight, Pending, PendingIo};
 use crate::uring::{self, Threads, UringQueue};
-use crate::{creation, foreign, system};
+use crate::{creation, foreign, residence, system};
 
 /// How to open a file or block device.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ impl Default for FileOptions {
             growth: Growth::Never,
             preparation: Preparation::Written,
             force: Force::No,
-            io: IoEngine::Uring,
+            io: IoEngine::Auto,
             own_magics: vec![b"ENTRESOL".to_vec()],
         }
     }
@@ -91,8 +92,12 @@ pub enum Force {
 /// How transfers are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoEngine {
+    /// Inline where the medium is memory, else through io_uring.
+    Auto,
     /// Many in flight through io_uring; blocking ones where the system forbids io_uring.
     Uring,
+    /// Small ones at once, in the calling thread, the others as with `Uring`.
+    Inline,
     /// One after the other.
     Blocking,
 }
@@ -187,8 +192,10 @@ impl FileDevice {
         }
         let file = OpenFile::open(path, kind, claim, options)?;
         let io = match options.io {
-            IoEngine::Uring if uring::is_available() => IoEngine::Uring,
-            _ => IoEngine::Blocking,
+            _ if !uring::is_available() => IoEngine::Blocking,
+            IoEngine::Auto if residence::is_memory(&file.file) => IoEngine::Inline,
+            IoEngine::Auto => IoEngine::Uring,
+            chosen => chosen,
         };
         Ok(FileDevice { file: Arc::new(file), io })
     }
@@ -204,7 +211,8 @@ impl FileDevice {
             Caching::Buffered => "buffered (the file system refuses direct I/O)",
         };
         let io = match self.io {
-            IoEngine::Uring => "io_uring",
+            IoEngine::Auto | IoEngine::Uring => "io_uring",
+            IoEngine::Inline => "inline and io_uring",
             IoEngine::Blocking => "blocking",
         };
         let geometry = self.file.geometry;
@@ -220,7 +228,8 @@ impl FileDevice {
     fn queue_for(&self, options: QueueOptions, threads: Threads) -> Result<Box<dyn Queue>> {
         let file = Arc::clone(&self.file);
         Ok(match self.io {
-            IoEngine::Uring => Box::new(UringQueue::new(file, options, threads)?),
+            IoEngine::Auto | IoEngine::Uring => Box::new(UringQueue::new(file, options, threads)?),
+            IoEngine::Inline => Box::new(InlineQueue::new(file, options, threads)?),
             IoEngine::Blocking => Box::new(BlockingQueue::new(file, options)?),
         })
     }
@@ -274,6 +283,20 @@ impl OpenFile {
         self.file.as_raw_fd()
     }
 
+    /// Fills `bytes` from `offset`; whoever calls counts the request.
+    pub(crate) fn read_now(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let read = system::read_fully(self.descriptor(), offset, bytes);
+        read.map_err(|source| self.transfer_error("read", offset, bytes.len(), source))
+    }
+
+    /// Writes what is held at `offset`; whoever calls counts the request.
+    pub(crate) fn write_now(&self, offset: u64, bytes: &WriteHold, mode: WriteMode) -> Result<()> {
+        let memory = bytes.raw();
+        // SAFETY: the hold keeps the memory alive and readable.
+        let written = unsafe { system::write_raw(self.descriptor(), offset, memory, mode) };
+        written.map_err(|source| self.transfer_error("write", offset, memory.1, source))
+    }
+
     /// The error of a transfer or sync.
     pub(crate) fn transfer_error(
         &self,
@@ -313,18 +336,11 @@ impl Medium for OpenFile {
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let read = self.in_flight.during(|| system::read_fully(self.descriptor(), offset, bytes));
-        read.map_err(|source| self.transfer_error("read", offset, bytes.len(), source))
+        self.in_flight.during(|| self.read_now(offset, bytes))
     }
 
     fn write(&self, offset: u64, bytes: &WriteHold, mode: WriteMode) -> Result<()> {
-        let memory = bytes.raw();
-        let write = || {
-            // SAFETY: the hold keeps the memory alive and readable.
-            unsafe { system::write_raw(self.descriptor(), offset, memory, mode) }
-        };
-        let written = self.in_flight.during(write);
-        written.map_err(|source| self.transfer_error("write", offset, memory.1, source))
+        self.in_flight.during(|| self.write_now(offset, bytes, mode))
     }
 
     fn sync(&self) -> Result<()> {

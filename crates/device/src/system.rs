@@ -125,6 +125,15 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     (!failed).then(|| status.f_bavail * status.f_frsize)
 }
 
+/// What kind of file system an open file is on: a magic of `<linux/magic.h>`.
+pub(crate) fn file_system_magic(descriptor: RawFd) -> Option<i64> {
+    // SAFETY: a zeroed statfs is a valid value to be overwritten.
+    let mut status: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `status` outlives the call.
+    let failed = unsafe { libc::fstatfs(descriptor, &raw mut status) } != 0;
+    (!failed).then_some(status.f_type as i64)
+}
+
 /// The error for a file of `wanted` bytes that could not be allocated.
 pub(crate) fn allocation_error(path: &Path, wanted: u64, source: io::Error) -> Error {
     let path_text = path.display();

@@ -8,7 +8,8 @@
 //! Invariants:
 //! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is
 //!    the slot's number. The memory of a request lives in its slot.
-//! 2. No more slots than `depth`, and the rings are at least that large: neither ring can overflow.
+//! 2. No more slots than `depth`, and the rings have one entry more, for a signal: neither ring can
+//!    overflow.
 //! 3. The memory outlives the request: dropping the queue waits, and leaks the slots if it cannot.
 //! 4. How many entries the kernel has not taken yet only the submission ring knows: a doorbell may
 //!    have handed them over from another thread.
@@ -36,6 +37,9 @@ const RETRIES_MAX: u32 = 1000;
 /// Most buffers that a ring registers: what kernels since 5.13 take.
 const REGISTERED_MAX: usize = 1 << 14;
 
+/// What an empty request is known by: no slot has this number.
+const SIGNAL: u32 = u32::MAX;
+
 /// Most bytes of one entry; the rest follows in another.
 const TRANSFER_BYTES_MAX: usize = 1 << 30;
 
@@ -51,6 +55,8 @@ pub(crate) struct UringQueue {
     pending: Arc<Pending>,
     threads: Threads,
     bell: Option<Arc<RingBell>>,
+    /// An empty request is in the submission ring, or its end in the completion ring.
+    signalled: bool,
 }
 
 /// The ring's descriptor once more: with it whoever gathered requests enters the kernel after the
@@ -102,19 +108,19 @@ pub(crate) fn is_available() -> bool {
     IoUring::new(1).is_ok()
 }
 
-/// A ring of `depth` entries; restricted to the calling thread if wanted and the kernel knows how.
-fn open_ring(depth: u32, threads: Threads) -> io::Result<(IoUring, Threads)> {
+/// A ring of `entries`; restricted to the calling thread if wanted and the kernel knows how.
+fn open_ring(entries: u32, threads: Threads) -> io::Result<(IoUring, Threads)> {
     if threads == Threads::One {
         let restricted = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_taskrun_flag()
-            .build(depth);
+            .build(entries);
         if let Ok(ring) = restricted {
             return Ok((ring, Threads::One));
         }
     }
-    Ok((IoUring::builder().build(depth)?, Threads::Several))
+    Ok((IoUring::builder().build(entries)?, Threads::Several))
 }
 
 impl UringQueue {
@@ -126,7 +132,7 @@ impl UringQueue {
         options.check(file.name())?;
         let failed = |source| Error::io(format!("{}: cannot set up io_uring", file.name()), source);
         let depth = options.depth;
-        let (ring, threads) = open_ring(depth as u32, threads).map_err(failed)?;
+        let (ring, threads) = open_ring(depth as u32 + 1, threads).map_err(failed)?;
         ring.submitter().register_files(&[file.descriptor()]).map_err(failed)?;
         let pool = BufferPool::new(depth, options.buffer_bytes)?;
         // Registered memory counts against a limit of locked memory; past it reads work without.
@@ -152,7 +158,41 @@ impl UringQueue {
             pending,
             threads,
             bell: bell.map(Arc::new),
+            signalled: false,
         })
+    }
+
+    /// Memory for a read of `length` bytes.
+    pub(crate) fn take_buffer(&self, length: usize) -> IoBuffer {
+        self.pool.take(length)
+    }
+
+    /// Counts a request of the queue's that is made at once.
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let group = self.pending.begin();
+        let done = work();
+        self.pending.end(group);
+        done
+    }
+
+    /// Makes the queue's descriptor poll readable once what was gathered is handed over.
+    pub(crate) fn signal(&mut self) {
+        if self.signalled {
+            return;
+        }
+        let entry = opcode::Nop::new().build().user_data(u64::from(SIGNAL));
+        // SAFETY: an empty request has no memory.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the submission ring has an entry for a signal");
+        self.signalled = true;
+    }
+
+    /// Takes back a signal, where nothing is in flight.
+    pub(crate) fn forget_signal(&mut self) {
+        if self.signalled {
+            let answer = self.next_answer();
+            debug_assert!(answer.is_none(), "nothing is in flight");
+        }
     }
 
     fn check_room(&self) -> Result<()> {
@@ -225,8 +265,13 @@ impl UringQueue {
 
     /// The next entry of the completion ring: slot and answer.
     fn next_answer(&mut self) -> Option<(u32, i32)> {
-        let entry = self.ring.completion().next()?;
-        Some((entry.user_data() as u32, entry.result()))
+        loop {
+            let entry = self.ring.completion().next()?;
+            match entry.user_data() as u32 {
+                SIGNAL => self.signalled = false,
+                slot => return Some((slot, entry.result())),
+            }
+        }
     }
 }
 

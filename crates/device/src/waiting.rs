@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 /// Waits until one of the queues whose [`crate::Queue::poll_fd`] is given has completions, or until
-/// the time is over; a signal may end it early. Without descriptors it sleeps.
-pub fn wait_readable(descriptors: &[RawFd], timeout: Duration) -> Result<()> {
+/// the time is over; a signal may end it early. Without descriptors it sleeps. Whether one has.
+pub fn wait_readable(descriptors: &[RawFd], timeout: Duration) -> Result<bool> {
     let mut waited: Vec<libc::pollfd> = descriptors
         .iter()
         .map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
@@ -25,7 +25,7 @@ pub fn wait_readable(descriptors: &[RawFd], timeout: Duration) -> Result<()> {
     if answer < 0 && error.kind() != std::io::ErrorKind::Interrupted {
         return Err(Error::io(format!("cannot wait for {count} queues"), error));
     }
-    Ok(())
+    Ok(answer > 0)
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
         let device = FileDevice::open(dir.path().join("device"), &options).unwrap();
         let mut queue = device.queue(QueueOptions { depth: 4, buffer_bytes: 4096 }).unwrap();
         let descriptors: Vec<RawFd> = queue.poll_fd().into_iter().collect();
-        wait_readable(&descriptors, Duration::from_micros(10)).unwrap();
+        assert!(!wait_readable(&descriptors, Duration::from_micros(10)).unwrap());
         queue.read(1, 0, 4096).unwrap();
         queue.submit().unwrap();
         let mut completions = Vec::new();

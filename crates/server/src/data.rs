@@ -133,8 +133,10 @@ fn file_options(config: &Config) -> FileOptions {
         growth: Growth::ToCapacity,
         force: if config.forces() { Force::Yes } else { Force::No },
         io: match config.choice("io") {
+            "uring" => IoEngine::Uring,
+            "inline" => IoEngine::Inline,
             "blocking" => IoEngine::Blocking,
-            _ => IoEngine::Uring,
+            _ => IoEngine::Auto,
         },
         ..FileOptions::default()
     }

@@ -33,6 +33,41 @@ pub fn check(device: &dyn Device) {
     several_queues_work_at_once(device);
     every_request_is_counted(device);
     a_doorbell_hands_over_what_was_gathered(device);
+    a_descriptor_tells_of_all_that_was_submitted(device);
+}
+
+/// Whoever submits and waits for the descriptor alone gets everything, whatever was reaped before.
+fn a_descriptor_tells_of_all_that_was_submitted(device: &dyn Device) {
+    let mut random = Random::new(11);
+    let mut queue = queue_of(device, 8, 4096);
+    let Some(descriptor) = queue.poll_fd() else { return };
+    let buffer = write_buffer(256 << 10);
+    let mut completions = Vec::new();
+    for round in 0..300 {
+        for token in 0..1 + random.below(6) {
+            let size = if random.one_in(3) { 256 << 10 } else { 4096 };
+            let (range, mode) = (0..size, WriteMode::Durable);
+            let gathered = match random.below(5) {
+                0 => queue.sync(token),
+                1 => queue.write(WriteRequest { token, offset: 0, buffer: &buffer, range, mode }),
+                _ => queue.read(token, 0, size),
+            };
+            gathered.unwrap_or_else(|e| panic!("{e}"));
+        }
+        // Some of it may be over at once.
+        if random.one_in(3) {
+            reap(&mut *queue, 0, &mut completions);
+        }
+        queue.submit().unwrap_or_else(|e| panic!("{e}"));
+        while queue.in_flight() > 0 {
+            let told = wait_readable(&[descriptor], Duration::from_secs(60));
+            assert!(told.unwrap_or_else(|e| panic!("{e}")), "round {round}: nothing told of it");
+            reap(&mut *queue, 0, &mut completions);
+        }
+        for completion in completions.drain(..) {
+            completion.result.unwrap_or_else(|e| panic!("round {round}: {e}"));
+        }
+    }
 }
 
 /// Nothing but the doorbell submits.

@@ -186,7 +186,7 @@ impl Target {
             capacity_bytes,
             preparation: Preparation::Written,
             force,
-            io: IoEngine::Uring,
+            io: IoEngine::Auto,
             own_magics: vec![OWN_MAGIC.to_vec()],
         };
         let device = FileDevice::open_with_progress(path, &file_options, report)

@@ -44,12 +44,21 @@ fn file_on_a_memory_file_system_conforms() {
         println!("skipped: no /dev/shm here");
         return;
     };
-    for io in [IoEngine::Uring, IoEngine::Blocking] {
+    for io in [IoEngine::Auto, IoEngine::Uring, IoEngine::Blocking] {
         let path = place.path().join(format!("{io:?}"));
         let device = FileDevice::open(path, &options(io, Preparation::Allocated)).unwrap();
-        println!("{}", device.describe());
+        let inline = device.describe().contains("inline");
+        assert_eq!(inline, io == IoEngine::Auto, "{}", device.describe());
         conformance::check(&device);
     }
+}
+
+#[test]
+fn file_through_inline_transfers_conforms() {
+    let place = Place::temporary("inline");
+    let options = options(IoEngine::Inline, Preparation::Written);
+    let device = FileDevice::open(place.path().join("device"), &options).unwrap();
+    conformance::check(&device);
 }
 
 fn files(place: &Place, io: IoEngine, count: u32) -> Vec<Arc<dyn Device>> {
@@ -65,12 +74,13 @@ fn stripes_over_files_conform() {
         (IoEngine::Uring, 3, 64 << 10),
         (IoEngine::Blocking, 2, 1 << 20),
         (IoEngine::Uring, 1, 4096),
+        (IoEngine::Inline, 2, 256 << 10),
     ] {
         let dir = Place::under(place.path(), "members");
         let options = StripeOptions { unit_bytes, ..StripeOptions::default() };
         let stripe = StripeDevice::open(files(&dir, io, count), options).unwrap();
         let polls = stripe.queue(QueueOptions { depth: 1, buffer_bytes: 0 }).unwrap().poll_fd();
-        assert_eq!(polls.is_some(), io == IoEngine::Uring, "a queue of rings can be polled");
+        assert_eq!(polls.is_some(), io != IoEngine::Blocking, "a queue of rings can be polled");
         conformance::check(&stripe);
     }
 }

@@ -127,5 +127,6 @@ impl Drop for Gathering<'_> {
 
 /// Waits until one of the queues has completions, or a moment.
 pub(crate) fn wait_for(descriptors: &[RawFd]) -> Result<()> {
-    Ok(wait_readable(descriptors, WAIT)?)
+    wait_readable(descriptors, WAIT)?;
+    Ok(())
 }

@@ -92,9 +92,11 @@ pub(crate) const KEYS: &[KeySpec] = &[
     ),
     key(
         "io",
-        Kind::Choice(&["uring", "blocking"]),
-        "uring",
-        "How devices are read and written: io_uring, or one call at a time.",
+        Kind::Choice(&["auto", "uring", "inline", "blocking"]),
+        "auto",
+        "How devices are read and written: through io_uring; small transfers inline, in the thread \
+         that asks, and the others through io_uring; or one call at a time. `auto` is `inline` \
+         for what lies in memory (persistent memory, block devices in RAM, tmpfs), else `uring`.",
     ),
     key("io-depth", Kind::Number(1, 4_096), "256", "Device reads that one thread keeps in flight."),
     key(

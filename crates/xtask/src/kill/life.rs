@@ -65,7 +65,7 @@ impl Life {
             level.name,
             random.pick(&["64KiB", "256KiB", "1MiB"]),
             random.pick(&["none", "none", "lz4", "zstd"]),
-            random.pick(&["uring", "uring", "blocking"]),
+            random.pick(&["uring", "uring", "inline", "blocking"]),
         ));
         if random.once_in(4) {
             let key = directory.join("key");
