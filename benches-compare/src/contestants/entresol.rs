@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use entresol_device::{Device, FileDevice, FileOptions};
 use entresol_tier::{
     Admission, Budget, Durability, Error, ErrorKind, Key, Operation, Outcome, PutOptions,
-    Result as EngineResult, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
-    Timestamp,
+    Result as EngineResult, Session, SessionOptions, SessionUsers, SpaceId, StoreOptions, Tiered,
+    TieredOptions, Timestamp,
 };
 
 use crate::contestant::{Contestant, Result, Settings, play_threads};
@@ -84,7 +84,9 @@ impl Contestant for Entresol {
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
         play_threads(turns, |turn| {
             let depth = if turn.phase() == Phase::Synced { 32 } else { 64 };
-            let session = self.store.session(SessionOptions { depth, ..Default::default() })?;
+            let users = SessionUsers::One;
+            let session =
+                self.store.session(SessionOptions { depth, users, ..Default::default() })?;
             Flight::new(session, turn, depth).play()
         })
     }

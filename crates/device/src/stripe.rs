@@ -117,6 +117,22 @@ impl StripeDevice {
     pub fn unit_bytes(&self) -> u64 {
         self.layout.unit_bytes
     }
+
+    fn queue_over(
+        &self,
+        options: QueueOptions,
+        open: impl Fn(&dyn Device) -> Result<Box<dyn Queue>>,
+    ) -> Result<Box<dyn Queue>> {
+        options.check(&self.name)?;
+        let members = self.members.iter().map(|member| open(&**member)).collect::<Result<_>>()?;
+        let stripe = queue::Stripe {
+            name: Arc::clone(&self.name),
+            layout: self.layout,
+            geometry: self.geometry,
+            counters: Arc::clone(&self.counters),
+        };
+        Ok(Box::new(StripeQueue::new(stripe, members, options)?))
+    }
 }
 
 impl Layout {
@@ -195,16 +211,11 @@ impl Device for StripeDevice {
     }
 
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        options.check(&self.name)?;
-        let members =
-            self.members.iter().map(|member| member.queue(options)).collect::<Result<_>>()?;
-        let stripe = queue::Stripe {
-            name: Arc::clone(&self.name),
-            layout: self.layout,
-            geometry: self.geometry,
-            counters: Arc::clone(&self.counters),
-        };
-        Ok(Box::new(StripeQueue::new(stripe, members, options)?))
+        self.queue_over(options, |member| member.queue(options))
+    }
+
+    fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        self.queue_over(options, |member| member.queue_of_thread(options))
     }
 
     fn counters(&self) -> &Counters {

@@ -1,9 +1,10 @@
 //! Many requests in flight through io_uring.
 //!
 //! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the
-//! devices this was measured on. A ring that several threads use in turn under a lock cannot be
-//! restricted to one issuer; one of a single thread is, and completes when that thread asks, which
-//! spares it the interruptions.
+//! devices this was measured on. A ring of a single thread completes when that thread enters the
+//! kernel, for whatever reason, which spares it the interruptions. Completions are not deferred
+//! until it asks the ring for them: nothing would tell a thread that waits for the ring's
+//! descriptor of those (seen with Linux 6.18).
 //!
 //! Invariants:
 //! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is
@@ -71,7 +72,7 @@ struct RingBell {
 /// Which threads use a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// The one that opened it; completions come only when it enters the kernel.
+    /// One; completions come only when it enters the kernel.
     One,
     /// Several in turn.
     Several,
@@ -108,15 +109,11 @@ pub(crate) fn is_available() -> bool {
     IoUring::new(1).is_ok()
 }
 
-/// A ring of `entries`; restricted to the calling thread if wanted and the kernel knows how.
+/// A ring of `entries`, for one thread if wanted and the kernel knows how.
 fn open_ring(entries: u32, threads: Threads) -> io::Result<(IoUring, Threads)> {
     if threads == Threads::One {
-        let restricted = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .build(entries);
-        if let Ok(ring) = restricted {
+        let of_one = IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(entries);
+        if let Ok(ring) = of_one {
             return Ok((ring, Threads::One));
         }
     }
@@ -238,6 +235,11 @@ impl UringQueue {
                 },
             }
         }
+    }
+
+    /// Whether completions lie with the kernel until it is entered.
+    fn defers(&mut self) -> bool {
+        self.threads == Threads::One && self.ring.submission().taskrun()
     }
 
     /// Takes all entries of the completion ring; requests that are not finished go back into the
@@ -452,13 +454,12 @@ impl Queue for UringQueue {
 
     fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
         let wait_for = wait_for.min(self.in_flight());
-        if self.threads == Threads::One && self.gathered() == 0 {
-            self.enter(0)?;
-        }
         let mut reaped = self.drain(completions);
-        while reaped < wait_for || self.gathered() > 0 {
+        let mut enters = self.defers();
+        while enters || reaped < wait_for || self.gathered() > 0 {
             self.enter(wait_for.saturating_sub(reaped))?;
             reaped += self.drain(completions);
+            enters = false;
         }
         Ok(())
     }

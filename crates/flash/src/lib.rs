@@ -38,7 +38,7 @@ pub use options::{
 };
 pub use session::{
     AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
-    SyncPoint, Visit, VisitEntry,
+    SessionUsers, SyncPoint, Visit, VisitEntry,
 };
 pub use statistics::{Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};

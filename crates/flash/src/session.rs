@@ -49,11 +49,24 @@ pub struct SessionOptions {
     pub depth: usize,
     /// Size of the registered read buffers, bytes.
     pub read_buffer_bytes: usize,
+    /// Which threads use it.
+    pub users: SessionUsers,
+}
+
+/// Which threads use a session, never two at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionUsers {
+    /// Several by turns, whichever holds it.
+    Several,
+    /// One alone, not necessarily the one that opened it, which the device need not interrupt to
+    /// complete reads. Another may have to wait until the first one does a system call or is
+    /// interrupted.
+    One,
 }
 
 impl Default for SessionOptions {
     fn default() -> SessionOptions {
-        SessionOptions { depth: 256, read_buffer_bytes: 8 << 10 }
+        SessionOptions { depth: 256, read_buffer_bytes: 8 << 10, users: SessionUsers::Several }
     }
 }
 
@@ -110,10 +123,12 @@ impl Ack {
 
 impl Session {
     pub(crate) fn new(inner: Arc<Inner>, options: SessionOptions) -> Result<Session> {
-        let queue = inner.device.queue(QueueOptions {
-            depth: options.depth,
-            buffer_bytes: options.read_buffer_bytes,
-        })?;
+        let of_queue =
+            QueueOptions { depth: options.depth, buffer_bytes: options.read_buffer_bytes };
+        let queue = match options.users {
+            SessionUsers::Several => inner.device.queue(of_queue)?,
+            SessionUsers::One => inner.device.queue_of_thread(of_queue)?,
+        };
         Ok(Session {
             inner,
             queue,
@@ -172,8 +187,10 @@ impl Session {
         let before = self.in_flight;
         let wait_for = wait_for.min(before);
         self.begin_rounds()?;
+        // Where nothing else can finish, reads are handed over and waited for in one call.
+        let mut at_once = if self.waiting.is_empty() { wait_for } else { 0 };
         loop {
-            self.reap_reads(0, now, visit)?;
+            self.reap_reads(std::mem::take(&mut at_once), now, visit)?;
             self.reap_commits(false, visit)?;
             let done = before - self.in_flight;
             if done >= wait_for {

@@ -75,7 +75,13 @@ impl World {
         self.open = None;
         let now = Timestamp(self.now_ms);
         let store = Store::open(Arc::clone(&self.device), self.options.clone(), now).unwrap();
-        let session = store.session(SessionOptions { depth: 16, read_buffer_bytes: 4096 }).unwrap();
+        let session = store
+            .session(SessionOptions {
+                depth: 16,
+                read_buffer_bytes: 4096,
+                ..SessionOptions::default()
+            })
+            .unwrap();
         self.open = Some((store, session));
     }
 

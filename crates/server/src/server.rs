@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_tier::{Budget, Error, Maintenance, SessionOptions, Tiered};
+use entresol_tier::{Budget, Error, Maintenance, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 
 use crate::admin::Admin;
@@ -188,7 +188,8 @@ impl RunningServer {
         let shared = Arc::clone(&self.shared);
         let (ready, is_ready) = mpsc::channel();
         self.spawn("worker", move || {
-            let options = SessionOptions { depth, ..SessionOptions::default() };
+            let users = SessionUsers::One;
+            let options = SessionOptions { depth, users, ..SessionOptions::default() };
             let made = shared.tier.session(options).map_err(ServeError::from).and_then(|session| {
                 Worker::new(shared, number, session, poll, listeners)
                     .map_err(|error| ServeError::System("a worker cannot be made", error))

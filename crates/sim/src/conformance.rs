@@ -33,13 +33,45 @@ pub fn check(device: &dyn Device) {
     several_queues_work_at_once(device);
     every_request_is_counted(device);
     a_doorbell_hands_over_what_was_gathered(device);
-    a_descriptor_tells_of_all_that_was_submitted(device);
+    descriptors_tell_of_all_that_was_submitted(device);
+    a_queue_of_one_thread_fails_in_no_other(device);
+}
+
+fn descriptors_tell_of_all_that_was_submitted(device: &dyn Device) {
+    let options = QueueOptions { depth: 8, buffer_bytes: 4096 };
+    let mut of_several = device.queue(options).unwrap_or_else(|e| panic!("{e}"));
+    let mut of_one = device.queue_of_thread(options).unwrap_or_else(|e| panic!("{e}"));
+    a_descriptor_tells_of_all_that_was_submitted(&mut *of_several);
+    // Not by the thread that opened it.
+    std::thread::scope(|scope| {
+        let used = scope.spawn(|| a_descriptor_tells_of_all_that_was_submitted(&mut *of_one));
+        used.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn a_queue_of_one_thread_fails_in_no_other(device: &dyn Device) {
+    let options = QueueOptions { depth: 8, buffer_bytes: 4096 };
+    let mut queue = device.queue_of_thread(options).unwrap_or_else(|e| panic!("{e}"));
+    let read = |queue: &mut dyn Queue| {
+        let mut completions = Vec::new();
+        queue.read(1, 0, 4096)?;
+        queue.reap(1, &mut completions)?;
+        assert_eq!(completions.len(), 1);
+        Ok(())
+    };
+    let mut in_thread = || {
+        std::thread::scope(|scope| {
+            let used = scope.spawn(|| read(&mut *queue)).join();
+            used.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    };
+    assert_eq!(kind(in_thread()), None);
+    assert_eq!(kind(in_thread()), None);
 }
 
 /// Whoever submits and waits for the descriptor alone gets everything, whatever was reaped before.
-fn a_descriptor_tells_of_all_that_was_submitted(device: &dyn Device) {
+fn a_descriptor_tells_of_all_that_was_submitted(queue: &mut dyn Queue) {
     let mut random = Random::new(11);
-    let mut queue = queue_of(device, 8, 4096);
     let Some(descriptor) = queue.poll_fd() else { return };
     let buffer = write_buffer(256 << 10);
     let mut completions = Vec::new();
@@ -56,13 +88,13 @@ fn a_descriptor_tells_of_all_that_was_submitted(device: &dyn Device) {
         }
         // Some of it may be over at once.
         if random.one_in(3) {
-            reap(&mut *queue, 0, &mut completions);
+            reap(queue, 0, &mut completions);
         }
         queue.submit().unwrap_or_else(|e| panic!("{e}"));
         while queue.in_flight() > 0 {
             let told = wait_readable(&[descriptor], Duration::from_secs(60));
             assert!(told.unwrap_or_else(|e| panic!("{e}")), "round {round}: nothing told of it");
-            reap(&mut *queue, 0, &mut completions);
+            reap(queue, 0, &mut completions);
         }
         for completion in completions.drain(..) {
             completion.result.unwrap_or_else(|e| panic!("round {round}: {e}"));

@@ -15,6 +15,6 @@ pub use entresol_flash::{
     Job, Key, NoteEntry, OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions, Reclaim,
     Result, SegmentUse, SpaceId, StoreOptions, Timestamp, Version, VisitEntry, WriteMode,
 };
-pub use session::{Session, SessionOptions, Visit};
+pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};
 pub use tiered::{Budget, Maintenance, Tiered, TieredOptions};

@@ -13,7 +13,7 @@ use crate::admission::Verdict;
 use crate::memory::Cached;
 use crate::tiered::{TierCounters, Tiered};
 
-pub use entresol_flash::{SessionOptions, Visit};
+pub use entresol_flash::{SessionOptions, SessionUsers, Visit};
 
 /// One thread's operations: submit many, then visit them as they finish.
 #[derive(Debug)]

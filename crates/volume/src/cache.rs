@@ -133,7 +133,7 @@ impl Cache {
         let shared = options.buffer_directory.is_some();
         let store = Store::open(device, store_options(&options, capacity), timestamp)?;
         let mut session =
-            store.session(SessionOptions { depth: DEPTH, read_buffer_bytes: 8 << 10 })?;
+            store.session(SessionOptions { depth: DEPTH, ..SessionOptions::default() })?;
         let mut quiet = Quiet { store: &store, session: &mut session, now: timestamp };
         let before = quiet.session_record()?;
         if before.is_none() && store.spaces().iter().any(|space| store.count(*space) > 0) {

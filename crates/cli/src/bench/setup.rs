@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use entresol_device::{Device, Preparation};
 use entresol_tier::{
-    Admission, Durability, OpenMode, PutOptions, SessionOptions, Statistics, StoreOptions,
-    TieredOptions, WriteMode,
+    Admission, Durability, OpenMode, PutOptions, SessionOptions, SessionUsers, Statistics,
+    StoreOptions, TieredOptions, WriteMode,
 };
 use entresol_workload::{Arrivals, Distribution, Mix, Sizes};
 
@@ -239,6 +239,7 @@ impl Subject {
                 let options = SessionOptions {
                     depth: job.in_flight.clamp(1, 4096),
                     read_buffer_bytes: read_buffer_bytes(&job.sizes),
+                    users: SessionUsers::One,
                 };
                 let mut sessions = Vec::new();
                 for _ in 0..setup.threads {

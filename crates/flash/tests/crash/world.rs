@@ -96,7 +96,11 @@ impl World {
         let options = self.setup.options(&self.directory.0, self.boot, self.openings);
         self.openings += 1;
         let store = Store::open(device, options, self.now()).map_err(stop("open"))?;
-        let session = store.session(SessionOptions { depth: 16, read_buffer_bytes: 4096 });
+        let session = store.session(SessionOptions {
+            depth: 16,
+            read_buffer_bytes: 4096,
+            ..SessionOptions::default()
+        });
         self.open = Some((store, session.map_err(stop("session"))?));
         Ok(())
     }
