@@ -45,6 +45,9 @@ public final class CheckedSums {
     static final Program PROGRAM = Programs.sequence(Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(new Exchange()));
 
+    /** What people are told of instead of a column. */
+    static final String EXPRESSION = "an expression";
+
     private CheckedSums() {}
 
     /** The sum so far and one number more, of a column, if a BIGINT can be that. */
@@ -97,7 +100,7 @@ public final class CheckedSums {
         // Constants come after the columns of the input.
         int place = ((RexInputRef) call.getOperands().get(0)).getIndex();
         String column = place < input.getRowType().getFieldCount() ? column(input, place)
-                : "an expression";
+                : EXPRESSION;
         return new Window.RexWinAggCall(checked(function, call.getType(), column), call.getType(),
                 call.getOperands(), call.ordinal, call.distinct, call.ignoreNulls);
     }
@@ -113,10 +116,13 @@ public final class CheckedSums {
         if (input instanceof CacheScan scan && scan.query().totals() != null) {
             int call = place - scan.query().totals().groups().size();
             int of = scan.query().totals().calls().get(call).place();
+            if (of >= scan.query().columns().size()) {
+                return EXPRESSION;
+            }
             return of < 0 ? "rows" : '"' + scan.column(of).name() + '"';
         }
         String name = input.getRowType().getFieldNames().get(place);
-        return name.contains("$") ? "an expression" : '"' + name + '"';
+        return name.contains("$") ? EXPRESSION : '"' + name + '"';
     }
 
     private static AggregateCall checked(AggregateCall call, String column) {
