@@ -98,6 +98,29 @@ final class ArrayElements<E> extends AbstractList<E>
         });
     }
 
+    // These are public, since newer versions of Java have lists with methods of these names.
+
+    public E getFirst() {
+        return owner.looked(() -> get(Backwards.required(this, 0)));
+    }
+
+    public E getLast() {
+        return owner.looked(() -> get(Backwards.required(this, size() - 1)));
+    }
+
+    public E removeFirst() {
+        return changed(() -> remove(Backwards.required(this, 0)));
+    }
+
+    public E removeLast() {
+        return changed(() -> remove(Backwards.required(this, size() - 1)));
+    }
+
+    /** Backwards, with what changes many elements as one transaction. */
+    List<E> reversed(List<E> forwards) {
+        return ListPart.withQuickAccess(new Backwards<>(this, forwards), this::changed);
+    }
+
     @Override
     public boolean contains(Object element) {
         return super.contains(Sought.of(element));

@@ -41,6 +41,11 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
         });
     }
 
+    /** Backwards, with what changes many elements as one transaction. */
+    ListDeque<E> reversed(ListDeque<E> forwards) {
+        return new ReversedDeque<>(forwards, new Backwards<>(this, forwards), this::changed);
+    }
+
     /** From the last element to the first. */
     Iterator<E> descendingIterator() {
         ListIterator<E> elements = listIterator(size());

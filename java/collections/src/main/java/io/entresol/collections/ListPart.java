@@ -35,6 +35,22 @@ class ListPart<E> extends AbstractList<E> {
         return new Quick<>(part, change);
     }
 
+    // The next three are public, since newer versions of Java have lists with these methods.
+
+    /** The same elements from the last to the first. */
+    public List<E> reversed() {
+        return part instanceof Backwards<E> backwards ? backwards.forwards()
+                : within(new Backwards<>(part, this));
+    }
+
+    public E removeFirst() {
+        return change.run(() -> part.remove(Backwards.required(part, 0)));
+    }
+
+    public E removeLast() {
+        return change.run(() -> part.remove(Backwards.required(part, part.size() - 1)));
+    }
+
     @Override
     public int size() {
         return part.size();

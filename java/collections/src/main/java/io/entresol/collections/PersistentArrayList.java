@@ -1,5 +1,6 @@
 package io.entresol.collections;
 
+import java.util.List;
 import java.util.RandomAccess;
 
 /**
@@ -26,6 +27,43 @@ public final class PersistentArrayList<E> extends PersistentList<E> implements R
     public static <E> PersistentArrayList<E> open(
             ObjectHeap objects, long handle, Codec<E> codec) {
         return open(TYPE, objects, handle, codec);
+    }
+
+    // What Java's lists have from Java 21 on, where this is a SequencedCollection.
+
+    /** The same elements from the last to the first, as a view through which they can be changed. */
+    public List<E> reversed() {
+        return elements().reversed(this);
+    }
+
+    /** Adds an element before all others. */
+    public void addFirst(E element) {
+        add(0, element);
+    }
+
+    /** Adds an element behind all others. */
+    public void addLast(E element) {
+        add(element);
+    }
+
+    /** The first element; refused if there is none. */
+    public E getFirst() {
+        return elements().getFirst();
+    }
+
+    /** The last element; refused if there is none. */
+    public E getLast() {
+        return elements().getLast();
+    }
+
+    /** Removes the first element; refused if there is none. */
+    public E removeFirst() {
+        return elements().removeFirst();
+    }
+
+    /** Removes the last element; refused if there is none. */
+    public E removeLast() {
+        return elements().removeLast();
     }
 
     @Override

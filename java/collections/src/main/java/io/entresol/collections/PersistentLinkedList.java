@@ -1,6 +1,5 @@
 package io.entresol.collections;
 
-import java.util.Deque;
 import java.util.Iterator;
 
 /**
@@ -8,7 +7,7 @@ import java.util.Iterator;
  * find an index in. Every method is a transaction or part of the thread's current one. Iterators
  * fail fast. Threads may share it, as far as indices make sense then.
  */
-public final class PersistentLinkedList<E> extends PersistentList<E> implements Deque<E> {
+public final class PersistentLinkedList<E> extends PersistentList<E> implements ListDeque<E> {
     /** What heaps know of the class. */
     static final ObjectType<PersistentLinkedList<?>> TYPE =
             type(PersistentLinkedList.class, PersistentLinkedList::new);
@@ -133,6 +132,11 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
     @Override
     public E pop() {
         return removeFirst();
+    }
+
+    @Override
+    public ListDeque<E> reversed() {
+        return elements().reversed(this);
     }
 
     @Override

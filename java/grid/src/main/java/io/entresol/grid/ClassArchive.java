@@ -38,6 +38,12 @@ public final class ClassArchive {
     private static final String LISTED = "entresol.classes.listed";
     private static final String ARCHIVE = ".jsa";
     private static final String UNFINISHED = ".making";
+    /** Java could not make it: the next try would fail as this one did, after as much work. */
+    private static final String REFUSED = ".refused";
+    /** With less room a failure tells nothing of the next try. */
+    private static final long ROOM_BYTES = 512L << 20;
+    /** Statuses from here on are those of processes that somebody killed. */
+    private static final int KILLED = 128;
     /** Each takes 100 MB; those of former builds and Javas are nobody's any more. */
     private static final int KEPT = 3;
     /** Heaps from here on have other references, and with them other archives. */
@@ -52,6 +58,7 @@ public final class ClassArchive {
     private final Path folder;
     private final String classPath;
     private final Path file;
+    private final Path refused;
     private Boolean usable;
 
     /** What is, or will be, in that folder for that class path. */
@@ -59,6 +66,7 @@ public final class ClassArchive {
         this.folder = folder;
         this.classPath = classPath;
         file = folder.resolve(key(classPath) + ARCHIVE);
+        refused = folder.resolve(file.getFileName() + REFUSED);
     }
 
     /** That of this program; empty where there can be none. */
@@ -98,7 +106,7 @@ public final class ClassArchive {
             usable = verify();
         }
         return usable ? List.of("-XX:SharedArchiveFile=" + file)
-                : !canMake() ? List.of()
+                : Files.exists(refused) || !canMake() ? List.of()
                 : List.of("-XX:DumpLoadedClassList=" + list, "-D" + LISTED + "=" + list);
     }
 
@@ -139,7 +147,7 @@ public final class ClassArchive {
             }
             // Those who were killed left them.
             remove(files(UNFINISHED));
-            if (!verify()) {
+            if (!verify() && !Files.exists(refused)) {
                 makeAlone(list);
             }
             return Files.exists(file);
@@ -157,12 +165,15 @@ public final class ClassArchive {
             Files.writeString(classes, listed.substring(0, listed.lastIndexOf('\n') + 1));
             List<String> dump = command("-Xshare:dump", "-Xlog:disable",
                     "-XX:SharedClassListFile=" + classes, "-XX:SharedArchiveFile=" + made);
-            if (quiet(dump).start().waitFor() == 0 && isIntact(made)) {
+            int status = quiet(dump).start().waitFor();
+            if (status == 0 && isIntact(made)) {
                 sync(made);
                 Files.move(made, file, StandardCopyOption.ATOMIC_MOVE);
                 sync(folder);
-                List<Path> all = files(ARCHIVE);
-                remove(all.subList(Math.min(KEPT, all.size()), all.size()));
+                removeFormer(ARCHIVE);
+            } else if (status < KILLED && folder.toFile().getUsableSpace() >= ROOM_BYTES) {
+                Files.write(refused, new byte[0]);
+                removeFormer(REFUSED);
             }
         } finally {
             Files.deleteIfExists(classes);
@@ -228,6 +239,11 @@ public final class ClassArchive {
         } catch (IOException gone) {
             return FileTime.fromMillis(0);
         }
+    }
+
+    private void removeFormer(String kind) throws IOException {
+        List<Path> all = files(kind);
+        remove(all.subList(Math.min(KEPT, all.size()), all.size()));
     }
 
     private static void remove(List<Path> files) throws IOException {

@@ -17,6 +17,8 @@ final class SavedCaches {
     private final Path file;
     /** Replaced, never changed: nobody who looks waits for a sync. */
     private volatile Map<String, Configuration> caches;
+    /** What the file has is not known since a write of it failed: the next change writes it. */
+    private boolean unknown;
 
     /** What was read from the file. */
     SavedCaches(Path file, Map<String, Configuration> read) {
@@ -40,15 +42,17 @@ final class SavedCaches {
 
     synchronized void remove(String name) {
         Map<String, Configuration> less = all();
-        if (less.remove(name) != null) {
+        if (less.remove(name) != null || unknown) {
             write(less);
         }
     }
 
     private void write(Map<String, Configuration> now) {
-        caches = now;
+        unknown = true;
         try {
             SyncedFile.replace(file, Endpoints.xml(now));
+            caches = now;
+            unknown = false;
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot write " + file, failure);
         }

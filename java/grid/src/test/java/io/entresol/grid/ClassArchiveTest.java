@@ -134,6 +134,28 @@ class ClassArchiveTest {
         assertTrue(asksForAList());
     }
 
+    /** Each start listed its classes and had the archive tried again, in vain. */
+    @Test
+    void anArchiveThatJavaCannotMakeIsTriedOnceForEachBuild() throws Exception {
+        Files.writeString(list, "java/lang/Object id: none\n");
+        assertFalse(archive().make(list));
+        assertEquals(List.of(), archive().flags(list));
+        assertEquals(1, files().size(), "what is left: " + files());
+        Path refused = files().get(0);
+        // One that could be made is not, either, until somebody removes the note.
+        Files.writeString(list, LIST);
+        assertFalse(archive().make(list));
+        assertFalse(Files.exists(list), "the list is left");
+        String former = classPath;
+        classPath = Files.copy(ownJar(), root.resolve("own.jar"))
+                + former.substring(former.indexOf(':'));
+        assertTrue(asksForAList());
+        classPath = former;
+        Files.delete(refused);
+        Files.writeString(list, LIST);
+        made();
+    }
+
     /** The makers were killed: the next one is not kept from it, and removes what they left. */
     @Test
     void whatAKilledMakerLeftHindersNobody() throws Exception {

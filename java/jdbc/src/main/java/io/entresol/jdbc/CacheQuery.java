@@ -209,7 +209,10 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     /** The rows of one run. */
     Enumerable<Object> read(CacheRows rows, DataContext run) {
         if (totals != null) {
-            return single(rows.totals(source(rows), asked(rows, run), columns, totals), run);
+            Map<String, Object> given =
+                    totals.formulas().given(run, Formulas.row(wanted(rows)));
+            return single(rows.totals(source(rows), asked(rows, run), columns, totals, given),
+                    run);
         }
         return switch (source(rows)) {
             case COUNT -> Linq4j.singletonEnumerable(rows.count(asked(rows, run)));

@@ -214,7 +214,8 @@ final class CacheRows {
             return () -> indexed(asked, places, null);
         } else if (canSort(order)) {
             return () -> order.isEmpty() && asked.isUnlimited()
-                    ? survey.rows(question(CacheQuery.Source.INDEX, asked, places, null),
+                    ? survey.rows(question(CacheQuery.Source.INDEX, asked, places, null,
+                                    Map.of()),
                             (long) estimate(asked) / FIELDS_PART)
                     : sorted(asked, places, order);
         } else if (isKeyAlone(wanted)) {
@@ -257,8 +258,8 @@ final class CacheRows {
     }
 
     private Question question(CacheQuery.Source source, Asked asked, List<Integer> places,
-            Totals totals) {
-        return new Question(table, source, asked, places, totals, asked.isUnlimited());
+            Totals totals, Map<String, Object> given) {
+        return new Question(table, source, asked, places, totals, given, asked.isUnlimited());
     }
 
     /** The first of what each node has, in an order. */
@@ -270,7 +271,7 @@ final class CacheRows {
         Asked first = asked.isUnlimited() ? asked
                 : new Asked(asked.ickle(), asked.parameters(), 0, asked.first() + asked.most());
         Question question =
-                new Question(table, CacheQuery.Source.INDEX, first, needed, null, false);
+                new Question(table, CacheQuery.Source.INDEX, first, needed, null, Map.of(), false);
         Iterator<Object[]> rows = survey.sorted(question, CacheQuery.Order.of(order, needed))
                 .skip(asked.first()).limit(asked.most())
                 .map(row -> Arrays.copyOf(row, places.size())).iterator();
@@ -291,11 +292,11 @@ final class CacheRows {
 
     /** What is computed of some columns, in rows that may be of the same groups. */
     Iterable<Object[]> totals(CacheQuery.Source source, Asked asked, List<Integer> places,
-            Totals totals) {
+            Totals totals, Map<String, Object> given) {
         if (asked.isNever()) {
             return List.of();
         }
-        Question question = question(source, asked, places, totals);
+        Question question = question(source, asked, places, totals, given);
         if (survey != null) {
             int part = source == CacheQuery.Source.INDEX ? HITS_PART : ENTRIES_PART;
             return () -> survey.rows(question, (long) estimate(asked) / part);

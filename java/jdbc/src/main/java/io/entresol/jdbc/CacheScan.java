@@ -101,6 +101,7 @@ class CacheScan extends TableScan {
     public void register(RelOptPlanner planner) {
         ScanRules.ALL.forEach(planner::addRule);
         LookupRule.ALL.forEach(planner::addRule);
+        OwnersTotals.ALL.forEach(planner::addRule);
         planner.addRule(CacheRead.RULE);
     }
 
@@ -119,9 +120,13 @@ class CacheScan extends TableScan {
             }
             return row.build();
         }
-        List<RelDataType> chosen = query.columns().stream().map(types::get).toList();
+        List<RelDataType> chosen =
+                new ArrayList<>(query.columns().stream().map(types::get).toList());
+        query.totals().formulas().nodes(Formulas.row(wanted()))
+                .forEach(node -> chosen.add(node.getType()));
         for (int place : query.totals().groups()) {
-            row.add(column(place).name(), chosen.get(place));
+            row.add(place < query.columns().size() ? column(place).name()
+                    : "group" + row.getFieldCount(), chosen.get(place));
         }
         for (Totals.Call call : query.totals().calls()) {
             row.add("total" + row.getFieldCount(), typeOf(call, chosen));
@@ -133,12 +138,13 @@ class CacheScan extends TableScan {
         RelDataTypeFactory factory = getCluster().getTypeFactory();
         RelDataType type = switch (call.kind()) {
             case LEAST, GREATEST -> columns.get(call.place());
-            default -> factory.createSqlType(call.type());
+            default -> call.type() == SqlTypeName.DECIMAL ? columns.get(call.place())
+                    : factory.createSqlType(call.type());
         };
         boolean nullable = switch (call.kind()) {
             case COUNT, SUM_OR_ZERO -> false;
             // A group of all rows may have none.
-            default -> query.totals().groups().isEmpty()
+            default -> query.totals().groups().isEmpty() || call.filter() >= 0
                     || columns.get(call.place()).isNullable();
         };
         return factory.createTypeWithNullability(type, nullable);
@@ -164,9 +170,24 @@ class CacheScan extends TableScan {
                 : query.keys().stream().map(Condition.Operand::shown).toList();
     }
 
+    private List<Column> wanted() {
+        return query.columns().stream().map(cache.columns()::get).toList();
+    }
+
     private List<String> totals() {
-        return query.totals() == null ? null : query.totals().shown(
-                query.columns().stream().map(place -> cache.columns().get(place).name()).toList());
+        if (query.totals() == null) {
+            return null;
+        }
+        List<String> names = wanted().stream().map(Column::name).toList();
+        List<String> cells = new ArrayList<>(names);
+        Formulas formulas = query.totals().formulas();
+        RelDataType row = Formulas.row(wanted());
+        formulas.nodes(row).forEach(node -> cells.add(Named.shown(node, names)));
+        List<String> shown = query.totals().shown(cells);
+        if (formulas.condition() != null) {
+            shown.add("where " + Named.shown(formulas.conditionNode(row), names));
+        }
+        return shown;
     }
 
     /** About how many rows of the index, or entries, are behind the scan's rows. */

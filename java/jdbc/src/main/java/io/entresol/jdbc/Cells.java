@@ -6,6 +6,8 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -52,6 +54,12 @@ final class Cells {
             } else if (cell instanceof Double value) {
                 data.writeByte('D');
                 data.writeDouble(value);
+            } else if (cell instanceof Byte || cell instanceof Short) {
+                write(((Number) cell).intValue());
+            } else if (cell instanceof BigDecimal value) {
+                data.writeByte('N');
+                data.writeInt(value.scale());
+                write(value.unscaledValue().toByteArray());
             } else if (cell instanceof String value) {
                 data.writeByte('S');
                 write(value.getBytes(StandardCharsets.UTF_8));
@@ -97,6 +105,7 @@ final class Cells {
                     case 'L' -> data.readLong();
                     case 'R' -> data.readFloat();
                     case 'D' -> data.readDouble();
+                    case 'N' -> decimal(data.readInt());
                     case 'S' -> new String(bytes(), StandardCharsets.UTF_8);
                     case 'B' -> new ByteString(bytes());
                     default -> throw new IOException("a cell begins with byte " + type);
@@ -105,6 +114,14 @@ final class Cells {
                 throw new UncheckedIOException("what another node sent is no list of cells: are "
                         + "all nodes of one version?", failure);
             }
+        }
+
+        private BigDecimal decimal(int scale) throws IOException {
+            byte[] unscaled = bytes();
+            if (unscaled.length == 0) {
+                throw new IOException("a number has no digits");
+            }
+            return new BigDecimal(new BigInteger(unscaled), scale);
         }
 
         private byte[] bytes() throws IOException {

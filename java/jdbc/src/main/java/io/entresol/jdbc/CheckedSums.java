@@ -8,16 +8,23 @@ import org.apache.calcite.adapter.enumerable.AggImplementor;
 import org.apache.calcite.adapter.enumerable.AggResetContext;
 import org.apache.calcite.adapter.enumerable.EnumUtils;
 import org.apache.calcite.adapter.enumerable.EnumerableAggregate;
+import org.apache.calcite.adapter.enumerable.EnumerableRules;
+import org.apache.calcite.adapter.enumerable.EnumerableWindow;
 import org.apache.calcite.adapter.enumerable.StrictAggImplementor;
 import org.apache.calcite.linq4j.tree.Expression;
 import org.apache.calcite.linq4j.tree.Expressions;
 import org.apache.calcite.rel.RelHomogeneousShuttle;
 import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.convert.ConverterRule;
 import org.apache.calcite.rel.core.AggregateCall;
+import org.apache.calcite.rel.core.Window;
+import org.apache.calcite.rel.logical.LogicalWindow;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeFactory;
+import org.apache.calcite.rex.RexInputRef;
 import org.apache.calcite.schema.FunctionParameter;
 import org.apache.calcite.schema.ImplementableAggFunction;
+import org.apache.calcite.sql.SqlAggFunction;
 import org.apache.calcite.sql.SqlIdentifier;
 import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.sql.parser.SqlParserPos;
@@ -38,6 +45,9 @@ public final class CheckedSums {
     static final Program PROGRAM = Programs.sequence(Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(new Exchange()));
 
+    /** What people are told of instead of a column. */
+    static final String EXPRESSION = "an expression";
+
     private CheckedSums() {}
 
     /** The sum so far and one number more, of a column, if a BIGINT can be that. */
@@ -54,22 +64,51 @@ public final class CheckedSums {
         @Override
         public RelNode visit(RelNode node) {
             RelNode there = super.visit(node);
-            if (!(there instanceof EnumerableAggregate aggregate)) {
-                return there;
+            if (there instanceof EnumerableAggregate aggregate) {
+                return exchanged(aggregate);
             }
-            List<AggregateCall> calls = new ArrayList<>();
-            aggregate.getAggCallList().forEach(call -> calls.add(isSum(call)
-                    ? checked(call, column(aggregate.getInput(), call.getArgList().get(0)))
-                    : call));
-            return aggregate.copy(aggregate.getTraitSet(), aggregate.getInput(),
-                    aggregate.getGroupSet(), aggregate.getGroupSets(), calls);
+            return there instanceof EnumerableWindow window ? exchanged(window) : there;
         }
     }
 
-    private static boolean isSum(AggregateCall call) {
-        SqlKind kind = call.getAggregation().getKind();
+    private static RelNode exchanged(EnumerableAggregate aggregate) {
+        List<AggregateCall> calls = new ArrayList<>();
+        aggregate.getAggCallList().forEach(call -> calls.add(
+                isSum(call.getAggregation(), call.getType())
+                        ? checked(call, column(aggregate.getInput(), call.getArgList().get(0)))
+                        : call));
+        return aggregate.copy(aggregate.getTraitSet(), aggregate.getInput(),
+                aggregate.getGroupSet(), aggregate.getGroupSets(), calls);
+    }
+
+    /** The rule that makes such a window is the only way to one with other groups. */
+    private static RelNode exchanged(EnumerableWindow window) {
+        List<Window.Group> groups = window.groups.stream().map(group -> new Window.Group(
+                group.keys, group.isRows, group.lowerBound, group.upperBound, group.exclude,
+                group.orderKeys, group.aggCalls.stream()
+                        .map(call -> exchanged(call, window.getInput())).toList())).toList();
+        return ((ConverterRule) EnumerableRules.ENUMERABLE_WINDOW_RULE).convert(
+                LogicalWindow.create(window.getTraitSet(), window.getInput(),
+                        window.getConstants(), window.getRowType(), groups));
+    }
+
+    private static Window.RexWinAggCall exchanged(Window.RexWinAggCall call, RelNode input) {
+        SqlAggFunction function = (SqlAggFunction) call.getOperator();
+        if (!isSum(function, call.getType())) {
+            return call;
+        }
+        // Constants come after the columns of the input.
+        int place = ((RexInputRef) call.getOperands().get(0)).getIndex();
+        String column = place < input.getRowType().getFieldCount() ? column(input, place)
+                : EXPRESSION;
+        return new Window.RexWinAggCall(checked(function, call.getType(), column), call.getType(),
+                call.getOperands(), call.ordinal, call.distinct, call.ignoreNulls);
+    }
+
+    private static boolean isSum(SqlAggFunction function, RelDataType type) {
+        SqlKind kind = function.getKind();
         return (kind == SqlKind.SUM || kind == SqlKind.SUM0)
-                && call.getType().getSqlTypeName() == SqlTypeName.BIGINT;
+                && type.getSqlTypeName() == SqlTypeName.BIGINT;
     }
 
     /** As people know it. */
@@ -77,21 +116,28 @@ public final class CheckedSums {
         if (input instanceof CacheScan scan && scan.query().totals() != null) {
             int call = place - scan.query().totals().groups().size();
             int of = scan.query().totals().calls().get(call).place();
+            if (of >= scan.query().columns().size()) {
+                return EXPRESSION;
+            }
             return of < 0 ? "rows" : '"' + scan.column(of).name() + '"';
         }
         String name = input.getRowType().getFieldNames().get(place);
-        return name.contains("$") ? "an expression" : '"' + name + '"';
+        return name.contains("$") ? EXPRESSION : '"' + name + '"';
     }
 
     private static AggregateCall checked(AggregateCall call, String column) {
-        SqlUserDefinedAggFunction function = new SqlUserDefinedAggFunction(
-                new SqlIdentifier(call.getAggregation().getName(), SqlParserPos.ZERO),
-                call.getAggregation().getKind(), binding -> call.getType(), null,
+        return AggregateCall.create(checked(call.getAggregation(), call.getType(), column),
+                call.isDistinct(), call.isApproximate(), call.ignoreNulls(), call.rexList,
+                call.getArgList(), call.filterArg, call.distinctKeys, call.getCollation(),
+                call.getType(), call.getName());
+    }
+
+    private static SqlAggFunction checked(SqlAggFunction sum, RelDataType type, String column) {
+        return new SqlUserDefinedAggFunction(
+                new SqlIdentifier(sum.getName(), SqlParserPos.ZERO), sum.getKind(),
+                binding -> type, null,
                 OperandTypes.operandMetadata(List.of(), factory -> List.of(), null, any -> true),
                 new Adding(column), false, false, Optionality.FORBIDDEN);
-        return AggregateCall.create(function, call.isDistinct(), call.isApproximate(),
-                call.ignoreNulls(), call.rexList, call.getArgList(), call.filterArg,
-                call.distinctKeys, call.getCollation(), call.getType(), call.getName());
     }
 
     /** What Calcite asks of a function that is not its own. */

@@ -51,9 +51,13 @@ final class Dialect extends SqlDelegatingConformance {
         CalciteConnectionConfig own = settings.conformance() != SqlConformanceEnum.DEFAULT
                 ? settings : Except.of(CalciteConnectionConfig.class, settings,
                         Map.of("conformance", (none, plain) -> new Dialect()));
-        JavaTypeFactory types = new Types(context.getTypeFactory().getTypeSystem());
+        JavaTypeFactory types = types(context.getTypeFactory().getTypeSystem());
         return Except.of(CalcitePrepare.Context.class, context, Map.of(
                 "config", (none, plain) -> own, "getTypeFactory", (none, plain) -> types));
+    }
+
+    static JavaTypeFactory types(RelDataTypeSystem system) {
+        return new Types(system);
     }
 
     /** Types of texts that may have any letter; those of Calcite have Latin ones. */

@@ -63,10 +63,18 @@ final class OwnRows {
             if (question.totals() == null) {
                 return tell(found, listener, divisible);
             }
-            Totals.Table table = question.totals().new Table(
-                    place -> own.columns().get(question.columns().get(place)).name());
+            List<Column> columns =
+                    question.columns().stream().map(own.columns()::get).toList();
+            Totals.Table table = question.totals().new Table(place -> place < columns.size()
+                    ? '"' + columns.get(place).name() + '"' : CheckedSums.EXPRESSION);
+            Computation computation = Computation.of(question.totals().formulas(), columns,
+                    question.given());
             while (found.hasNext()) {
-                table.add(found.next());
+                Object[] cells = computation.of(found.next());
+                if (cells == null) {
+                    continue;
+                }
+                table.add(cells);
                 if (divisible && table.size() > GROUPS_MAX) {
                     return false;
                 }

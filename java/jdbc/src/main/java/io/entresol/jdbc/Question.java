@@ -16,11 +16,12 @@ import org.apache.calcite.sql.type.SqlTypeName;
  * @param asked what it asks its index
  * @param columns places of the columns that are wanted
  * @param totals what is computed of the columns; null: they are wanted themselves
+ * @param given parameters of the totals' formulas, by their names
  * @param inParts whether an answer that is too long may be refused, and asked for in parts
  */
-record Question(Table table, CacheQuery.Source source, Asked asked,
-        List<Integer> columns, Totals totals, boolean inParts) {
-    private static final int VERSION = 1;
+record Question(Table table, CacheQuery.Source source, Asked asked, List<Integer> columns,
+        Totals totals, Map<String, Object> given, boolean inParts) {
+    private static final int VERSION = 2;
 
     /**
      * The values of one type in a cache.
@@ -40,18 +41,24 @@ record Question(Table table, CacheQuery.Source source, Asked asked,
         Cells.Output output = new Cells.Output().add(VERSION)
                 .add(table.cache).add(table.type).add(table.key.ordinal())
                 .add(inParts).add(source.ordinal()).add(asked.ickle());
-        // Their names have an order, so that one question is always the same bytes.
-        Map<String, Object> parameters = new TreeMap<>(asked.parameters());
-        output.addAll(List.copyOf(parameters.keySet()));
-        parameters.values().forEach(output::add);
+        add(output, asked.parameters());
         output.add(asked.offset()).add(asked.limit()).addAll(columns)
                 .add(new ByteString(segments.toByteArray())).add(totals != null);
         if (totals != null) {
             output.addAll(totals.groups()).add(totals.calls().size());
             totals.calls().forEach(call -> output.add(call.kind().ordinal()).add(call.place())
-                    .add(call.type().name()));
+                    .add(call.filter()).add(call.type().name()));
+            output.addAll(totals.formulas().values()).add(totals.formulas().condition());
+            add(output, given);
         }
         return output.toByteArray();
+    }
+
+    /** The names have an order, so that one question is always the same bytes. */
+    private static void add(Cells.Output output, Map<String, Object> parameters) {
+        Map<String, Object> sorted = new TreeMap<>(parameters);
+        output.addAll(List.copyOf(sorted.keySet()));
+        sorted.values().forEach(output::add);
     }
 
     /**
@@ -73,16 +80,21 @@ record Question(Table table, CacheQuery.Source source, Asked asked,
             boolean inParts = (Boolean) input.next();
             CacheQuery.Source source = CacheQuery.Source.values()[input.number()];
             String ickle = input.text();
-            Map<String, Object> parameters = new TreeMap<>();
-            input.all().forEach(name -> parameters.put((String) name, null));
-            parameters.replaceAll((name, none) -> input.next());
-            Asked asked = new Asked(ickle, parameters, (Long) input.next(),
+            Asked asked = new Asked(ickle, parameters(input), (Long) input.next(),
                     (Long) input.next());
             List<Integer> columns = numbers(input);
             BitSet segments = BitSet.valueOf(((ByteString) input.next()).getBytes());
             Totals totals = (Boolean) input.next() ? totals(input) : null;
-            return new Received(new Question(table, source, asked, columns, totals, inParts),
-                    segments);
+            Map<String, Object> given = totals == null ? Map.of() : parameters(input);
+            return new Received(new Question(table, source, asked, columns, totals, given,
+                    inParts), segments);
+        }
+
+        private static Map<String, Object> parameters(Cells.Input input) {
+            Map<String, Object> parameters = new TreeMap<>();
+            input.all().forEach(name -> parameters.put((String) name, null));
+            parameters.replaceAll((name, none) -> input.next());
+            return parameters;
         }
 
         private static Totals totals(Cells.Input input) {
@@ -90,9 +102,10 @@ record Question(Table table, CacheQuery.Source source, Asked asked,
             List<Totals.Call> calls = new ArrayList<>();
             for (int left = input.number(); left > 0; left--) {
                 calls.add(new Totals.Call(Totals.Kind.values()[input.number()], input.number(),
-                        SqlTypeName.valueOf(input.text())));
+                        input.number(), SqlTypeName.valueOf(input.text())));
             }
-            return new Totals(groups, calls);
+            List<String> values = input.all().stream().map(String.class::cast).toList();
+            return new Totals(groups, calls, new Formulas(values, input.text()));
         }
 
         private static List<Integer> numbers(Cells.Input input) {

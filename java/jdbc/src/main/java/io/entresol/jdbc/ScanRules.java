@@ -40,7 +40,6 @@ final class ScanRules {
             rule("sort", LogicalSort.class, ScanRules::sorted),
             rule("count", LogicalAggregate.class, ScanRules::counted),
             rule("extremes", LogicalAggregate.class, Extremes::of),
-            rule("totals", LogicalAggregate.class, OwnersTotals::of),
             rule("narrow", LogicalAggregate.class, ScanRules::narrowed));
 
     private ScanRules() {}
@@ -133,7 +132,7 @@ final class ScanRules {
     }
 
     /** Where columns are that are left, by where they were. */
-    private static Map<Integer, Integer> places(List<Integer> kept) {
+    static Map<Integer, Integer> places(List<Integer> kept) {
         Map<Integer, Integer> places = new HashMap<>();
         kept.forEach(place -> places.put(place, places.size()));
         return places;

@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -12,10 +13,11 @@ import org.apache.calcite.sql.type.SqlTypeName;
  * What an aggregate computes of some of the rows, so that several of these make that of all: sums
  * are added, the least and the greatest compared. It computes as the code does that Calcite makes.
  *
- * @param groups places of the columns whose cells rows of a group share
+ * @param groups places of the cells that rows of a group share
  * @param calls what is computed of each group
+ * @param formulas what is computed of the columns first: its cells follow theirs
  */
-record Totals(List<Integer> groups, List<Call> calls) {
+record Totals(List<Integer> groups, List<Call> calls, Formulas formulas) {
     /** What is computed. */
     enum Kind {
         /** Rows, or those where a column has a value. */
@@ -32,10 +34,11 @@ record Totals(List<Integer> groups, List<Call> calls) {
      * One thing that is computed.
      *
      * @param kind what
-     * @param place of the column that it is computed from; negative: of no column
+     * @param place of the cell that it is computed from; negative: of none
+     * @param filter place of a cell that is true where a row counts; negative: all do
      * @param type what sums are
      */
-    record Call(Kind kind, int place, SqlTypeName type) {
+    record Call(Kind kind, int place, int filter, SqlTypeName type) {
         /** Added to any number, that number. */
         private static final Number NOTHING = -0.0;
 
@@ -49,7 +52,7 @@ record Totals(List<Integer> groups, List<Call> calls) {
 
         private Object with(Object so, Object[] cells, IntFunction<String> names) {
             Object cell = place < 0 ? cells : cells[place];
-            if (cell == null) {
+            if (cell == null || filter >= 0 && !Boolean.TRUE.equals(cells[filter])) {
                 return so;
             } else if (kind == Kind.COUNT) {
                 return (Long) so + 1;
@@ -69,15 +72,21 @@ record Totals(List<Integer> groups, List<Call> calls) {
                 case BIGINT -> added(one.longValue(), other.longValue(), names);
                 case REAL -> one.floatValue() + other.floatValue();
                 case DOUBLE -> one.doubleValue() + other.doubleValue();
+                case DECIMAL -> decimal(one).add(decimal(other));
                 default -> throw new IllegalArgumentException("no sums are of type " + type);
             };
+        }
+
+        /** What is added first has no digits behind the point, which a sum would keep. */
+        private static BigDecimal decimal(Number number) {
+            return number instanceof BigDecimal exact ? exact : BigDecimal.ZERO;
         }
 
         /** The name is wanted once at most, and not of each row. */
         private long added(long one, long other, IntFunction<String> names) {
             long sum = one + other;
             return ((one ^ sum) & (other ^ sum)) < 0
-                    ? CheckedSums.add(one, other, '"' + names.apply(place) + '"') : sum;
+                    ? CheckedSums.add(one, other, names.apply(place)) : sum;
         }
 
         @SuppressWarnings("unchecked")
@@ -92,11 +101,12 @@ record Totals(List<Integer> groups, List<Call> calls) {
                 case LEAST -> "min";
                 case GREATEST -> "max";
             };
-            return name + "(" + (place < 0 ? "*" : columns.get(place)) + ")";
+            return name + "(" + (place < 0 ? "*" : columns.get(place)) + ")"
+                    + (filter < 0 ? "" : " filter " + columns.get(filter));
         }
     }
 
-    /** For people, in plans; what differs reads differently. */
+    /** For people, in plans, by the names of the cells; what differs reads differently. */
     List<String> shown(List<String> columns) {
         List<String> shown = new ArrayList<>();
         groups.forEach(place -> shown.add(columns.get(place)));
@@ -109,7 +119,7 @@ record Totals(List<Integer> groups, List<Call> calls) {
         private final Map<List<Object>, Object[]> known = new LinkedHashMap<>();
         private final IntFunction<String> names;
 
-        /** Of columns whose names are those. */
+        /** Of cells that people know by those names. */
         Table(IntFunction<String> names) {
             this.names = names;
         }

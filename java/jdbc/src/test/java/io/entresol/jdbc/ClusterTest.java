@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
@@ -201,6 +202,54 @@ class ClusterTest {
         counted("select name from people where age = 4 limit 3", 3, NODES * 3, 0);
         counted("select max(name) from (select name from people where age = 4 "
                 + "order by wealth nulls last limit 3)", 1, 0, 0);
+    }
+
+    /** All entries came to the node that was asked. */
+    @Test
+    void totalsOfExpressionsAndOfRowsThatNoIndexFindsAreComputedByOwners() throws Exception {
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number % 10;
+            person.wealth = (long) number;
+            person.score = number / 2.0;
+            person.active = number % 2 == 0;
+            nodes.get(0).cache("people").put("k" + number, person);
+        }
+        counted("select sum(age * score), avg(age + score), count(age + 1) from people", 1,
+                NODES, 0);
+        counted("select age + 1, max(score - age), min(upper(name)) from people group by age + 1",
+                10, NODES * 10, 0);
+        counted("select sum(case when active then age else 0 end) from people", 1, NODES, 0);
+        counted("select sum(cast(wealth as decimal(19)) * 1.5) from people", 1, NODES, 0);
+        counted("select count(*) filter (where score > 10), sum(age) filter (where active) "
+                + "from people", 1, NODES, 0);
+        counted("select count(*), sum(age) from people where upper(name) like '%9'", 1, NODES, 0);
+        counted("select age, sum(score * 2) from people where score > age and age < 5 "
+                + "group by age having count(*) > 1", 5, NODES * 5, 0);
+        counted("select count(distinct age / 2) from people", 1, NODES * 5, 0);
+        counted("select sum(100 / age) from people where age + score > 1 and age * 2 > 1", 1,
+                NODES, 0);
+        counted("select sum(wealth * 3) from people where age = 4", 1, NODES, ROWS / 10);
+        try (Connection connection = nodes.get(2).connect()) {
+            String sql = "select sum(wealth * cast(? as bigint) + cast(? as bigint)), count(*) "
+                    + "from people where upper(name) >= ?";
+            assertTrue(Answers.plan(connection, sql).contains("totals"));
+            assertEquals(Answers.of(connection, "select sum(w), count(*) from (select wealth * 2 "
+                    + "+ 7 w, name from people order by name limit 1000) where name >= 'name 5'"),
+                    Answers.of(connection, sql, 2, 7L, "NAME 5"));
+            String said = assertThrows(SQLException.class, () -> Answers.of(connection,
+                    "select sum(10 / (age - 3)) from people")).getMessage();
+            assertTrue(said.contains("by zero"), said);
+            said = assertThrows(SQLException.class, () -> Answers.of(connection,
+                    "select sum(wealth + 9000000000000000000) from people")).getMessage();
+            assertTrue(said.contains("a sum of an expression is beyond BIGINT"), said);
+            // What differs from node to node, or from one moment to the next, stays here.
+            assertTrue(!Answers.plan(connection, "select sum(rand_integer(age + 1)) from people")
+                    .contains("totals"));
+            assertTrue(!Answers.plan(connection, "select count(*) from people where "
+                    + "born + interval '1' day < current_timestamp").contains("totals"));
+        }
     }
 
     /** Rows of the answer, most rows that come from other nodes, and entries that are read. */

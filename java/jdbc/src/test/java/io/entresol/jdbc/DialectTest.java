@@ -98,6 +98,34 @@ class DialectTest {
         assertEquals(List.of(ROWS * (ROWS - 1) / 2 + ""), query("select sum(wealth) from people"));
     }
 
+    /** They wrapped around after all other sums were checked. */
+    @Test
+    void aSumOfBigintOverAWindowThatOverflowsIsTheSameMistake() throws SQLException {
+        for (String sql : new String[] {"select sum(wealth) over () from both_Person",
+            "select sum(wealth) over (order by _key) from both_Person",
+            "select age, sum(wealth) over (partition by name order by age rows between 1 preceding "
+                    + "and current row), count(*) over () from both_Person",
+            "select avg(wealth) over (order by _key) from both_Person"}) {
+            String said = refusal(sql);
+            assertTrue(said.contains("sum(cast(\"wealth\" as decimal(19)))"), sql + ": " + said);
+        }
+        String said = refusal("select sum(wealth - 1) over () from both_Person");
+        assertTrue(said.contains("a sum of an expression is beyond BIGINT"), said);
+        said = refusal("select sum(9223372036854775807) over () from both_Person");
+        assertTrue(said.contains("a sum of an expression is beyond BIGINT"), said);
+        // Of each row and the one before it, no more.
+        assertEquals(List.of("57, 113", "58, 115", "59, 117"), query("select age, sum(wealth) "
+                + "over (order by age rows 1 preceding) s from people order by age offset 57"));
+        assertEquals(List.of("null, 0, 0"), query("select sum(case when age > 99 then wealth end) "
+                + "over (), count(case when age > 99 then wealth end) over (), "
+                + "sum(case when age > 99 then wealth else 0 end) over () from people limit 1"));
+        assertEquals(List.of("1770, 29.5"), query("select sum(wealth) over (), "
+                + "avg(wealth) over () from people limit 1"));
+        assertEquals(List.of(Long.MAX_VALUE + ""), query("select sum(wealth) over "
+                + "(order by _key rows between current row and current row) from both_Person "
+                + "limit 1"));
+    }
+
     /** 29 and 1374 they were. */
     @Test
     void meansAndDeviationsOfWholeNumbersHaveFractions() throws SQLException {

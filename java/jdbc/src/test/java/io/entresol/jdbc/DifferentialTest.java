@@ -91,7 +91,8 @@ class DifferentialTest {
         String where = random.nextInt(8) == 0 ? "" : " where " + condition(random, "", 2);
         String sql;
         boolean sorted = false;
-        switch (random.nextInt(8)) {
+        switch (random.nextInt(9)) {
+            case 8 -> sql = computed(random, where);
             case 0 -> sql = "select count(*), count(age), min(score), max(name), sum(wealth) "
                     + "from people" + where;
             case 1 -> sql = "select mood, count(*), sum(age), count(distinct wealth), "
@@ -134,6 +135,29 @@ class DifferentialTest {
                     + (1 + random.nextInt(20));
             default -> sql;
         };
+    }
+
+    /** Aggregates of expressions, some of rows that no index finds. */
+    private static String computed(Random random, String where) {
+        List<String> asked = new ArrayList<>(List.of("count(*)"));
+        for (int count = 1 + random.nextInt(3); count > 0; count--) {
+            asked.add(pick(random, "sum(age * 3 - wealth)", "sum(wealth + age)",
+                    "count(age + wealth)", "max(age * 2 - wealth)", "min(upper(name))", "count(distinct age + 1)",
+                    "sum(case when active then wealth else 1 end)",
+                    "sum(cast(wealth as decimal(19)) * 2)", "sum(cast(score * 4 as bigint))",
+                    "cast(avg(age * 1e0 + wealth) as double precision)",
+                    "sum(wealth) filter (where remark is null or age > 20)",
+                    "count(*) filter (where name like 'a%' or mood = 'GLAD')",
+                    "max(coalesce(remark, name) || 'x')"));
+        }
+        String condition = pick(random, "", "upper(name) > 'B'", "age + wealth > 30",
+                "mood || name <> 'GLADa'", "coalesce(age, 7) in (7, 8, 9, 10, 30)");
+        String rows = " from people" + (condition.isEmpty() ? where : where.isEmpty()
+                ? " where " + condition : where + " and " + condition);
+        String by = pick(random, "", "mood", "active", "age + 1", "upper(name)",
+                "case when age > 20 then 'old' else mood end");
+        return "select " + (by.isEmpty() ? "" : by + ", ") + String.join(", ", asked) + rows
+                + (by.isEmpty() ? "" : " group by " + by);
     }
 
     private static String extremes(Random random) {

@@ -100,7 +100,7 @@ final class Nested {
         String where = random.nextBoolean() ? "" : " where " + condition(random, "", 1);
         String window = pick(random, "row_number() over (order by _key)",
                 "count(*) over (partition by age)", "sum(age) over (partition by mood)",
-                "max(wealth) over ()",
+                "max(wealth) over ()", "sum(wealth) over (partition by active order by _key)",
                 "rank() over (partition by active order by age nulls last, _key)");
         return "select b._key, r._key, r.w from purchases b" + pick(random, " join ", " left join ")
                 + "(select _key, name, age, " + window + " w from people" + where + ") r on "

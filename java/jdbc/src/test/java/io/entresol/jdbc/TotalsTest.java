@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -18,12 +19,12 @@ import org.junit.jupiter.api.Test;
 /** What owners compute of their entries, and how it goes from node to node. */
 class TotalsTest {
     private static final Totals TOTALS = new Totals(List.of(0), List.of(
-            new Totals.Call(Totals.Kind.COUNT, -1, SqlTypeName.BIGINT),
-            new Totals.Call(Totals.Kind.COUNT, 1, SqlTypeName.BIGINT),
-            new Totals.Call(Totals.Kind.SUM, 1, SqlTypeName.INTEGER),
-            new Totals.Call(Totals.Kind.SUM_OR_ZERO, 1, SqlTypeName.BIGINT),
-            new Totals.Call(Totals.Kind.LEAST, 1, SqlTypeName.INTEGER),
-            new Totals.Call(Totals.Kind.GREATEST, 1, SqlTypeName.INTEGER)));
+            new Totals.Call(Totals.Kind.COUNT, -1, -1, SqlTypeName.BIGINT),
+            new Totals.Call(Totals.Kind.COUNT, 1, -1, SqlTypeName.BIGINT),
+            new Totals.Call(Totals.Kind.SUM, 1, -1, SqlTypeName.INTEGER),
+            new Totals.Call(Totals.Kind.SUM_OR_ZERO, 1, -1, SqlTypeName.BIGINT),
+            new Totals.Call(Totals.Kind.LEAST, 1, -1, SqlTypeName.INTEGER),
+            new Totals.Call(Totals.Kind.GREATEST, 1, -1, SqlTypeName.INTEGER)), Formulas.NONE);
 
     @Test
     void nullIsAGroupAndNoValue() {
@@ -39,7 +40,8 @@ class TotalsTest {
     @Test
     void sumsOfWholeNumbersAreTheSameInWhateverPartsTheyAreAdded() {
         Totals sum = new Totals(List.of(),
-                List.of(new Totals.Call(Totals.Kind.SUM, 0, SqlTypeName.INTEGER)));
+                List.of(new Totals.Call(Totals.Kind.SUM, 0, -1, SqlTypeName.INTEGER)),
+                Formulas.NONE);
         Totals.Table all = sum.new Table(place -> "column " + place);
         Totals.Table parts = sum.new Table(place -> "column " + place);
         for (int part = 0; part < 3; part++) {
@@ -56,8 +58,8 @@ class TotalsTest {
     @Test
     void aSumThatLeavesItsTypeNamesItsColumn() {
         Totals.Table table = new Totals(List.of(), List.of(
-                new Totals.Call(Totals.Kind.SUM, 1, SqlTypeName.BIGINT)))
-                .new Table(place -> "wealth");
+                new Totals.Call(Totals.Kind.SUM, 1, -1, SqlTypeName.BIGINT)),
+                Formulas.NONE).new Table(place -> "\"wealth\"");
         table.add(new Object[] {0, Long.MAX_VALUE});
         table.add(new Object[] {0, null});
         table.add(new Object[] {0, -1L});
@@ -69,9 +71,23 @@ class TotalsTest {
     }
 
     @Test
+    void aFilterLeavesRowsOutOfOneTotalAndOfNoOther() {
+        Totals.Table table = new Totals(List.of(), List.of(
+                new Totals.Call(Totals.Kind.COUNT, -1, 1, SqlTypeName.BIGINT),
+                new Totals.Call(Totals.Kind.SUM, 0, 1, SqlTypeName.DECIMAL),
+                new Totals.Call(Totals.Kind.SUM_OR_ZERO, 0, -1, SqlTypeName.DECIMAL)),
+                Formulas.NONE).new Table(place -> "column " + place);
+        for (Object filter : new Object[] {true, false, null, true}) {
+            table.add(new Object[] {new BigDecimal("1.50"), filter});
+        }
+        assertArrayEquals(new Object[] {2L, new BigDecimal("3.00"), new BigDecimal("6.00")},
+                table.rows().get(0));
+    }
+
+    @Test
     void cellsOfEachTypeArriveAsTheyWere() {
         Object[] cells = {null, true, false, 1, Long.MIN_VALUE, 1.5f, Double.NaN, "Aé\uD83D\uDE00",
-            new ByteString(new byte[] {0, -1})};
+            new BigDecimal("-12345678901234567890.500"), BigDecimal.ZERO, new ByteString(new byte[] {0, -1})};
         Answer.Writing answer = new Answer.Writing();
         answer.take(cells);
         answer.take(cells);
@@ -84,7 +100,10 @@ class TotalsTest {
     void aQuestionArrivesAsItWas() {
         Asked asked = new Asked(" where p.name = :v0", Map.of("v0", "x", "v1", 2L), 3, 4);
         Question question = new Question(new Question.Table("people", "sample.Person",
-                ColumnType.BIGINT), CacheQuery.Source.HITS, asked, List.of(0, 5), TOTALS, true);
+                ColumnType.BIGINT), CacheQuery.Source.HITS, asked, List.of(0, 5),
+                new Totals(TOTALS.groups(), TOTALS.calls(),
+                        new Formulas(List.of("{\"input\":0}"), "{\"input\":1}")),
+                Map.of("?0", 5, "?2", new BigDecimal("1.50")), true);
         BitSet segments = new BitSet();
         segments.set(3, 77);
         Question.Received received = Question.Received.of(question.toBytes(segments));
