@@ -54,9 +54,9 @@ pub trait Device: Send + Sync {
     /// Opens a queue owned by the calling thread.
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
 
-    /// Opens a queue for one thread alone, not necessarily the calling one, which may cost less than
-    /// one that threads use in turn: what one thread has handed over may not complete for another
-    /// until the first one does a system call or is interrupted.
+    /// Opens a queue for one thread alone, not necessarily the calling one, which may cost less
+    /// than one that threads use in turn: what one thread has handed over may not complete for
+    /// another until the first one does a system call or is interrupted.
     fn queue_of_thread(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         self.queue(options)
     }
