@@ -129,6 +129,11 @@ fn configurations_of_index_devices_follow_their_options() {
     for (words, part) in [
         ("config --index", "no device is named"),
         ("config --index --device /dev/a", "no load is known"),
+        // It was said that no load was known.
+        ("config --device /dev/a --load 0", "less than one request a second"),
+        ("config --device /dev/a --reads 0.2", "less than one request a second"),
+        // It was said with 300 digits.
+        ("config --device /dev/a --load 1e300", "`--load` gives 2e303 requests a second"),
         ("config --index --device /dev/a --load 1 --set record-bytes=1", "record-bytes"),
         ("config --index --device /dev/a --from x", "cannot be used with"),
     ] {

@@ -34,9 +34,9 @@ pub(crate) struct InFlight {
     queues: Mutex<Vec<Weak<Pending>>>,
 }
 
-/// Requests in flight of one queue.
+/// Requests in flight of one queue, or of whatever else counts them.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub struct Pending {
     /// The group that requests are counted in when they begin.
     current: AtomicUsize,
     counts: [AtomicU32; GROUPS],
@@ -46,7 +46,7 @@ pub(crate) struct Pending {
 
 /// The group that a request is counted in until it is done.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Group(usize);
+pub struct Group(usize);
 
 impl InFlight {
     /// The counter of a new queue.
@@ -77,7 +77,7 @@ impl InFlight {
 impl Pending {
     /// Counts a request that begins.
     #[inline]
-    pub(crate) fn begin(&self) -> Group {
+    pub fn begin(&self) -> Group {
         let group = self.current.load(Ordering::Relaxed);
         self.counts[group].fetch_add(1, Ordering::Relaxed);
         Group(group)
@@ -85,11 +85,12 @@ impl Pending {
 
     /// It is done.
     #[inline]
-    pub(crate) fn end(&self, Group(group): Group) {
+    pub fn end(&self, Group(group): Group) {
         self.counts[group].fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn oldest(&self, now: Duration) -> Option<Duration> {
+    /// For how long the oldest request has been in flight at least, seen from `now`.
+    pub fn oldest(&self, now: Duration) -> Option<Duration> {
         let mut left = self.left.lock();
         let counts: [bool; GROUPS] =
             array::from_fn(|group| self.counts[group].load(Ordering::Relaxed) > 0);

@@ -262,7 +262,8 @@ int64_t entresol_store_begin(int64_t store, int64_t token, int64_t job, int64_t 
  * found yet included. Reads nothing. */
 int64_t entresol_store_count(int64_t store, int64_t place, int64_t whole);
 
-/* Text: figures since the store was opened, a JSON object. */
+/* Text: figures since the store was opened, a JSON object; more may come. It does not wait for the
+ * device: `oldest_pending_io_seconds` says for how long that has not answered, at least. */
 int64_t entresol_store_statistics(int64_t store);
 
 /* Closes a store once all that was begun is finished; outcomes can still be reaped. */

@@ -80,6 +80,15 @@ fn every_level_of_durability_acknowledges_and_reads_come_from_the_device() {
     }
 }
 
+#[test]
+fn figures_tell_for_how_long_the_device_has_not_answered() {
+    let folder = Folder::new("pending");
+    let options = format!("capacity={}\ndurability=synced", 96 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    assert_eq!(store.run(PUT, 0, b"k", b"v").kind, STORED);
+    assert_eq!(figure(&store, "oldest_pending_io_seconds"), 0);
+}
+
 /// A figure of the store's.
 fn figure(store: &Store, name: &str) -> u64 {
     // SAFETY: the store is open.

@@ -212,8 +212,9 @@ impl Inner {
             shard.end_reclaim(&victim);
             return Ok(Progress::Made);
         }
-        // Before the shard's lock goes: who sees this reclaim must find that it is on.
-        let held = self.reclaims[number].try_read();
+        // Before the shard's lock goes: who sees this reclaim must find that it is on. It passes by
+        // those who wait for others; who has waited gives the lock back at once.
+        let held = self.reclaims[number].read_recursive();
         drop(shard);
         let ended = self.decide_all(number, &mut victim, now);
         let mut shard = self.shards[number].lock();
@@ -473,3 +474,6 @@ fn most_noted(segments: &[Segment]) -> Option<u32> {
     let sealed = segments.iter().enumerate().filter(|(_, s)| s.state == SegmentState::Sealed);
     sealed.filter(|(_, s)| s.notes > 0).max_by_key(|(_, s)| s.notes).map(|(n, _)| n as u32)
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,7 +101,7 @@ pub(crate) fn open(
         // Only now: until here the former process's buffers were the only copy of some records.
         give_up_buffers(former_path.as_deref(), buffer_path.as_deref())?;
     }
-    Ok(Inner {
+    let mut inner = Inner {
         sector_bytes: u64::from(device.geometry().sector_bytes),
         device,
         reclaims: shards.iter().map(|_| RwLock::new(())).collect(),
@@ -114,9 +114,12 @@ pub(crate) fn open(
         last_sync_ms: AtomicU64::new(now.0),
         closed: AtomicBool::new(false),
         segment_memory: Mutex::new(Vec::new()),
+        latest: Mutex::default(),
         opened,
         options,
-    })
+    };
+    inner.first_figures();
+    Ok(inner)
 }
 
 /// The root of the store, as large as `options` want it, and whether it was made just now.

@@ -1,5 +1,9 @@
 //! What the engine counts.
 
+use std::collections::BTreeMap;
+
+use crate::types::SpaceId;
+
 /// Counters of one shard, monotonic since the store was opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShardCounters {
@@ -176,6 +180,8 @@ pub struct StoreStatistics {
     pub evicted: u64,
     /// Entries now.
     pub entries: u64,
+    /// Entries now, by space.
+    pub entries_of: BTreeMap<SpaceId, u64>,
     /// Device writes in flight now.
     pub pending_writes: u64,
     /// Segments.

@@ -4,6 +4,7 @@
 //! take all in order of number; then the superblock's lock. No other lock is taken under them.
 
 mod assemble;
+mod figures;
 mod inspect;
 mod waiting;
 
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     pub segment_memory: Mutex<Vec<IoBuffer>>,
     /// One a shard, shared while segments of it are reclaimed: who finds no other victim waits.
     pub reclaims: Vec<RwLock<()>>,
+    /// The figures of all shards when somebody had them last. A leaf.
+    pub latest: Mutex<StoreStatistics>,
     pub opened: crate::statistics::Opened,
 }
 
@@ -199,9 +202,16 @@ impl Store {
         crate::checkpoint::close(&self.inner, now)
     }
 
-    /// Figures since the store was opened.
+    /// Figures since the store was opened. Waits for the locks of shards, which may be held for as
+    /// long as the device takes.
     pub fn statistics(&self) -> StoreStatistics {
         self.inner.statistics()
+    }
+
+    /// Likewise, of now if no shard's lock is waited for longer than `patience`; else those of
+    /// shards are the latest that anybody asked for.
+    pub fn statistics_within(&self, patience: Duration) -> StoreStatistics {
+        self.inner.statistics_within(patience)
     }
 
     /// The device under the store.
@@ -408,21 +418,6 @@ impl Inner {
         write_superblock(&*self.device, superblock)
     }
 
-    fn statistics(&self) -> StoreStatistics {
-        let mut total = StoreStatistics { opened: self.opened, ..StoreStatistics::default() };
-        for shard in &self.shards {
-            let shard = shard.lock();
-            add_shard(&mut total, &shard);
-        }
-        let counters = &self.session_counters;
-        total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
-        total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
-        total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
-        total.segments_ahead += counters.segments_ahead.load(Ordering::Relaxed);
-        total.damaged += counters.damaged.load(Ordering::Relaxed);
-        total
-    }
-
     /// The goal of periodic and process-level maintenance.
     pub(crate) fn period_ms(&self) -> Option<u64> {
         match self.options.durability {
@@ -471,45 +466,6 @@ fn too_many_floors(dropped: usize) -> Error {
          drop a whole space"
     );
     Error::new(ErrorKind::Busy, detail)
-}
-
-fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
-    let counters = &shard.counters;
-    total.gets_memory += counters.gets_memory;
-    total.gets_flash += counters.gets_flash;
-    total.gets_missed += counters.gets_missed;
-    total.puts += counters.puts;
-    total.removes += counters.removes;
-    total.touches += counters.touches;
-    total.overwrites += counters.overwrites;
-    total.collisions_get += counters.collisions_get;
-    total.collisions_put += counters.collisions_put;
-    total.expired += counters.expired;
-    total.evicted += counters.evicted;
-    total.user_bytes += counters.user_bytes;
-    total.moved_bytes += counters.moved_bytes;
-    total.segments_reclaimed += counters.segments_reclaimed;
-    total.reclaims_by_writers += counters.reclaims_by_writers;
-    total.steps_by_writers += counters.steps_by_writers;
-    total.key_sizes.merge(&counters.key_sizes);
-    total.value_sizes.merge(&counters.value_sizes);
-    total.entries += shard.counts.values().sum::<i64>().max(0) as u64;
-    let log = &shard.log;
-    let segment_bytes = u64::from(log.shape.segment_bytes);
-    total.pending_writes += log.pending_writes() as u64;
-    total.segments += u64::from(log.shape.segments);
-    total.segments_free += u64::from(log.free_count());
-    total.allocated_bytes +=
-        (u64::from(log.shape.segments) - u64::from(log.free_count())) * segment_bytes;
-    total.capacity_bytes += u64::from(log.shape.segments) * segment_bytes;
-    total.live_bytes += log.live_bytes;
-    total.index_bytes += shard.index.bytes();
-    total.buffer_bytes += log.buffer_bytes();
-    total.other_bytes += shard.other_bytes();
-    total.notes += shard.notes.len() as u64;
-    if let Err(poisoned) = log.check_poisoned() {
-        total.poisoned = Some(poisoned.to_string());
-    }
 }
 
 #[cfg(test)]

@@ -158,17 +158,13 @@ impl Site for Shared {
         match path {
             "/health" => Some(health(self)),
             "/metrics" => Some(Answer::metrics(metrics::text(self))),
-            "/stats" => Some(match stats::text(self) {
-                Some(text) => Answer::json("200 OK", text),
-                None => health(self),
-            }),
+            "/stats" => Some(Answer::json("200 OK", stats::text(self))),
             _ => None,
         }
     }
 }
 
 fn health(shared: &Shared) -> Answer {
-    let statistics = shared.statistics_in_time();
     let pending = shared.oldest_pending().filter(|pending| pending.age >= STALLED);
     if let Some(PendingIo { age, .. }) = pending {
         let next = "the device does not answer; what needs it waits, the rest goes on; check it";
@@ -178,7 +174,7 @@ fn health(shared: &Shared) -> Answer {
         );
         return Answer::json("503 Service Unavailable", body);
     }
-    if statistics.is_some_and(|statistics| statistics.poisoned) {
+    if shared.statistics_in_time().poisoned {
         let next = "a write or sync failed; reads go on; check the device, then restart";
         let body = format!("{{\"status\":\"poisoned\",\"next\":\"{next}\"}}\n");
         return Answer::json("503 Service Unavailable", body);

@@ -40,8 +40,8 @@ pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
 pub use leftovers::{LeftoverBuffers, leftover_buffers};
 pub use nbd::{
-    Access, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper, TlsDemand,
-    metrics as volume_metrics,
+    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
+    TlsDemand, metrics as volume_metrics,
 };
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +67,17 @@ impl Listener {
         match &self.socket {
             Socket::Tcp(listener, _) => (listener.local_addr().ok(), None),
             Socket::Unix(_, path, _) => (None, Some(path)),
+        }
+    }
+
+    /// Another handle on a Unix socket; the path stays this one's.
+    pub(crate) fn another(&self) -> Option<std::os::unix::net::UnixListener> {
+        match &self.socket {
+            Socket::Tcp(..) => None,
+            Socket::Unix(listener, ..) => {
+                let same = listener.as_fd().try_clone_to_owned().ok()?;
+                Some(std::os::unix::net::UnixListener::from(same))
+            }
         }
     }
 

@@ -5,11 +5,12 @@
 //!
 //! `service` is the event loop, `connection` one client, `ruling` what a request deserves,
 //! `pending` the requests that volumes have not answered yet, `control` the socket for
-//! administrators.
+//! administrators, `deputy` what watches the devices.
 
 mod board;
 mod connection;
 mod control;
+mod deputy;
 mod doors;
 mod figures;
 mod output;
@@ -17,6 +18,7 @@ mod pending;
 mod ruling;
 mod service;
 
+pub use deputy::DeviceWatch;
 pub use doors::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
 pub use figures::metrics;
 pub use service::{NbdServer, Stopper};

@@ -24,7 +24,7 @@ use crate::operations::{OperationId, Verdict};
 use crate::pause::Pauses;
 use crate::stream::Stream;
 use crate::users::Users;
-use crate::watch::Figures;
+use crate::watch::FIGURES_WAIT;
 
 /// What all threads of a server share. Thread-safe.
 pub(crate) struct Shared {
@@ -72,7 +72,6 @@ pub(crate) struct Shared {
     pub(crate) savers: SyncSender<Saver>,
     /// Where a stop is asked for.
     pub(crate) stop: Sender<()>,
-    figures: Figures,
     limits: Limits,
 }
 
@@ -196,7 +195,6 @@ impl Shared {
             verifier: parts.verifier,
             savers: parts.savers,
             stop: parts.stop,
-            figures: Figures::default(),
             limits,
         }
     }
@@ -252,10 +250,10 @@ impl Shared {
         self.tier.store().device().oldest_pending(self.started.elapsed())
     }
 
-    /// The figures of the store, which may be those of before while the device does not answer;
-    /// `None` if there are none yet.
-    pub(crate) fn statistics_in_time(&self) -> Option<Statistics> {
-        self.figures.of(&self.tier)
+    /// The figures of the store, which may be those of before while the device does not answer: its
+    /// shards may be locked then.
+    pub(crate) fn statistics_in_time(&self) -> Statistics {
+        self.tier.statistics_within(FIGURES_WAIT)
     }
 
     /// All measurements together.

@@ -1,131 +1,117 @@
-//! A device that does not answer: what is said of it, and figures that do not wait for it.
+//! Devices that do not answer: what is said of them.
 //!
 //! Operations wait for as long as the device takes: an answer that comes late is right, and one
 //! that was given up may still come true.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use entresol_device::PendingIo;
-use entresol_tier::{Statistics, Tiered};
 
-use crate::client::lock;
 use crate::error::ServeError;
 use crate::shared::Shared;
 use crate::worker::report;
 
 /// From when on a request that is pending is no longer taken for a slow one.
 pub(crate) const STALLED: Duration = Duration::from_secs(30);
-/// How long whoever asks for figures waits for the device.
-const FIGURES_WAIT: Duration = Duration::from_secs(2);
+/// How long whoever asks for figures waits for a shard that is at work: longer than a shard is, and
+/// not so long that a worker's other clients notice.
+pub(crate) const FIGURES_WAIT: Duration = Duration::from_millis(200);
 /// How often the device is looked at, and how often whether the server stops.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What people were told of a device that does not answer.
+/// What people were told of devices that do not answer.
 #[derive(Debug, Default)]
-struct Stall {
-    /// The device, and the age that it was told at.
-    told: Option<PendingIo>,
+pub(crate) struct Stalls {
+    /// The devices, and the ages that they were told at.
+    told: Vec<PendingIo>,
 }
 
-impl Stall {
-    /// What there is to say now: once it is stalled, each time that it lasts twice as long, and
-    /// once it is over.
-    fn look(&mut self, oldest: Option<PendingIo>) -> Option<String> {
-        let stalled = oldest.filter(|pending| pending.age >= STALLED);
-        let Some(pending) = stalled else {
-            let PendingIo { device, .. } = self.told.take()?;
-            return Some(format!("device {device} answers again"));
+impl Stalls {
+    /// What there is to say now of each device: once it is stalled, each time that it lasts twice
+    /// as long, and once it is over.
+    pub(crate) fn look(&mut self, oldest: &[PendingIo]) -> Vec<String> {
+        let stalled = |device: &str| {
+            oldest.iter().find(|pending| pending.device == device && pending.age >= STALLED)
         };
-        if self.told.as_ref().is_some_and(|told| pending.age < told.age * 2) {
-            return None;
+        let mut said = Vec::new();
+        self.told.retain(|told| {
+            let lasts = stalled(&told.device).is_some();
+            if !lasts {
+                said.push(format!("device {} answers again", told.device));
+            }
+            lasts
+        });
+        for pending in oldest.iter().filter(|pending| pending.age >= STALLED) {
+            match self.told.iter_mut().find(|told| told.device == pending.device) {
+                Some(told) if pending.age < told.age * 2 => continue,
+                Some(told) => told.age = pending.age,
+                None => self.told.push(pending.clone()),
+            }
+            said.push(format!(
+                "device {}: oldest I/O pending for {} s; what needs it waits; check the device",
+                pending.device,
+                pending.age.as_secs()
+            ));
         }
-        let seconds = pending.age.as_secs();
-        let said = format!(
-            "device {}: oldest I/O pending for {seconds} s; what needs it waits; check the device",
-            pending.device
-        );
-        self.told = Some(pending);
-        Some(said)
+        said
     }
 }
 
 /// Looks at the device until the server stops.
 pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {
-    let mut stall = Stall::default();
+    let mut stalls = Stalls::default();
     let mut looked = Duration::ZERO;
     while !shared.is_stopping() {
         let now = shared.started.elapsed();
         if now >= looked + LOOK_INTERVAL {
             looked = now;
-            if let Some(said) = stall.look(shared.oldest_pending()) {
-                report(&said);
-            }
+            let oldest: Vec<PendingIo> = shared.oldest_pending().into_iter().collect();
+            stalls.look(&oldest).iter().for_each(|said| report(said));
         }
         std::thread::park_timeout(STOP_INTERVAL);
     }
     Ok(())
 }
 
-/// The figures of a store, for whoever must not wait for its device: its shards may be locked while
-/// it does not answer.
-#[derive(Debug, Default)]
-pub(crate) struct Figures {
-    latest: Arc<Mutex<Option<Statistics>>>,
-    /// Whether a thread waits for them.
-    asked: Arc<AtomicBool>,
-}
-
-impl Figures {
-    /// Those of now, or the latest where the store does not give them in time.
-    pub(crate) fn of(&self, tier: &Arc<Tiered>) -> Option<Statistics> {
-        if !self.asked.swap(true, Ordering::AcqRel) {
-            let (tier, latest) = (Arc::clone(tier), Arc::clone(&self.latest));
-            let asked = Arc::clone(&self.asked);
-            let (done, is_done) = sync_channel(1);
-            let ask = move || {
-                let statistics = tier.statistics();
-                drop(tier);
-                *lock(&latest) = Some(statistics);
-                asked.store(false, Ordering::Release);
-                // Whoever asked may have given up.
-                let _ = done.send(());
-            };
-            match std::thread::Builder::new().name("figures".to_owned()).spawn(ask) {
-                // An end without a word is one, too: the latest are all there is.
-                Ok(_) => drop(is_done.recv_timeout(FIGURES_WAIT)),
-                Err(_) => self.asked.store(false, Ordering::Release),
-            }
-        }
-        lock(&self.latest).clone()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pending(seconds: u64) -> Option<PendingIo> {
-        Some(PendingIo { device: "/dev/x".to_owned(), age: Duration::from_secs(seconds) })
+    fn pending(device: &str, seconds: u64) -> PendingIo {
+        PendingIo { device: device.to_owned(), age: Duration::from_secs(seconds) }
     }
 
     #[test]
     fn a_stall_is_told_once_again_when_it_lasts_twice_as_long_and_when_it_is_over() {
-        let mut stall = Stall::default();
+        let mut stalls = Stalls::default();
         let mut said = Vec::new();
         for second in 0..200 {
-            said.extend(stall.look(pending(second)).map(|said| (second, said)));
+            let told = stalls.look(&[pending("/dev/x", second)]);
+            said.extend(told.into_iter().map(|said| (second, said)));
         }
         let times: Vec<u64> = said.iter().map(|(second, _)| *second).collect();
         assert_eq!(times, [30, 60, 120]);
         assert!(said[0].1.starts_with("device /dev/x: oldest I/O pending for 30 s"), "{said:?}");
-        assert_eq!(stall.look(pending(2)).as_deref(), Some("device /dev/x answers again"));
-        assert_eq!(stall.look(None), None);
-        assert_eq!(stall.look(pending(29)), None);
-        assert!(stall.look(pending(31)).is_some());
-        assert!(stall.look(None).is_some_and(|said| said.contains("answers again")));
+        assert_eq!(stalls.look(&[pending("/dev/x", 2)]), ["device /dev/x answers again"]);
+        assert_eq!(stalls.look(&[]), [""; 0]);
+        assert_eq!(stalls.look(&[pending("/dev/x", 29)]), [""; 0]);
+        assert_eq!(stalls.look(&[pending("/dev/x", 31)]).len(), 1);
+        assert_eq!(stalls.look(&[]), ["device /dev/x answers again"]);
+    }
+
+    /// Of a stripe whose first member answered again while another one did not, nothing was said
+    /// of the other until it had lasted twice as long as the first.
+    #[test]
+    fn each_device_is_told_of() {
+        let mut stalls = Stalls::default();
+        assert_eq!(stalls.look(&[pending("/dev/x", 100)]).len(), 1);
+        let said = stalls.look(&[pending("/dev/y", 40)]);
+        assert_eq!(said.len(), 2);
+        assert_eq!(said[0], "device /dev/x answers again");
+        assert!(said[1].starts_with("device /dev/y: oldest I/O pending for 40 s"), "{said:?}");
+        let both = [pending("/dev/x", 35), pending("/dev/y", 50)];
+        assert!(stalls.look(&both)[0].starts_with("device /dev/x: oldest I/O pending for 35 s"));
+        assert_eq!(stalls.look(&both), [""; 0]);
     }
 }

@@ -10,6 +10,7 @@ mod nbd_client;
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 
@@ -377,6 +378,48 @@ fn strangers_are_dropped_and_exports_that_are_not_there_refused() {
     }
     let mut client = served.client("two", ReplyStyle::Extended);
     assert_alive(&mut client, "strangers");
+}
+
+/// A server that waited for its cache device said nothing of it, to administrators neither: they
+/// waited with it.
+#[test]
+fn administrators_are_told_of_a_device_that_does_not_answer_while_the_server_waits_for_it() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let stat = r#"{"command":"stat"}"#;
+    let answers = "\"oldest_pending_io_seconds\":0";
+    let answer = administer(&served, stat);
+    assert!(answer.contains(&format!("\"cache\":{{{answers}}}")), "{answer}");
+    let no_turn = served.gate.turns.lock();
+    served.gate.sticks.store(true, Ordering::SeqCst);
+    // Whom the server took just before waits with it.
+    while !served.gate.waits.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let answer = administer(&served, stat);
+    assert!(answer.contains("\"cache\":{\"oldest_pending_io_seconds\":45}"), "{answer}");
+    assert!(answer.contains("\"name\":\"plain\"") && answer.contains(answers), "{answer}");
+    let refused = administer(&served, r#"{"command":"flush","volume":"plain"}"#);
+    assert!(refused.contains("the server waits for /ssd/cache (the cache), 45 s"), "{refused}");
+    let health = get(&served, "/health");
+    assert!(health.starts_with("HTTP/1.1 503") && health.contains("\"stalled\""), "{health}");
+    assert!(health.contains("\"device\":\"/ssd/cache (the cache)\""), "{health}");
+    let metrics = get(&served, "/metrics");
+    assert!(metrics.contains("\nentresol_cache_oldest_pending_io_seconds 45\n"), "{metrics}");
+    served.gate.sticks.store(false, Ordering::SeqCst);
+    drop(no_turn);
+    let mut client = served.client("plain", ReplyStyle::Simple);
+    assert_alive(&mut client, "a device that did not answer");
+    let listed = administer(&served, r#"{"command":"list"}"#);
+    assert!(listed.contains("\"number\":0"), "{listed}");
+}
+
+/// The answer to a request of the HTTP interface.
+fn get(served: &Served, path: &str) -> String {
+    let mut stream = TcpStream::connect(served.ports.admin.unwrap()).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Figures of a tiered store.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use entresol_device::Counters;
-use entresol_flash::{Sizes, StoreStatistics};
+use entresol_flash::{Sizes, SpaceId, StoreStatistics};
 
 /// Figures since the store was opened; sizes in bytes.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +45,10 @@ pub struct Statistics {
     pub evicted_main: u64,
     /// Entries on flash now.
     pub entries: u64,
+    /// Entries on flash now, by space.
+    pub entries_of: BTreeMap<SpaceId, u64>,
+    /// Bytes of the device that records may take, those that reclaim needs included.
+    pub capacity_bytes: u64,
     /// Device requests in flight now.
     pub pending_io: u64,
     /// Bytes of the device given to segments.
@@ -112,6 +117,8 @@ impl Statistics {
             evicted_small: 0,
             evicted_main: 0,
             entries: store.entries,
+            entries_of: store.entries_of.clone(),
+            capacity_bytes: store.capacity_bytes,
             pending_io: store.pending_writes,
             flash_allocated_bytes: store.allocated_bytes,
             flash_live_bytes: store.live_bytes,

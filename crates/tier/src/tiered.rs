@@ -9,9 +9,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use entresol_device::Device;
-use entresol_flash::{Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, Timestamp};
+use entresol_flash::{
+    Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, StoreStatistics, Timestamp,
+};
 
 use crate::admission::{Admission, AdmissionPolicy};
 use crate::ahead::Marks;
@@ -192,11 +195,19 @@ impl Tiered {
         self.store.close(now)
     }
 
-    /// Figures since the store was opened.
+    /// Figures since the store was opened. Waits as [`Store::statistics`] does.
     pub fn statistics(&self) -> Statistics {
-        let store = self.store.statistics();
+        self.with_store(&self.store.statistics())
+    }
+
+    /// Likewise, as [`Store::statistics_within`] has them.
+    pub fn statistics_within(&self, patience: Duration) -> Statistics {
+        self.with_store(&self.store.statistics_within(patience))
+    }
+
+    fn with_store(&self, store: &StoreStatistics) -> Statistics {
         let memory = self.memory.statistics();
-        let mut all = Statistics::of(&store, self.store.device().counters());
+        let mut all = Statistics::of(store, self.store.device().counters());
         for counters in &self.counters {
             all.gets += counters.gets.load(Ordering::Relaxed);
             all.memory_hits += counters.memory_hits.load(Ordering::Relaxed);

@@ -32,6 +32,7 @@ use self::open::{Left, Quiet, attach, enlist};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
 use crate::counts::Counts;
+use crate::devices::Devices;
 use crate::dirty::DirtyLog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of};
@@ -450,6 +451,10 @@ impl Volumes for Cache {
 
     fn create(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId> {
         self.make(options, now)
+    }
+
+    fn devices(&self) -> Arc<Devices> {
+        Arc::clone(&self.core.devices)
     }
 
     fn statistics(&self) -> String {

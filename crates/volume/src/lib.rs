@@ -8,6 +8,7 @@ mod ahead;
 pub mod backing;
 mod cache;
 mod counts;
+mod devices;
 mod dirty;
 mod error;
 mod meta;
@@ -22,6 +23,7 @@ mod volumes;
 
 pub use cache::{Cache, CacheOptions, CheckReport, Dirty, Distrust, OpenBacking};
 pub use counts::Counts;
+pub use devices::{Devices, Unanswered};
 pub use error::{Error, ErrorKind, Result};
 pub use request::{Completion, Durable, Hole, Request};
 pub use types::{Mode, Moment, Qos, VolumeId, VolumeOptions};

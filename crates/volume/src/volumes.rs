@@ -1,7 +1,9 @@
 //! What a front end sees: volumes that take requests and answer them later.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
+use crate::devices::Devices;
 use crate::error::Result;
 use crate::request::{Completion, Request};
 use crate::types::{Mode, Moment, VolumeId, VolumeOptions};
@@ -44,6 +46,9 @@ pub trait Volumes {
 
     /// Adds a volume. Its backing is opened as [`VolumeOptions::backing`] says.
     fn create(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId>;
+
+    /// The devices under them, for whoever watches these from another thread.
+    fn devices(&self) -> Arc<Devices>;
 
     /// Figures of the cache and all volumes, as JSON text (`docs/reference/volume-json.md`).
     fn statistics(&self) -> String;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
-use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium};
+use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
     Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request, Result,
-    VolumeId, VolumeOptions, Volumes,
+    Unanswered, VolumeId, VolumeOptions, Volumes,
 };
 
 const BYTES: usize = 1 << 20;
@@ -346,4 +346,29 @@ fn zeros_that_must_stay_allocated_do_so_when_they_are_written_back() {
     // Reads as zeros; a hole that reads as zeros.
     assert_eq!((dirty, clean), ([2, 3], [2, 3]));
     [4, 5].into_iter().for_each(|block| setup.assert_reads(block, 0));
+}
+
+/// A backing that never answered was waited for in silence.
+#[test]
+fn a_backing_that_does_not_answer_is_named_while_the_others_are_not() {
+    let mut setup = Setup::new(Mode::WriteThrough);
+    let cache = setup.cache.as_mut().unwrap();
+    let devices = cache.devices();
+    devices.unanswered();
+    assert_eq!(devices.unanswered(), []);
+    setup.medium.set_pace(Pace::Never);
+    let read = Request::Read { offset: 0, length: 4096 };
+    cache.submit(setup.volume, 1, read, Moment(0));
+    let mut completions = Vec::new();
+    cache.turn(Moment(0), &mut completions);
+    let found = devices.unanswered();
+    let [Unanswered { volume, pending }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((volume.as_deref(), &*pending.device), (Some("disk"), "memory"));
+    let later = devices.unanswered();
+    assert!(later[0].pending.age > pending.age, "{later:?} after {found:?}");
+    setup.medium.set_pace(Pace::AtOnce);
+    while completions.is_empty() {
+        cache.wait(Moment(0), &mut completions);
+    }
+    assert_eq!(devices.unanswered(), []);
 }

@@ -196,6 +196,11 @@ impl ConfigArgs {
         if !open || self.set.iter().any(|item| item.contains("reqs-per-sec")) {
             return Ok(());
         }
+        if self.load.is_some() || self.reads.is_some() || self.writes.is_some() {
+            let sentence = "the load asked for is less than one request a second; expected more: \
+                            see `--load`, `--reads` and `--writes`";
+            return Err(Failure::CannotRun(sentence.to_owned()));
+        }
         let sentence = "no load is known; add `--load N`, `--reads` and `--writes`, or a text of \
                         `--from` that tells rates (a log needs two dumps)";
         Err(Failure::CannotRun(sentence.to_owned()))
@@ -374,7 +379,7 @@ fn whole(rate: f64) -> Outcome<u32> {
         return Ok(rate as u32);
     }
     Err(Failure::CannotRun(format!(
-        "`--load` gives {rate} requests a second; expected 0 to 2^32 - 1"
+        "`--load` gives {rate:e} requests a second; expected 0 to 2^32 - 1"
     )))
 }
 

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use entresol_device::Force;
-use entresol_server::{Access, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles};
+use entresol_server::{
+    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
+};
 use entresol_volume::Volumes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -94,7 +96,9 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     announce(args, server.ports())?;
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
     eprintln!("entresol: stopping: bringing the cache to rest");
+    let watch = DeviceWatch::begin(cache.devices());
     let closed = cache.close(now()).map_err(cannot_run);
+    drop(watch);
     handle.close();
     // It has nothing left to watch for.
     drop(watcher.join());

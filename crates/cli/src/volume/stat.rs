@@ -9,6 +9,9 @@ use crate::failure::Outcome;
 use crate::report::plain_table;
 use crate::units::{bytes, number};
 
+/// From when on a device is said not to answer, as in the server's log.
+const STALLED_SECONDS: u64 = 30;
+
 /// Options of `entresol volume stat`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -75,6 +78,9 @@ fn print(figures: &Value) {
     if let Some(failure) = cache["failed"].as_str() {
         println!("the cache FAILED, volumes go on without it: {failure}");
     }
+    for stall in stalls(figures) {
+        println!("{stall}");
+    }
     let block = cache["block_bytes"].as_f64().unwrap_or(4096.0);
     let room = cache["capacity_bytes"].as_f64().unwrap_or_default() / block;
     let free = room - cache["live_bytes"].as_f64().unwrap_or_default() / block;
@@ -91,6 +97,20 @@ fn print(figures: &Value) {
     for absent in figures["absent"].as_array().into_iter().flatten() {
         println!("\nvolume {} is ABSENT: {}", text(&absent["name"]), text(&absent["error"]));
     }
+}
+
+/// What there is to say of devices that do not answer.
+fn stalls(figures: &Value) -> Vec<String> {
+    let volumes = figures["volumes"].as_array().into_iter().flatten();
+    let backings = volumes.map(|volume| (volume, &volume["backing"]));
+    let all = [(&figures["cache"], &figures["cache"]["device"])].into_iter().chain(backings);
+    let stalled = all.filter_map(|(of, device)| {
+        let seconds = of["oldest_pending_io_seconds"].as_u64()?;
+        (seconds >= STALLED_SECONDS).then(|| {
+            format!("{} does NOT ANSWER: oldest I/O pending for {seconds} s", text(device))
+        })
+    });
+    stalled.collect()
 }
 
 /// Rows of a section: what they are called, where their figure stands, and of which figure they
@@ -183,4 +203,24 @@ fn section(title: &str, unit: &str, rows: Rows<'_>, figure: &dyn Fn(&str) -> f64
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn devices_that_do_not_answer_are_named() {
+        let figures = json!({
+            "cache": {"device": "/ssd/cache", "oldest_pending_io_seconds": 29},
+            "volumes": [
+                {"name": "a", "backing": "/hdd/a.img", "oldest_pending_io_seconds": 95},
+                {"name": "b", "backing": "/hdd/b.img"},
+            ],
+        });
+        let said = "/hdd/a.img does NOT ANSWER: oldest I/O pending for 95 s";
+        assert_eq!(stalls(&figures), [said]);
+    }
 }

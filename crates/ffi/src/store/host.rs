@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use entresol_tier::{
     Budget, Error, ErrorKind, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions,
@@ -45,6 +45,10 @@ const IDLE: Duration = Duration::from_secs(1);
 const IN_FLIGHT: Duration = Duration::from_millis(1);
 /// Segments reclaimed before the store is asked again.
 const SEGMENTS_AT_ONCE: u32 = 4;
+/// How often the device is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long whoever asks for figures waits for a shard that is at work.
+const FIGURES_WAIT: Duration = Duration::from_millis(200);
 /// Words of outcomes that are kept allocated between batches.
 const OUTBOX_WORDS_KEPT: usize = 1 << 20;
 /// Bytes of a scan's page that are aimed at.
@@ -69,6 +73,7 @@ pub(super) struct Host {
     short: AtomicBool,
     jobs: JobQueue,
     clock: Clock,
+    watch: Watch,
     threads: Mutex<Vec<JoinHandle<()>>>,
     closing: AtomicBool,
     closed: AtomicBool,
@@ -95,6 +100,11 @@ pub(super) struct Batch {
     pub(super) records: i64,
 }
 
+/// What all looks at the device are reckoned from.
+struct Watch {
+    opened: Instant,
+}
+
 /// The caller's clock, as far as known: the system's, moved.
 #[derive(Default)]
 struct Clock {
@@ -105,8 +115,11 @@ impl Host {
     /// Opens the store that `options` name, or makes it.
     pub(super) fn open(options: &Options) -> Result<Arc<Host>, Failure> {
         let clock = Clock::default();
-        let now = clock.read(0);
-        let tiered = options.open(now)?;
+        let tiered = options.open(clock.read(0))?;
+        Host::over(tiered, clock)
+    }
+
+    fn over(tiered: Arc<Tiered>, clock: Clock) -> Result<Arc<Host>, Failure> {
         let session = SessionOptions { depth: DEPTH, ..SessionOptions::default() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let sessions: Result<Vec<Session>, Error> =
@@ -127,6 +140,7 @@ impl Host {
             short: AtomicBool::new(false),
             jobs: JobQueue::default(),
             clock,
+            watch: Watch::default(),
             threads: Mutex::default(),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -265,24 +279,26 @@ impl Host {
         })
     }
 
-    /// Figures as a JSON object.
+    /// Figures as a JSON object; they do not wait for the device.
     pub(super) fn statistics(&self) -> Result<String, Failure> {
         let tiered = self.tiered()?;
-        let statistics = tiered.statistics();
+        let statistics = tiered.statistics_within(FIGURES_WAIT);
         let figures = statistics.figures().into_iter();
         let mut fields: Vec<String> =
             figures.map(|(name, value)| format!("\"{name}\":{value}")).collect();
         fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
         fields.push(format!("\"poisoned\":{}", statistics.poisoned));
-        let capacity = tiered.store().statistics().capacity_bytes;
-        fields.push(format!("\"capacity_bytes\":{capacity}"));
+        fields.push(format!("\"capacity_bytes\":{}", statistics.capacity_bytes));
+        let oldest = self.watch.oldest_pending_seconds(&tiered);
+        fields.push(format!("\"oldest_pending_io_seconds\":{oldest}"));
         Ok(format!("{{{}}}", fields.join(",")))
     }
 
     /// Entries that a scan had best read in one step, for pages of a size that suits memory.
     pub(super) fn scan_step(&self) -> usize {
-        let figures = self.tiered().map(|tiered| tiered.store().statistics()).unwrap_or_default();
-        let mean = figures.live_bytes / figures.entries.max(1);
+        let figures = self.tiered().map(|tiered| tiered.statistics_within(FIGURES_WAIT));
+        let figures = figures.unwrap_or_default();
+        let mean = figures.flash_live_bytes / figures.entries.max(1);
         (PAGE_BYTES / mean.max(1)).clamp(1, STEP_MAX) as usize
     }
 
@@ -343,6 +359,9 @@ impl Host {
         let host = Arc::clone(self);
         let tiered = self.tiered()?;
         threads.push(spawn("store upkeep", Box::new(move || host.maintain(&tiered)))?);
+        let host = Arc::clone(self);
+        let tiered = self.tiered()?;
+        threads.push(spawn("store watch", Box::new(move || host.watch(&tiered)))?);
         Ok(())
     }
 
@@ -358,6 +377,15 @@ impl Host {
             if let Some(rest) = rest {
                 std::thread::park_timeout(rest);
             }
+        }
+    }
+
+    /// Looks at the device until the store is closed: how old a request is, is known from the
+    /// first look at it on, and all other threads may wait for the device.
+    fn watch(&self, tiered: &Tiered) {
+        while !self.closing.load(Ordering::Acquire) {
+            self.watch.oldest_pending_seconds(tiered);
+            std::thread::park_timeout(LOOK_INTERVAL);
         }
     }
 
@@ -489,6 +517,20 @@ impl Clock {
     }
 }
 
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch { opened: Instant::now() }
+    }
+}
+
+impl Watch {
+    /// For how long the oldest request to the device has not been answered, at least.
+    fn oldest_pending_seconds(&self, tiered: &Tiered) -> u64 {
+        let oldest = tiered.store().device().oldest_pending(self.opened.elapsed());
+        oldest.map_or(0, |pending| pending.age.as_secs())
+    }
+}
+
 /// The failure of whatever comes after the end.
 pub(super) fn closed() -> Failure {
     Failure::from_store(&ended())
@@ -537,5 +579,68 @@ fn with_asked(
             visit(&Record::of_outcome(shown, &found));
         }
         _ => with_record(shown, outcome, visit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entresol_device::{
+        Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions, Result,
+    };
+    use entresol_tier::{Admission, StoreOptions, TieredOptions};
+
+    use super::*;
+
+    /// A device that has not answered for 45 seconds.
+    struct StuckDevice(MemoryDevice);
+
+    impl Device for StuckDevice {
+        fn geometry(&self) -> Geometry {
+            self.0.geometry()
+        }
+        fn name(&self) -> String {
+            "stuck".to_owned()
+        }
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            self.0.read_at(offset, buffer)
+        }
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+            self.0.write_at(offset, bytes)
+        }
+        fn sync(&self) -> Result<()> {
+            self.0.sync()
+        }
+        fn discard(&self, offset: u64, length: u64) -> Result<()> {
+            self.0.discard(offset, length)
+        }
+        fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+            self.0.queue(options)
+        }
+        fn oldest_pending(&self, _now: Duration) -> Option<PendingIo> {
+            Some(PendingIo { device: self.name(), age: Duration::from_millis(45_600) })
+        }
+        fn counters(&self) -> &Counters {
+            self.0.counters()
+        }
+    }
+
+    /// A program that embeds a store had no way to know why nothing went on.
+    #[test]
+    fn statistics_tell_for_how_long_the_device_has_not_answered() {
+        let device = Arc::new(StuckDevice(MemoryDevice::new(64 << 20).unwrap()));
+        let options = TieredOptions {
+            store: StoreOptions::default(),
+            memory_bytes: 64 << 20,
+            cache_bytes: None,
+            admission: Admission::Always,
+        };
+        let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
+        let store = tiered.store().clone();
+        let host = Host::over(tiered, Clock::default()).ok().unwrap();
+        let figures = host.statistics().ok().unwrap();
+        assert!(figures.ends_with(",\"oldest_pending_io_seconds\":45}"), "{figures}");
+        let capacity = store.statistics().capacity_bytes;
+        assert!(figures.contains(&format!("\"capacity_bytes\":{capacity},")), "{figures}");
+        host.close().ok().unwrap();
     }
 }

@@ -8,8 +8,11 @@ use crate::index::{Place, SizeCode};
 use crate::options::Reclaim;
 use crate::record::piece_key;
 
-/// Segments' worth of dead or empty bytes that new ends leave.
-const SEGMENTS_LEFT: u64 = 3;
+/// Segments' worth of dead or empty bytes that new ends leave at most, and at least; and how many
+/// records more than that least.
+const SEGMENTS_LEFT_MAX: u64 = 3;
+const SEGMENTS_LEFT_MIN: u64 = 1;
+const RECORDS_LEFT: u64 = 16;
 
 /// The mark from which a write that makes its entry larger is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,12 +94,17 @@ impl Shard {
         self.log.room() / 100 * u64::from(self.limits.full_mark_percent)
     }
 
-    /// A third of what the full mark leaves is for new ends. Of the rest, reclaim needs a few
-    /// segments, or it would gain nothing where few records fit one.
+    /// A third of what the full mark leaves is for new ends. Of the rest, reclaim needs a segment,
+    /// and where few records fit one a few, or it would gain nothing.
     fn touch_mark(&self) -> u64 {
         let full = self.full_mark();
         let left = self.log.room().saturating_sub(full);
-        let kept = SEGMENTS_LEFT * u64::from(self.log.shape.segment_bytes);
+        let segment_bytes = u64::from(self.log.shape.segment_bytes);
+        // What filled segments had no record for tells of large records among many small ones.
+        let mean = self.log.live_bytes / self.index.len().max(1);
+        let record_bytes = mean.max(2 * self.log.lost_bytes);
+        let kept = SEGMENTS_LEFT_MIN * segment_bytes + RECORDS_LEFT * record_bytes;
+        let kept = kept.min(SEGMENTS_LEFT_MAX * segment_bytes);
         full + (left / 3).min(left.saturating_sub(kept))
     }
 

@@ -22,9 +22,7 @@ pub(super) fn text(shared: &Shared) -> String {
     let mut out = String::new();
     let pending = shared.oldest_pending().map_or(0, |pending| pending.age.as_secs());
     metric(&mut out, "entresol_oldest_pending_io_seconds", "gauge", pending);
-    if let Some(store) = shared.statistics_in_time() {
-        of_store(&mut out, &store);
-    }
+    of_store(&mut out, &shared.statistics_in_time());
     let process = ProcessFigures::read();
     let clients = &shared.clients;
     metric(&mut out, "entresol_memory_cap_bytes", "gauge", memory_cap(shared));

@@ -43,9 +43,9 @@ impl Object {
     }
 }
 
-/// The text of all figures; `None` if the device keeps those of the store back.
-pub(super) fn text(shared: &Shared) -> Option<String> {
-    let store = shared.statistics_in_time()?;
+/// The text of all figures.
+pub(super) fn text(shared: &Shared) -> String {
+    let store = shared.statistics_in_time();
     let measured = shared.measured();
     let mut out = Object::new();
     out.field("version", format!("\"{}\"", env!("CARGO_PKG_VERSION")));
@@ -89,7 +89,7 @@ pub(super) fn text(shared: &Shared) -> Option<String> {
         }
     }
     out.field("commands", commands.end());
-    Some(out.end() + "\n")
+    out.end() + "\n"
 }
 
 /// Memory by use.

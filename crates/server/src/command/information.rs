@@ -51,7 +51,7 @@ pub(crate) fn info(local: &mut Local<'_, '_>) -> Result<(), Failure> {
 fn text(shared: &Shared, names: &[String]) -> String {
     let source = Source {
         shared,
-        figures: shared.tier.statistics(),
+        figures: shared.statistics_in_time(),
         measured: shared.measured(),
         process: ProcessFigures::read(),
     };
@@ -160,10 +160,8 @@ fn cluster(_: &Source<'_>, out: &mut String) {
 }
 
 fn keyspace(source: &Source<'_>, out: &mut String) {
-    let tier = &source.shared.tier;
-    for space in tier.spaces() {
-        let keys = tier.count(space);
-        if keys > 0 {
+    for (space, keys) in &source.figures.entries_of {
+        if *keys > 0 {
             let name = format!("db{}", space.0);
             line(out, &name, format!("keys={keys},expires=0,avg_ttl=0"));
         }

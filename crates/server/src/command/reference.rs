@@ -21,8 +21,9 @@ pub fn reference() -> String {
          an entry ends stands in its record alone, and a write does not read what it replaces. \
          `expired_keys` of `INFO stats` counts what has ended.\n\
          * A full store takes first ends of entries (`EXPIRE`, `GETEX`) until the eight bytes of \
-         each have taken a third of what its full mark leaves, and none if that is less than \
-         three segments of a shard; then those are refused that make their record larger. \
+         each have taken a third of what its full mark leaves, as far as a segment of each shard \
+         and sixteen records remain, or three segments where records are large; then those are \
+         refused that make their record larger. \
          Another end, or none, is not.\n\
          * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
          holds, and no other.\n\

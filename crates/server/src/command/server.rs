@@ -203,7 +203,7 @@ pub(crate) fn wait(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn memory_stats(local: &mut Local<'_, '_>) -> Outcome {
-    let figures = local.core.shared.tier.statistics();
+    let figures = local.core.shared.statistics_in_time();
     let cap = lock(&local.core.shared.config).memory_bytes();
     let clients = local.core.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
     let rows = [
@@ -224,7 +224,7 @@ pub(crate) fn memory_stats(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn memory_doctor(local: &mut Local<'_, '_>) -> Outcome {
-    let figures = local.core.shared.tier.statistics();
+    let figures = local.core.shared.statistics_in_time();
     let cap = lock(&local.core.shared.config).memory_bytes();
     let text = if figures.index_bytes > cap / 2 {
         "The index takes more than half of the memory cap, which leaves little for the cache. \

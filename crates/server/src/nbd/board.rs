@@ -1,44 +1,108 @@
-//! Figures where the HTTP interface finds them.
+//! Figures where other threads than the event loop's find them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::figures;
+use entresol_volume::Unanswered;
+use serde_json::{Value, json};
+
+use super::{deputy, figures};
 use crate::admin::{Answer, Site};
 
-/// Figures for the HTTP interface, whose thread cannot ask the volumes.
-#[derive(Debug, Default)]
+/// From when on the event loop, which shows its figures every second, counts as waiting.
+const STALE: Duration = Duration::from_secs(3);
+
+/// Figures for threads that cannot ask the volumes.
+#[derive(Debug)]
 pub(super) struct Board {
-    text: Mutex<String>,
-    stopping: AtomicBool,
+    shown: Mutex<Shown>,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Shown {
+    report: Value,
+    at: Instant,
+    unanswered: Vec<Unanswered>,
+}
+
+impl Default for Board {
+    fn default() -> Board {
+        let shown = Shown { report: json!({}), at: Instant::now(), unanswered: Vec::new() };
+        Board { shown: Mutex::new(shown), closed: AtomicBool::new(false) }
+    }
 }
 
 impl Board {
-    /// Shows `report`, JSON text, from now on.
-    pub(super) fn show(&self, report: String) {
-        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    /// Shows `report` from now on.
+    pub(super) fn show(&self, report: Value) {
+        let mut shown = self.shown();
+        shown.report = report;
+        shown.at = Instant::now();
     }
 
-    /// The server stops.
+    /// Notes what devices have not answered.
+    pub(super) fn note(&self, unanswered: Vec<Unanswered>) {
+        self.shown().unanswered = unanswered;
+    }
+
+    /// What devices have not answered.
+    pub(super) fn unanswered(&self) -> Vec<Unanswered> {
+        self.shown().unanswered.clone()
+    }
+
+    /// The latest figures, and for how long devices have not answered.
+    pub(super) fn report(&self) -> Value {
+        let shown = self.shown();
+        let mut report = shown.report.clone();
+        deputy::complete(&mut report, &shown.unanswered);
+        report
+    }
+
+    /// Whether the event loop is late with its figures.
+    pub(super) fn is_stale(&self) -> bool {
+        self.shown().at.elapsed() >= STALE
+    }
+
+    /// The event loop has ended.
     pub(super) fn close(&self) {
-        self.stopping.store(true, Ordering::Release);
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn health(&self) -> Answer {
+        let Some(pending) = deputy::stalled(&self.unanswered()) else {
+            return Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned());
+        };
+        let next = "the device does not answer; what needs it waits, the rest goes on; check it";
+        let body = json!({
+            "status": "stalled",
+            "device": pending.device,
+            "oldest_pending_io_seconds": pending.age.as_secs(),
+            "next": next,
+        });
+        Answer::json("503 Service Unavailable", format!("{body}\n"))
     }
 }
 
 impl Site for Board {
     fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.is_closed()
     }
 
     fn page(&self, path: &str) -> Option<Answer> {
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match path {
-            "/health" => Some(Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned())),
-            "/stats" => Some(Answer::json("200 OK", text + "\n")),
-            "/metrics" => {
-                let value = serde_json::from_str(&text).unwrap_or_default();
-                Some(Answer::metrics(figures::metrics(&value)))
-            }
+            "/health" => Some(self.health()),
+            "/stats" => Some(Answer::json("200 OK", format!("{}\n", self.report()))),
+            "/metrics" => Some(Answer::metrics(figures::metrics(&self.report()))),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ use entresol_volume::{
 };
 use serde_json::{Map, Value, json};
 
+use super::deputy;
 use super::output::Output;
 use crate::stream::Stream;
 
@@ -165,7 +166,9 @@ pub(super) fn report(volumes: &dyn Volumes, server: Value) -> Value {
         _ => Map::new(),
     };
     report.insert("server".to_owned(), server);
-    Value::Object(report)
+    let mut report = Value::Object(report);
+    deputy::complete(&mut report, &volumes.devices().unanswered());
+    report
 }
 
 fn describe(volume: &VolumeInfo) -> Value {
@@ -178,7 +181,7 @@ fn describe(volume: &VolumeInfo) -> Value {
     })
 }
 
-fn failure(error: &Error) -> Value {
+pub(super) fn failure(error: &Error) -> Value {
     json!({"ok": false, "kind": format!("{:?}", error.kind()), "error": error.to_string()})
 }
 

@@ -23,6 +23,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use super::board::Board;
 use super::connection::{Connection, Turn};
 use super::control::{self, Administrator};
+use super::deputy::Deputy;
 use super::doors::{Doors, NbdOptions, NbdPorts};
 use super::figures::Figures;
 use super::pending::{Asker, Pending};
@@ -107,7 +108,8 @@ impl NbdServer {
         let NbdServer { mut doors, poll, stop } = self;
         let board = Arc::new(Board::default());
         let admin = doors.admin.take();
-        let shows_figures = admin.is_some();
+        let control = doors.control.as_ref().and_then(Listener::another);
+        let deputy = Deputy::new(volumes.devices(), control);
         let service = Service::new(doors, poll, Arc::clone(&stop), volumes, clock);
         let system = |error| ServeError::System("an event queue failed", error);
         std::thread::scope(|scope| {
@@ -115,8 +117,9 @@ impl NbdServer {
                 let board = Arc::clone(&board);
                 scope.spawn(move || admin.serve(&*board));
             }
-            let shown = shows_figures.then_some(&*board);
-            let served = service.and_then(|mut service| service.serve(shown)).map_err(system);
+            let watched = Arc::clone(&board);
+            scope.spawn(move || deputy.watch(&watched));
+            let served = service.and_then(|mut service| service.serve(&board)).map_err(system);
             board.close();
             served
         })
@@ -207,7 +210,7 @@ impl<'a> Service<'a> {
         Ok(service)
     }
 
-    fn serve(&mut self, board: Option<&Board>) -> std::io::Result<()> {
+    fn serve(&mut self, board: &Board) -> std::io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut swept = Instant::now();
         self.publish(board);
@@ -517,13 +520,10 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// Puts the figures where the HTTP interface finds them.
-    fn publish(&mut self, board: Option<&Board>) {
-        if let Some(board) = board {
-            self.figures.held_bytes = self.held_bytes as u64;
-            let report = control::report(self.volumes, self.figures.json());
-            board.show(report.to_string());
-        }
+    /// Puts the figures where other threads find them.
+    fn publish(&mut self, board: &Board) {
+        self.figures.held_bytes = self.held_bytes as u64;
+        board.show(control::report(self.volumes, self.figures.json()));
     }
 
     /// Takes no more clients; those that are there hear of it.

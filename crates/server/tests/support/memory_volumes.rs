@@ -1,12 +1,14 @@
 //! Volumes in memory, for tests of front ends: they answer in any order, fail where they are told
 //! to, and hold their answers back for as long as a test wants.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
+use entresol_device::{Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions};
 use entresol_volume::{
-    Completion, Context, Error, ErrorKind, Mode, Moment, Request, Result, Run, VolumeId,
+    Completion, Context, Devices, Error, ErrorKind, Mode, Moment, Request, Result, Run, VolumeId,
     VolumeInfo, VolumeOptions, Volumes,
 };
 
@@ -18,6 +20,12 @@ const BLOCK_BYTES: u64 = 4096;
 pub(crate) struct Gate {
     /// While set, nothing is answered.
     pub(crate) holds: AtomicBool,
+    /// While set, the device under the volumes has not answered for 45 seconds.
+    pub(crate) sticks: AtomicBool,
+    /// Volumes take no turn while it is locked.
+    pub(crate) turns: Mutex<()>,
+    /// They wait for that.
+    pub(crate) waits: AtomicBool,
     /// Requests that were submitted.
     pub(crate) submitted: AtomicU64,
     /// Flushes that were submitted.
@@ -26,12 +34,50 @@ pub(crate) struct Gate {
     pub(crate) durable: AtomicU64,
 }
 
+/// A device that has not answered for 45 seconds while the gate says so.
+struct StuckDevice {
+    memory: MemoryDevice,
+    gate: Arc<Gate>,
+}
+
+impl Device for StuckDevice {
+    fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+    fn name(&self) -> String {
+        "/ssd/cache".to_owned()
+    }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> entresol_device::Result<()> {
+        self.memory.read_at(offset, buffer)
+    }
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> entresol_device::Result<()> {
+        self.memory.write_at(offset, bytes)
+    }
+    fn sync(&self) -> entresol_device::Result<()> {
+        self.memory.sync()
+    }
+    fn discard(&self, offset: u64, length: u64) -> entresol_device::Result<()> {
+        self.memory.discard(offset, length)
+    }
+    fn queue(&self, options: QueueOptions) -> entresol_device::Result<Box<dyn Queue>> {
+        self.memory.queue(options)
+    }
+    fn oldest_pending(&self, _now: Duration) -> Option<PendingIo> {
+        let sticks = self.gate.sticks.load(Ordering::SeqCst);
+        sticks.then(|| PendingIo { device: self.name(), age: Duration::from_secs(45) })
+    }
+    fn counters(&self) -> &Counters {
+        self.memory.counters()
+    }
+}
+
 /// Volumes in memory.
 pub(crate) struct MemoryVolumes {
     volumes: Vec<Volume>,
     waiting: Vec<Completion>,
     gate: Arc<Gate>,
     random: u64,
+    devices: Arc<Devices>,
 }
 
 /// One of them.
@@ -117,7 +163,10 @@ impl MemoryVolumes {
         for (number, volume) in volumes.iter_mut().enumerate() {
             volume.info.id = VolumeId(number as u16);
         }
-        MemoryVolumes { volumes, waiting: Vec::new(), gate, random: seed | 1 }
+        let memory = MemoryDevice::new(1 << 20).expect("a MiB of memory");
+        let device: Arc<dyn Device> = Arc::new(StuckDevice { memory, gate: Arc::clone(&gate) });
+        let devices = Arc::new(Devices::new(Some(device)));
+        MemoryVolumes { volumes, waiting: Vec::new(), gate, random: seed | 1, devices }
     }
 
     fn volume(&mut self, id: VolumeId) -> Result<&mut Volume> {
@@ -156,6 +205,10 @@ impl Volumes for MemoryVolumes {
     }
 
     fn turn(&mut self, _now: Moment, completions: &mut Vec<Completion>) {
+        if self.gate.turns.try_lock().is_err() {
+            self.gate.waits.store(true, Ordering::SeqCst);
+            drop(self.gate.turns.lock());
+        }
         if !self.gate.holds.load(Ordering::SeqCst) {
             let keep = if self.waiting.len() > 4 { self.below(4) } else { 0 };
             completions.extend(self.waiting.drain(keep..));
@@ -218,6 +271,10 @@ impl Volumes for MemoryVolumes {
         Ok(id)
     }
 
+    fn devices(&self) -> Arc<Devices> {
+        Arc::clone(&self.devices)
+    }
+
     fn statistics(&self) -> String {
         let names: Vec<String> = self
             .volumes
@@ -226,6 +283,6 @@ impl Volumes for MemoryVolumes {
                 format!("{{\"name\":\"{}\",\"bytes\":{}}}", volume.info.name, volume.info.bytes)
             })
             .collect();
-        format!("{{\"volumes\":[{}]}}", names.join(","))
+        format!("{{\"cache\":{{}},\"volumes\":[{}]}}", names.join(","))
     }
 }

@@ -58,7 +58,7 @@ impl Served {
             tls_demand,
             access: Access::Known,
             control: Some(directory.path("control")),
-            admin_port: None,
+            admin_port: Some(0),
         };
         let server = NbdServer::open(&options).unwrap();
         let (ports, stopper) = (server.ports().clone(), server.stopper());

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use entresol_flash::{
@@ -16,6 +17,7 @@ use crate::ahead::Ahead;
 use crate::cache::gate::Gate;
 use crate::cache::volume::{GHOSTS_MAX, Volume};
 use crate::cache::write::partition_of;
+use crate::devices::Devices;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::BLOCK_BYTES;
 use crate::policy::admission::{Admission, Verdict};
@@ -41,6 +43,7 @@ pub(crate) const PAUSE_NS: u64 = 500_000;
 pub(crate) struct Core {
     pub tasks: Rc<Tasks>,
     pub store: Store,
+    pub devices: Arc<Devices>,
     pub volumes: RefCell<Vec<Option<Rc<Volume>>>>,
     pub done: RefCell<Vec<Completion>>,
     pub now: Cell<Moment>,
@@ -118,6 +121,7 @@ impl Core {
         let streamed = Admission::new(blocks.min(GHOSTS_MAX) as usize);
         Core {
             tasks: Rc::new(Tasks::default()),
+            devices: Arc::new(Devices::new(Some(Arc::clone(store.device())))),
             store,
             volumes: RefCell::default(),
             done: RefCell::default(),

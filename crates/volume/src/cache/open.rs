@@ -261,6 +261,7 @@ pub(crate) fn attach(
 /// Begins the tasks of a volume and lists it.
 pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
     let volume = Rc::new(volume);
+    volume.be_watched(&core.devices);
     let place = usize::from(volume.id.0);
     let mut volumes = core.volumes.borrow_mut();
     if volumes.len() <= place {

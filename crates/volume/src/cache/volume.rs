@@ -1,11 +1,13 @@
 //! One volume while its cache is open.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use entresol_device::{PendingCount, PendingGroup};
 use entresol_flash::SpaceId;
 
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description};
@@ -13,6 +15,7 @@ use crate::cache::core::{Core, Places};
 use crate::cache::read::Keep;
 use crate::cache::share::Share;
 use crate::counts::Counts;
+use crate::devices::Devices;
 use crate::dirty::DirtyLog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, StateRecord, VolumeRecord};
@@ -72,8 +75,17 @@ pub(crate) struct Volume {
     pub pace: RefCell<Pace>,
     pub share: RefCell<Share>,
     backing: RefCell<Box<dyn Backing>>,
-    replies: RefCell<Places<(Answer<Result<Bytes>>, Asked)>>,
+    replies: RefCell<Places<Begun>>,
+    /// Requests in flight on the backing, for whoever watches it.
+    pending: OnceCell<Arc<PendingCount>>,
     reaped: RefCell<Vec<BackingCompletion>>,
+}
+
+/// A request to the backing that has begun.
+struct Begun {
+    answer: Answer<Result<Bytes>>,
+    asked: Asked,
+    group: Option<PendingGroup>,
 }
 
 /// A read of the backing that several requests wait for.
@@ -174,6 +186,7 @@ impl Volume {
             record: RefCell::new(record),
             backing: RefCell::new(backing),
             replies: RefCell::default(),
+            pending: OnceCell::new(),
             reaped: RefCell::default(),
         }
     }
@@ -262,11 +275,18 @@ impl Volume {
         starts.map(piece).collect()
     }
 
+    /// Has `devices` know of what the backing does not answer.
+    pub(crate) fn be_watched(&self, devices: &Devices) {
+        let backing = &self.record.borrow().options.backing;
+        self.pending.get_or_init(|| devices.add(&self.name, backing));
+    }
+
     /// Begins a request to the backing.
     pub(crate) fn ask(&self, tasks: &Rc<Tasks>, request: BackingRequest) -> Reply<Result<Bytes>> {
         let asked = self.count(&request);
         let (answer, told) = reply(tasks);
-        let token = self.replies.borrow_mut().put((answer, asked));
+        let group = self.pending.get().map(|pending| pending.begin());
+        let token = self.replies.borrow_mut().put(Begun { answer, asked, group });
         self.backing.borrow_mut().begin(token as u64, request);
         told
     }
@@ -378,7 +398,11 @@ impl Volume {
         let came = !reaped.is_empty();
         for completion in reaped.drain(..) {
             let place = completion.token as usize;
-            let Some((answer, asked)) = self.replies.borrow_mut().take(place) else { continue };
+            let Some(begun) = self.replies.borrow_mut().take(place) else { continue };
+            let Begun { answer, asked, group } = begun;
+            if let (Some(pending), Some(group)) = (self.pending.get(), group) {
+                pending.end(group);
+            }
             if completion.result.is_err() {
                 let mut counts = self.counts.borrow_mut();
                 match asked {

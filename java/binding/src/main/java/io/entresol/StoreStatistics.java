@@ -14,7 +14,7 @@ public final class StoreStatistics {
     private static final Set<String> GAUGES = Set.of("entries", "pending_io",
             "flash_allocated_bytes", "flash_live_bytes", "segments", "segments_free",
             "index_bytes", "buffer_bytes", "cache_bytes", "other_bytes", "capacity_bytes",
-            "write_amplification", "poisoned");
+            "write_amplification", "poisoned", "oldest_pending_io_seconds");
 
     private final String json;
     private final Map<String, String> figures = new LinkedHashMap<>();
@@ -81,6 +81,14 @@ public final class StoreStatistics {
     /** Whether a failed write or sync made the store refuse writes. */
     public boolean poisoned() {
         return Boolean.parseBoolean(text("poisoned"));
+    }
+
+    /**
+     * For how many seconds the oldest request to the device has not been answered, at least. What
+     * needs the device waits, and nothing is given up: from about 30 on, look at the device.
+     */
+    public long oldestPendingIoSeconds() {
+        return figure("oldest_pending_io_seconds");
     }
 
     /** The names of all figures. */

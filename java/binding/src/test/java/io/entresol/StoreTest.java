@@ -252,6 +252,8 @@ class StoreTest {
             assertEquals(figures.writeAmplification(), figures.value("write_amplification"));
             assertFalse(StoreStatistics.isGauge("puts"));
             assertTrue(StoreStatistics.isGauge("entries"));
+            assertEquals(0, figures.oldestPendingIoSeconds());
+            assertTrue(StoreStatistics.isGauge("oldest_pending_io_seconds"));
             assertThrows(IllegalArgumentException.class, () -> figures.value("none"));
         }
     }

@@ -1,0 +1,132 @@
+//! Reclaim beside others that wait for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use entresol_device::{Counters, Device, Geometry, MemoryDevice, Queue, QueueOptions, Result};
+
+use crate::session::SessionOptions;
+use crate::types::{Durability, Key, Operation, Outcome, PutOptions, SpaceId, Timestamp};
+use crate::{Store, StoreOptions};
+
+/// A device that does something when a segment is read.
+struct WatchedDevice {
+    memory: MemoryDevice,
+    at_read: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Device for WatchedDevice {
+    fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+    fn name(&self) -> String {
+        "watched".to_owned()
+    }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if let Some(act) = self.at_read.lock().unwrap().take() {
+            act();
+        }
+        self.memory.read_at(offset, buffer)
+    }
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.memory.write_at(offset, bytes)
+    }
+    fn sync(&self) -> Result<()> {
+        self.memory.sync()
+    }
+    fn discard(&self, offset: u64, length: u64) -> Result<()> {
+        self.memory.discard(offset, length)
+    }
+    fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        self.memory.queue(options)
+    }
+    fn counters(&self) -> &Counters {
+        self.memory.counters()
+    }
+}
+
+fn filled(device: &Arc<WatchedDevice>) -> Store {
+    let options = StoreOptions {
+        shards: 1,
+        segment_bytes: 64 << 10,
+        durability: Durability::Memory,
+        ..StoreOptions::default()
+    };
+    let device: Arc<dyn Device> = Arc::<WatchedDevice>::clone(device);
+    let store = Store::open(device, options, Timestamp(1)).unwrap();
+    let mut session = store.session(SessionOptions::default()).unwrap();
+    for number in 0..3000_u64 {
+        let name = (number % 1000).to_be_bytes();
+        let key = Key::new(SpaceId(0), &name);
+        let put = Operation::Put { key, value: &[7; 1000], options: PutOptions::default() };
+        session
+            .run(Timestamp(1), put, &mut |o| assert!(matches!(o, Outcome::Stored { .. })))
+            .unwrap();
+    }
+    store
+}
+
+/// A reclaim that began while somebody waited for another one was none to those who wait: they
+/// asked again and again, gave up after 64 times, and their writes were refused as `Full`.
+#[test]
+fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
+    let memory = MemoryDevice::new(16 << 20).unwrap();
+    let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
+    let store = filled(&device);
+    let inner = Arc::clone(&store.inner);
+    // Another reclaim, and one who waits for it.
+    let (other, begun, end, ended) = other_reclaim(&store);
+    begun.recv().unwrap();
+    let has_waited = Arc::new(AtomicBool::new(false));
+    let waiter = {
+        let (inner, has_waited) = (Arc::clone(&inner), Arc::clone(&has_waited));
+        std::thread::spawn(move || {
+            drop(inner.reclaims[0].write());
+            has_waited.store(true, Ordering::SeqCst);
+        })
+    };
+    while !inner.reclaims[0].is_locked_exclusive() && !is_awaited(&inner) {
+        std::thread::yield_now();
+    }
+    let went_on = Arc::new(AtomicBool::new(false));
+    let (seen, noted) = (Arc::clone(&has_waited), Arc::clone(&went_on));
+    *device.at_read.lock().unwrap() = Some(Box::new(move || {
+        // The other one ends while this one is on.
+        end.send(()).unwrap();
+        ended.recv().unwrap();
+        let went = (0..20_000).any(|_| {
+            std::thread::yield_now();
+            seen.load(Ordering::SeqCst)
+        });
+        noted.store(went, Ordering::SeqCst);
+    }));
+    inner.reclaim_one(0, Timestamp(1)).unwrap();
+    assert!(device.at_read.lock().unwrap().is_none(), "a victim was read");
+    assert!(!went_on.load(Ordering::SeqCst), "one who waits went on in the middle of a reclaim");
+    waiter.join().unwrap();
+    other.join().unwrap();
+}
+
+/// Whether somebody waits for the reclaims: nobody else may begin one the plain way.
+fn is_awaited(inner: &crate::store::Inner) -> bool {
+    inner.reclaims[0].try_read().is_none()
+}
+
+type Ends = (std::thread::JoinHandle<()>, Receiver<()>, Sender<()>, Receiver<()>);
+
+/// A thread that reclaims, as far as others can tell, until it is told to end.
+fn other_reclaim(store: &Store) -> Ends {
+    let (tell_begun, begun) = channel();
+    let (end, told) = channel::<()>();
+    let (tell_ended, ended) = channel();
+    let inner = Arc::clone(&store.inner);
+    let thread = std::thread::spawn(move || {
+        let held = inner.reclaims[0].read();
+        tell_begun.send(()).unwrap();
+        told.recv().unwrap();
+        drop(held);
+        tell_ended.send(()).unwrap();
+    });
+    (thread, begun, end, ended)
+}
