@@ -216,10 +216,12 @@ impl Shard {
     }
 
     /// The stream that a record really goes to: what a cache may evict goes in its turn, whatever
-    /// it replaced.
+    /// it replaced. What reclaim writes goes where its copies do, to segments that puts may not
+    /// take, or it could not go on.
     fn stream_of(&self, stream: Stream, pinned: bool) -> Stream {
         match self.limits.reclaim {
             Reclaim::Compact => stream,
+            Reclaim::Evict if stream.is_reclaim() => Stream::ReclaimedOld,
             Reclaim::Evict if pinned => Stream::Hot,
             Reclaim::Evict => Stream::Cold,
         }
