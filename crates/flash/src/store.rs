@@ -305,6 +305,8 @@ impl Inner {
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
+                // Reclaim moved what was read, and would again if it were read before there is room.
+                Ok(PutStep::Changed) if reclaims.counted && shard.lacks_room(&request, pace) => {}
                 Ok(PutStep::Stored(written)) => {
                     let bytes = request.key.bytes.len() + request.value.len();
                     shard.contribute(bytes as u64, pace, request.now);
@@ -361,6 +363,14 @@ impl Inner {
 
     /// Does a part of what makes room for a write; false if that no longer leads anywhere.
     fn gains_room(&self, number: usize, now: Timestamp, reclaims: &mut Reclaims) -> Result<bool> {
+        if reclaims.fruitless > 0 {
+            // All there is to gain may be on its way: another round would only copy what is live
+            // once more, into what is free.
+            let mut shard = self.shards[number].lock();
+            if shard.log.releases()? {
+                return self.await_device(shard).map(|()| true);
+            }
+        }
         match self.make_room(number, now)? {
             Progress::Awaited => Ok(true),
             Progress::None => Ok(false),

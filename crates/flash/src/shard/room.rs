@@ -150,6 +150,11 @@ impl Shard {
         self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
     }
 
+    /// Whether reclaim has to make room before the put of an entry that is there.
+    pub(crate) fn lacks_room(&mut self, request: &PutRequest<'_>, pace: Pace) -> bool {
+        self.check_room(request, false, pace).is_err_and(|error| error.kind() == ErrorKind::Busy)
+    }
+
     /// Segments that a write of `wanted` bytes leaves free.
     pub(crate) fn kept_free(&self, wanted: u64, pace: Pace) -> u32 {
         let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);

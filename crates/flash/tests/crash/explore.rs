@@ -51,7 +51,8 @@ fn crashed(setup: &Setup, seed: u64, prefix: u64) -> World {
     world
 }
 
-fn explore_prefix(setup: &Setup, seed: u64, prefix: u64) {
+/// Crashes the workload of `setup` and `seed` at call `prefix`.
+pub(crate) fn explore_prefix(setup: &Setup, seed: u64, prefix: u64) {
     let world = crashed(setup, seed, prefix);
     let mut random = Random::new(seed ^ prefix << 20);
     let context = Context { setup, seed, prefix };

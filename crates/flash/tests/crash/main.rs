@@ -20,7 +20,7 @@ mod world;
 use entresol_flash::{Compression, Durability, EncryptionKey, Reclaim};
 use std::num::NonZeroU32;
 
-use explore::explore;
+use explore::{explore, explore_prefix};
 use setup::Setup;
 
 fn periodic() -> Durability {
@@ -78,4 +78,15 @@ fn a_cache_never_answers_with_less_than_what_was_durable() {
 #[test]
 fn a_cache_in_shared_memory_never_goes_back() {
     explore(&Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) });
+}
+
+// Found with other seeds than those of every run: caches that refused a put after a crash.
+#[test]
+fn caches_that_recovered_take_what_they_took_before() {
+    let cache = Setup { reclaim: Reclaim::Evict, ..Setup::of("cache", Durability::Synced) };
+    explore_prefix(&cache, 2_104_229_822, 116);
+    let shared =
+        Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) };
+    explore_prefix(&shared, 2_104_229_870, 35);
+    explore_prefix(&shared, 2_104_229_918, 73);
 }

@@ -1,10 +1,14 @@
 //! A store that evicts.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use entresol_device::Device;
 use entresol_flash::{
-    Key, Operation, Outcome, Pinning, PutOptions, Reclaim, SpaceId, StoreOptions,
+    Durability, Expiry, Key, Operation, Outcome, Pinning, PutOptions, Reclaim, SpaceId,
+    StoreOptions, Timestamp,
 };
+use entresol_sim::{Random, SimDevice, SimOptions};
 
 use crate::{NOW, SPACE, device, get, open, put, small, value_of};
 
@@ -211,4 +215,37 @@ fn a_cache_with_a_pinned_entry_goes_on_evicting_for_ever() {
     }
     assert_eq!(get(&mut session, b"pinned").as_deref(), Some(&b"stays"[..]));
     assert!(store.count(SPACE) > 2000, "{}", store.count(SPACE));
+}
+
+// Reclaim wrote the tombstones of ended entries where puts go, which had no room. And a put of a
+// large value copied what was live round and round until all that was free was about to become
+// free, and was refused.
+#[test]
+fn a_cache_takes_every_value_that_is_small_beside_it() {
+    for seed in 0..60 {
+        let device: Arc<dyn Device> = Arc::new(SimDevice::new(SimOptions::new(seed, 18 << 16)));
+        let options = StoreOptions {
+            shards: 1,
+            reclaim: Reclaim::Evict,
+            durability: Durability::Flushed,
+            ..small()
+        };
+        let (_store, mut session) = open(&device, options);
+        let mut random = Random::new(seed);
+        for step in 0..300 {
+            let now = Timestamp(NOW.0 + step * 1000);
+            let name = [random.below(24) as u8];
+            let size = [100, 900, 20_000, 70_000, 200_000][random.below(5) as usize];
+            let ends = random.one_in(3).then(|| Timestamp(now.0 + 1000 + random.below(20_000)));
+            let expiry = Expiry { at: ends, idle_seconds: None };
+            let options = PutOptions { expiry, ..PutOptions::default() };
+            let value = value_of(step, size);
+            let operation = Operation::Put { key: Key::new(SPACE, &name), value: &value, options };
+            let put = session.run(now, operation, &mut |_| {});
+            assert!(put.is_ok(), "seed {seed}, put {step} of {size} bytes: {put:?}");
+            let read = [random.below(24) as u8];
+            let operation = Operation::Get { key: Key::new(SPACE, &read) };
+            session.run(now, operation, &mut |_| {}).unwrap();
+        }
+    }
 }
