@@ -240,12 +240,21 @@ impl Store {
 /// back a fiftieth of itself, one is free by then.
 const FRUITLESS_MAX: u32 = 64;
 
+/// Segments that one write of a cache reclaims without a gain before it waits for those that are
+/// about to become free.
+const FRUITLESS_WAITS: u32 = 4;
+
+/// Completions that one write waits for at most where it has nothing to reclaim: some four for each
+/// segment that its share of a small shard has.
+const WAITS_MAX: u32 = 1024;
+
 /// Whether what one write reclaims still leads somewhere.
 #[derive(Default)]
 struct Reclaims {
     /// The most segments that were free, or about to be.
     best: u32,
     fruitless: u32,
+    waits: u32,
     counted: bool,
 }
 
@@ -260,6 +269,13 @@ impl Reclaims {
         if !std::mem::replace(&mut self.counted, true) {
             shard.counters.reclaims_by_writers += 1;
         }
+    }
+
+    /// Whether to wait for what is about to become free before more is reclaimed.
+    fn waits(&mut self) -> bool {
+        let fruitless = self.fruitless >= FRUITLESS_WAITS;
+        self.waits += u32::from(fruitless);
+        fruitless && self.waits <= WAITS_MAX
     }
 
     /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
@@ -295,6 +311,9 @@ impl Inner {
     pub(crate) fn put(&self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
+        // A cache cannot evict what its open segment has, and copies it round and round instead of
+        // waiting for what is about to become free.
+        let evicts = self.evicts();
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
         loop {
@@ -305,8 +324,10 @@ impl Inner {
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
-                // Reclaim moved what was read, and would again if it were read before there is room.
-                Ok(PutStep::Changed) if reclaims.counted && shard.lacks_room(&request, pace) => {}
+                // Reclaim moved what was read, and would again if that were read before there is
+                // room.
+                Ok(PutStep::Changed)
+                    if evicts && reclaims.counted && shard.lacks_room(&request, pace) => {}
                 Ok(PutStep::Stored(written)) => {
                     let bytes = request.key.bytes.len() + request.value.len();
                     shard.contribute(bytes as u64, pace, request.now);
@@ -315,6 +336,9 @@ impl Inner {
                 decided => return decided,
             }
             drop(shard);
+            if evicts && reclaims.waits() && self.await_release(number)? {
+                continue;
+            }
             match pace {
                 _ if self.gains_room(number, request.now, &mut reclaims)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
@@ -363,14 +387,6 @@ impl Inner {
 
     /// Does a part of what makes room for a write; false if that no longer leads anywhere.
     fn gains_room(&self, number: usize, now: Timestamp, reclaims: &mut Reclaims) -> Result<bool> {
-        if reclaims.fruitless > 0 {
-            // All there is to gain may be on its way: another round would only copy what is live
-            // once more, into what is free.
-            let mut shard = self.shards[number].lock();
-            if shard.log.releases()? {
-                return self.await_device(shard).map(|()| true);
-            }
-        }
         match self.make_room(number, now)? {
             Progress::Awaited => Ok(true),
             Progress::None => Ok(false),
@@ -379,6 +395,16 @@ impl Inner {
                 Ok(reclaims.gain(log.free_count() + log.releasing_count()))
             }
         }
+    }
+
+    /// Waits for a step of the device towards what is about to become free; whether there is any.
+    fn await_release(&self, number: usize) -> Result<bool> {
+        let mut shard = self.shards[number].lock();
+        let releases = shard.log.releases()?;
+        if releases {
+            self.await_device(shard)?;
+        }
+        Ok(releases)
     }
 
     fn full(&self, number: usize) -> Error {
