@@ -187,10 +187,8 @@ impl Session {
         let before = self.in_flight;
         let wait_for = wait_for.min(before);
         self.begin_rounds()?;
-        // Where nothing else can finish, reads are handed over and waited for in one call.
-        let mut at_once = if self.waiting.is_empty() { wait_for } else { 0 };
         loop {
-            self.reap_reads(std::mem::take(&mut at_once), now, visit)?;
+            self.reap_reads(0, now, visit)?;
             self.reap_commits(false, visit)?;
             let done = before - self.in_flight;
             if done >= wait_for {
