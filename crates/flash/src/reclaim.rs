@@ -38,6 +38,9 @@ const BATCH: usize = 32;
 /// Bytes read first from a segment's end: most footers fit.
 const FOOTER_READ_BYTES: usize = 32 << 10;
 
+/// The shortest period of syncs beside which the longest rest is short.
+const PERIOD_QUIET_MS: u64 = 10 * Maintenance::QUIET.as_millis() as u64;
+
 /// `next_end` of a segment where all that will end has ended: its records may need tombstones yet,
 /// so
 /// it is not as one where nothing ends. Beyond every real end.
@@ -51,6 +54,8 @@ impl Inner {
             return Ok(done);
         }
         self.sync_periodically(now)?;
+        // A short period is kept from the first write after a rest on.
+        done.quiet = self.period_ms().is_none_or(|period| period >= PERIOD_QUIET_MS);
         let mut ended = Ok(());
         for number in 0..self.shards.len() {
             // One shard's failure is no reason to let the others run out of room.
@@ -68,29 +73,32 @@ impl Inner {
     ) -> Result<()> {
         for _ in 0..budget.segments {
             if !self.maintain_shard(number, now, done)? {
-                return self.settle_idle(number, now);
+                done.quiet &= self.settle_idle(number, now)?;
+                return Ok(());
             }
         }
+        done.quiet = false;
         Ok(())
     }
 
     /// Settles the notes on one segment if nothing was appended since the last call, so that
-    /// `count` becomes exact in time; no more than one, for the sake of reads.
-    fn settle_idle(&self, number: usize, now: Timestamp) -> Result<()> {
+    /// `count` becomes exact in time; no more than one, for the sake of reads. Whether nothing was,
+    /// and nothing was left to do.
+    fn settle_idle(&self, number: usize, now: Timestamp) -> Result<bool> {
         let mut shard = self.shards[number].lock();
         let appended = shard.log.appended();
         let idle = std::mem::replace(&mut shard.maintained_at, appended) == appended;
         if idle && shard.under_way.is_some() {
             // No writer goes on with it, and sweeps pass it over.
             drop(shard);
-            return self.end_under_way(number, now);
+            return self.end_under_way(number, now).map(|()| false);
         }
         if !idle || shard.notes.len() == 0 {
-            return Ok(());
+            return Ok(idle && shard.log.pending_writes() == 0);
         }
         let noted = most_noted(&shard.log.segments);
         drop(shard);
-        noted.map_or(Ok(()), |segment| self.sweep(number, segment, now))
+        noted.map_or(Ok(()), |segment| self.sweep(number, segment, now)).map(|()| false)
     }
 
     /// One piece of work on one shard; false if there was none.

@@ -432,6 +432,10 @@ impl Shard {
     }
 
     /// Memory of tables other than index and buffers, and of a victim, bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.index.bytes() + self.log.buffer_bytes() + self.other_bytes()
+    }
+
     pub(crate) fn other_bytes(&self) -> u64 {
         let segments = self.log.segments.len() * std::mem::size_of::<crate::segment::Segment>();
         // Whoever reclaims holds a victim. One that comes and goes is no room for others.

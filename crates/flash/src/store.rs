@@ -93,6 +93,8 @@ pub struct Maintenance {
     pub more: bool,
     /// Work goes on when the device has answered: call again within a millisecond.
     pub awaits_device: bool,
+    /// Nothing was written since the call before, and nothing is left of what was.
+    pub quiet: bool,
 }
 
 impl Maintenance {
@@ -101,12 +103,16 @@ impl Maintenance {
         match (self.more, self.awaits_device) {
             (true, _) => None,
             (false, true) => Some(Duration::from_micros(300)),
+            (false, false) if self.quiet => Some(Maintenance::QUIET),
             (false, false) => Some(Maintenance::IDLE),
         }
     }
 
-    /// The longest rest between two calls of `maintain`.
+    /// The longest rest between two calls of `maintain` while entries are written.
     pub const IDLE: Duration = Duration::from_millis(10);
+    /// The longest rest else: what a burst of writes after it may take of free segments is made
+    /// good by the writers themselves.
+    pub const QUIET: Duration = Duration::from_millis(50);
 }
 
 impl Store {
@@ -157,6 +163,13 @@ impl Store {
             let shard = shard.lock();
             shard.log.free_count() <= (shard.log.reserve() + shard.log.free_target()) / 2
         })
+    }
+
+    /// Memory for the index, write buffers and tables, bytes: what `statistics` tells of each,
+    /// added up. O(shards).
+    pub fn memory_bytes(&self) -> u64 {
+        let of = |shard: &Mutex<Shard>| shard.lock().memory_bytes();
+        self.inner.shards.iter().map(of).sum()
     }
 
     /// Spaces that hold entries, in order.

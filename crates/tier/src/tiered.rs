@@ -40,6 +40,8 @@ pub struct Tiered {
     cache_bytes: AtomicU64,
     /// About what the cache holds, bytes: exact at each `maintain`, too high between.
     cache_used: AtomicU64,
+    /// When the store's figures were last taken for those who cannot wait, ms.
+    figures_at: AtomicU64,
 }
 
 /// How a tiered store is opened.
@@ -95,6 +97,8 @@ const GATES: usize = 4096;
 const COUNTERS: usize = 16;
 /// Memory not accounted for in detail: sessions, queues, the program itself.
 const SLACK_BYTES: u64 = 8 << 20;
+/// How old the figures may be that those get who cannot wait for a shard.
+const FIGURES_MS: u64 = 100;
 /// The least the cache gets.
 const CACHE_BYTES_MIN: u64 = 1 << 20;
 
@@ -139,6 +143,7 @@ impl Tiered {
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
             cache_used: AtomicU64::new(0),
+            figures_at: AtomicU64::new(now.0),
         };
         tiered.fit_cache();
         Ok(Arc::new(tiered))
@@ -182,6 +187,12 @@ impl Tiered {
     pub fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Maintenance> {
         let done = self.store.maintain(now, budget)?;
         self.fit_cache();
+        let taken = self.figures_at.load(Ordering::Relaxed);
+        if now.0.abs_diff(taken) >= FIGURES_MS {
+            self.figures_at.store(now.0, Ordering::Relaxed);
+            // Nobody has to ask for them now: who cannot wait for a shard later gets these.
+            let _remembered = self.store.statistics();
+        }
         Ok(done)
     }
 
@@ -252,9 +263,8 @@ impl Tiered {
     /// Gives the cache what index, buffers and tables leave of the cap.
     fn fit_cache(&self) {
         self.cache_used.store(self.memory.bytes(), Ordering::Relaxed);
-        let statistics = self.store.statistics();
-        let used = statistics.index_bytes + statistics.buffer_bytes + statistics.other_bytes;
-        let left = self.options.memory_bytes.saturating_sub(used + SLACK_BYTES);
+        let left =
+            self.options.memory_bytes.saturating_sub(self.store.memory_bytes() + SLACK_BYTES);
         let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
         let current = self.cache_bytes.load(Ordering::Relaxed);
         // What the others took is given up by the slack's half; what they left waits for more.

@@ -5,6 +5,7 @@
 mod caches;
 mod closing;
 mod full;
+mod quiet;
 mod secrets;
 mod steps;
 mod versions;

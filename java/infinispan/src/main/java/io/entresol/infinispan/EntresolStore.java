@@ -518,7 +518,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private MarshallableEntry<K, V> entry(Object key, StoredEntry stored) {
-        return stored.toEntry(key, factory, context.getByteBufferFactory());
+        return stored.toEntry(key, factory, context.getByteBufferFactory(), marshaller);
     }
 
     private long now() {

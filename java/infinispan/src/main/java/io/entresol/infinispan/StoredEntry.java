@@ -1,41 +1,83 @@
 package io.entresol.infinispan;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.List;
+import org.infinispan.commons.marshall.Marshaller;
+import org.infinispan.commons.marshall.WrappedByteArray;
+import org.infinispan.metadata.Metadata;
+import org.infinispan.metadata.impl.PrivateMetadata;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.persistence.spi.PersistenceException;
 
 /**
- * An entry of a cache as the value of an entry on flash: a byte for the format, three times, three
- * lengths, and the bytes of the value, its metadata and its internal metadata.
+ * An entry of a cache as the value of an entry on flash: a byte for the form of the value, three
+ * times of 8 bytes, three lengths of 4, most significant byte first, and the bytes of the value,
+ * its metadata and its internal metadata.
  *
+ * @param form what the bytes of the value are
  * @param created when the entry was made, as the cache says it
  * @param lastUsed when it was last read or written, likewise
  * @param expires when it ends, in milliseconds since 1970; -1: never
- * @param value the marshalled value
+ * @param value the value
  * @param metadata its marshalled metadata; empty: none
  * @param internal its marshalled internal metadata; empty: none
  */
-record StoredEntry(long created, long lastUsed, long expires, ByteBuffer value,
+record StoredEntry(Form form, long created, long lastUsed, long expires, ByteBuffer value,
         ByteBuffer metadata, ByteBuffer internal) {
-    private static final byte FORMAT = 1;
     private static final int HEAD_BYTES = 1 + 3 * Long.BYTES + 3 * Integer.BYTES;
     private static final byte[] NONE = new byte[0];
 
+    /** Bytes need no marshaller, which would copy them several times. */
+    enum Form {
+        /** What the marshaller made of the value. */
+        MARSHALLED(1),
+        /** A {@link WrappedByteArray}: what servers keep for their clients. */
+        WRAPPED(2),
+        /** A {@code byte[]}. */
+        BYTES(3);
+
+        private final byte code;
+
+        Form(int code) {
+            this.code = (byte) code;
+        }
+
+        /** Null if there is none. */
+        private static Form of(byte code) {
+            return code < 1 || code > FORMS.length ? null : FORMS[code - 1];
+        }
+    }
+
+    private static final Form[] FORMS = Form.values();
+
     /** The entry, whose bytes stay where they are. */
     static StoredEntry of(MarshallableEntry<?, ?> entry) {
-        return new StoredEntry(entry.created(), entry.lastUsed(), entry.expiryTime(),
-                wrapped(entry.getValueBytes()), wrapped(entry.getMetadataBytes()),
-                wrapped(entry.getInternalMetadataBytes()));
+        Object value = entry.getValue();
+        if (value instanceof WrappedByteArray bytes) {
+            return of(Form.WRAPPED, ByteBuffer.wrap(bytes.getBytes()), entry);
+        }
+        if (value instanceof byte[] bytes) {
+            return of(Form.BYTES, ByteBuffer.wrap(bytes), entry);
+        }
+        return of(Form.MARSHALLED, wrapped(entry.getValueBytes()), entry);
+    }
+
+    private static StoredEntry of(Form form, ByteBuffer value, MarshallableEntry<?, ?> entry) {
+        return new StoredEntry(form, entry.created(), entry.lastUsed(), entry.expiryTime(), value,
+                wrapped(entry.getMetadataBytes()), wrapped(entry.getInternalMetadataBytes()));
     }
 
     /** The entry of what a store has, whose bytes stay where they are. */
     static StoredEntry decode(byte[] bytes) {
         ByteBuffer from = ByteBuffer.wrap(bytes);
-        if (bytes.length < HEAD_BYTES || from.get() != FORMAT) {
+        Form form = bytes.length < HEAD_BYTES ? null : Form.of(from.get());
+        if (form == null) {
             throw new PersistenceException("the device holds a value of " + bytes.length
-                    + " bytes that no cache wrote; expected format " + FORMAT);
+                    + " bytes that no cache wrote; expected " + HEAD_BYTES
+                    + " or more, of form 1 to " + FORMS.length);
         }
         long created = from.getLong();
         long lastUsed = from.getLong();
@@ -53,12 +95,12 @@ record StoredEntry(long created, long lastUsed, long expires, ByteBuffer value,
             parts[part] = ByteBuffer.wrap(bytes, at, lengths[part]);
             at += lengths[part];
         }
-        return new StoredEntry(created, lastUsed, expires, parts[0], parts[1], parts[2]);
+        return new StoredEntry(form, created, lastUsed, expires, parts[0], parts[1], parts[2]);
     }
 
     /** What a store gets, one part after another. */
     List<ByteBuffer> encode() {
-        ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).put(FORMAT)
+        ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).put(form.code)
                 .putLong(created).putLong(lastUsed).putLong(expires).putInt(value.remaining())
                 .putInt(metadata.remaining()).putInt(internal.remaining()).flip();
         return List.of(head, value, metadata, internal);
@@ -72,11 +114,32 @@ record StoredEntry(long created, long lastUsed, long expires, ByteBuffer value,
         return isMortal() && expires <= now;
     }
 
-    /** As a cache takes it; bytes become objects when they are asked for. */
+    /** As a cache takes it; marshalled values become objects when they are asked for. */
     <K, V> MarshallableEntry<K, V> toEntry(Object key, MarshallableEntryFactory<K, V> factory,
-            org.infinispan.commons.io.ByteBufferFactory buffers) {
-        return factory.create(key, buffer(value, buffers), buffer(metadata, buffers),
-                buffer(internal, buffers), created, lastUsed);
+            org.infinispan.commons.io.ByteBufferFactory buffers, Marshaller marshaller) {
+        if (form == Form.MARSHALLED) {
+            return factory.create(key, buffer(value, buffers), buffer(metadata, buffers),
+                    buffer(internal, buffers), created, lastUsed);
+        }
+        int from = value.arrayOffset() + value.position();
+        byte[] bytes = Arrays.copyOfRange(value.array(), from, from + value.remaining());
+        return factory.create(key, form == Form.BYTES ? bytes : new WrappedByteArray(bytes),
+                (Metadata) object(metadata, marshaller),
+                (PrivateMetadata) object(internal, marshaller), created, lastUsed);
+    }
+
+    /** Null if there are no bytes. */
+    private static Object object(ByteBuffer bytes, Marshaller marshaller) {
+        if (!bytes.hasRemaining()) {
+            return null;
+        }
+        try {
+            return marshaller.objectFromByteBuffer(bytes.array(),
+                    bytes.arrayOffset() + bytes.position(), bytes.remaining());
+        } catch (IOException | ClassNotFoundException failure) {
+            throw new PersistenceException("cannot unmarshal metadata of " + bytes.remaining()
+                    + " bytes", failure);
+        }
     }
 
     private static ByteBuffer wrapped(org.infinispan.commons.io.ByteBuffer buffer) {
