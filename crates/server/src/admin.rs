@@ -1,15 +1,15 @@
 //! The HTTP interface: `/health`, `/metrics`, `/stats`.
 //!
-//! One thread answers one request after the other, so what it holds is bounded: a request has at
-//! most 8 KiB, a client has five seconds to send it and five to take the answer. It listens on
-//! loopback addresses only.
+//! One thread serves at most 64 clients, so what it holds is bounded: a request has at most 8 KiB,
+//! a client has five seconds to send it and five to take the answer. It listens on loopback
+//! addresses only.
 
 mod metrics;
 mod stats;
+mod visitors;
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use entresol_device::PendingIo;
 
@@ -18,20 +18,16 @@ use crate::error::ServeError;
 use crate::listener;
 use crate::shared::Shared;
 use crate::watch::STALLED;
+use visitors::{Door, Visitors};
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
-/// How long a client may take to send a request, and to take the answer.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often the thread looks whether the server stops.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
 /// The HTTP interface, listening.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    listener: TcpListener,
+    door: Door,
     address: SocketAddr,
 }
 
@@ -49,6 +45,8 @@ pub(crate) struct Answer {
     status: &'static str,
     content_type: &'static str,
     body: String,
+    /// Whether the body is sent, and not only told of.
+    whole: bool,
 }
 
 impl Admin {
@@ -66,10 +64,9 @@ impl Admin {
             wrong("admin-bind", detail)
         })?;
         let listen = || -> io::Result<Admin> {
-            let listener = TcpListener::bind(SocketAddr::new(ip, port))?;
-            listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
-            Ok(Admin { listener, address })
+            let door = Door::open(SocketAddr::new(ip, port))?;
+            let address = door.address()?;
+            Ok(Admin { door, address })
         };
         let cannot = |error| listener::cannot("admin-port", &format!("{ip}:{port}"), &error);
         listen().map_err(cannot)
@@ -83,52 +80,12 @@ impl Admin {
     /// Answers requests until the server stops.
     ///
     /// # Errors
-    /// None that ends the thread: a client's trouble is its own.
+    /// The system does not let it wait. A client's trouble is its own.
     pub(crate) fn serve(self, site: &dyn Site) -> Result<(), ServeError> {
-        while !site.is_stopping() {
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    // A client that breaks off gets no answer; there is nothing else to do about
-                    // it.
-                    let _ = converse(stream, site);
-                }
-                Err(_) => std::thread::park_timeout(POLL_INTERVAL),
-            }
-        }
-        Ok(())
+        Visitors::new(self.door, site)
+            .serve()
+            .map_err(|error| ServeError::System("the HTTP interface cannot wait", error))
     }
-}
-
-/// Reads one request and answers it.
-fn converse(mut stream: TcpStream, site: &dyn Site) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
-    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
-    let mut request = Vec::new();
-    let deadline = std::time::Instant::now() + CLIENT_TIMEOUT;
-    let answer = loop {
-        let mut piece = [0; 2048];
-        let length = match stream.read(&mut piece) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            read => read?,
-        };
-        request.extend_from_slice(&piece[..length]);
-        if let Some(answer) = answer(&request, site) {
-            break answer;
-        }
-        if length == 0 || std::time::Instant::now() > deadline {
-            return Err(ErrorKind::TimedOut.into());
-        }
-    };
-    let head = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-         Connection: close\r\n\r\n",
-        answer.status,
-        answer.content_type,
-        answer.body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(answer.body.as_bytes())
 }
 
 /// The answer to `request`; `None` if it is not complete.
@@ -141,12 +98,15 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
         Ok(httparse::Status::Partial) => return Some(plain("431 Request Header Fields Too Large")),
         Err(_) => return Some(plain("400 Bad Request")),
     }
-    if parsed.method != Some("GET") {
-        return Some(plain("405 Method Not Allowed"));
-    }
+    let whole = match parsed.method {
+        Some("GET") => true,
+        Some("HEAD") => false,
+        _ => return Some(plain("405 Method Not Allowed")),
+    };
     let path = parsed.path.unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
-    Some(site.page(path).unwrap_or_else(|| plain("404 Not Found")))
+    let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
+    Some(Answer { whole, ..answer })
 }
 
 impl Site for Shared {
@@ -188,17 +148,30 @@ fn health(shared: &Shared) -> Answer {
 impl Answer {
     /// JSON text.
     pub(crate) fn json(status: &'static str, body: String) -> Answer {
-        Answer { status, content_type: "application/json", body }
+        Answer { status, content_type: "application/json", body, whole: true }
     }
 
     /// The text of metrics for Prometheus.
     pub(crate) fn metrics(body: String) -> Answer {
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        Answer { status: "200 OK", content_type, body }
+        Answer { status: "200 OK", content_type, body, whole: true }
+    }
+
+    /// The bytes of the response.
+    fn encode(&self) -> Vec<u8> {
+        let head = format!(
+            "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+             Connection: close\r\n\r\n",
+            self.status,
+            self.content_type,
+            self.body.len()
+        );
+        let body = if self.whole { self.body.as_bytes() } else { &[] };
+        [head.as_bytes(), body].concat()
     }
 }
 
 fn plain(status: &'static str) -> Answer {
     let content_type = "text/plain; charset=utf-8";
-    Answer { status, content_type, body: format!("{status}\n") }
+    Answer { status, content_type, body: format!("{status}\n"), whole: true }
 }
