@@ -41,7 +41,7 @@ public final class Node {
     private volatile SqlServer sql;
 
     private Node(NodeFolder folder, Properties plan) {
-        server = new Server(folder.server().toFile(),
+        server = new GridServer(folder.server().toFile(),
                 List.of(Path.of("stack.xml"), Path.of("node.xml"), Path.of("caches.xml")), plan);
         exit = server.run();
     }
@@ -132,8 +132,6 @@ public final class Node {
         Thread thread = new Thread(() -> {
             try {
                 if (System.in.read() >= 0) {
-                    DeployedCaches.of(server.getCacheManager())
-                            .ifPresent(DeployedCaches::giveBack);
                     server.clusterStop();
                     return;
                 }
