@@ -1,0 +1,124 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What people are told of a node that refuses, or does not answer: a listener in its place. */
+class RestTest {
+    private static final Duration MOMENT = Duration.ofMillis(50);
+
+    private final CountDownLatch end = new CountDownLatch(1);
+    private final ExecutorService threads = Executors.newCachedThreadPool();
+    private HttpServer listener;
+
+    @BeforeEach
+    void listen() throws IOException {
+        listener = HttpServer.create(
+                new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        listener.setExecutor(threads);
+        listener.start();
+    }
+
+    @AfterEach
+    void end() {
+        end.countDown();
+        listener.stop(0);
+        threads.shutdown();
+    }
+
+    @Test
+    void whoNamesNobodyIsToldToNameAUser() {
+        answer(401);
+        assertTrue(complaint(null).contains("lets in users only (status 401); name one: --user"));
+    }
+
+    /** A user of another password was told to name a user. */
+    @Test
+    void aUserThatTheNodeDoesNotKnowIsTold() {
+        answer(401);
+        String told = complaint("ada");
+        assertTrue(told.contains("knows no user 'ada' of that password"), told);
+        assertFalse(told.contains("users only"), told);
+    }
+
+    /** A user without the permission was told to name a user. */
+    @Test
+    void aUserWhoMayNotDoItIsToldWhatAndOfThePermission() {
+        answer(403);
+        String told = complaint("ada");
+        assertTrue(told.contains("does not let user 'ada' do GET /v2/caches (status 403)"), told);
+        assertTrue(told.contains("the permission"), told);
+    }
+
+    /** It was said that the node did not answer, and asked whether it was still running. */
+    @Test
+    void whatTakesLongIsSaidToGoOn() {
+        listener.createContext("/", exchange -> await());
+        String told = assertThrows(LateException.class, () -> rest("ada").get("/v2/caches"))
+                .getMessage();
+        assertTrue(told.contains("has not answered GET /v2/caches within"), told);
+        assertTrue(told.contains("may still do it"), told);
+    }
+
+    /** The same, of a cache whose nodes have much to do before it is there. */
+    @Test
+    void aCacheThatTakesLongToMakeIsSaidToGoOnWithHowToSeeIt() {
+        listener.createContext("/", exchange -> {
+            if (exchange.getRequestMethod().equals("POST")) {
+                await();
+            }
+            exchange.sendResponseHeaders(404, -1);
+            exchange.close();
+        });
+        Deployment slow = new Deployment(Template.parse("ram"), Encoding.TEXT, null,
+                OptionalLong.empty(), List.of(), List.of(), null);
+        String told = assertThrows(GridException.class, () -> slow.deploy(rest(null), "slow"))
+                .getMessage();
+        assertTrue(told.startsWith("cache 'slow' is still being made, and goes on to be"), told);
+        assertTrue(told.contains("entresol-grid list"), told);
+        assertTrue(told.endsWith("to take it back: entresol-grid undeploy slow"), told);
+    }
+
+    private void answer(int status) {
+        listener.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(status, -1);
+            exchange.close();
+        });
+    }
+
+    private String complaint(String user) {
+        return assertThrows(GridException.class, () -> new Rest(server(), user, "secret")
+                .get("/v2/caches")).getMessage();
+    }
+
+    private Rest rest(String user) {
+        return new Rest(server(), user, "secret", MOMENT);
+    }
+
+    private String server() {
+        return "127.0.0.1:" + listener.getAddress().getPort();
+    }
+
+    private void await() {
+        try {
+            end.await();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}
