@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.KilledStores;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -89,9 +90,14 @@ final class TestGrid {
         process.onExit().get();
     }
 
+    /** The file of the program. */
+    static String program() {
+        return HOME.resolve("bin/entresol-grid").toString();
+    }
+
     /** The program, as a process. */
     static Ran program(String... arguments) throws Exception {
-        List<String> command = new ArrayList<>(List.of(HOME.resolve("bin/entresol-grid") + ""));
+        List<String> command = new ArrayList<>(List.of(program()));
         command.addAll(List.of(arguments));
         return run(new ProcessBuilder(command));
     }
@@ -176,6 +182,7 @@ final class TestGrid {
     }
 
     static void remove(Path folder) throws IOException {
+        KilledStores.removeBuffers(folder);
         try (Stream<Path> files = Files.walk(folder)) {
             for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
                 Files.delete(file);
