@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -8,12 +9,19 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.persistence.spi.PersistenceException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -92,6 +100,35 @@ class RestTest {
         assertTrue(told.startsWith("cache 'slow' is still being made, and goes on to be"), told);
         assertTrue(told.contains("entresol-grid list"), told);
         assertTrue(told.endsWith("to take it back: entresol-grid undeploy slow"), told);
+    }
+
+    /** {@code list} failed, as the node that was asked still counted on one that had died. */
+    @Test
+    void nodesAreAskedAgainWhereOneDiedMeanwhile() {
+        AtomicInteger asked = new AtomicInteger();
+        listener.createContext("/", exchange -> {
+            boolean first = asked.getAndIncrement() == 0;
+            byte[] body = (first ? "{\"error\": {\"message\": \"ISPN000400: Node node-1 was"
+                    + " suspected\", \"cause\": null}}" : "[\"{\\\"node\\\": \\\"node-0\\\"}\"]")
+                    .getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(first ? 500 : 200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        List<Json> said = Caches.tell(new Rest(server(), null, null), "some-task");
+        assertEquals("node-0", said.get(0).at("node").asString());
+        assertEquals(2, asked.get());
+    }
+
+    /** Two lines of components' names stood before it. */
+    @Test
+    void aNodeThatCannotStartForAStoreSaysWhatTheStoreSays() {
+        String why = "cache orders: the store on /disk cannot be opened: no room";
+        Throwable failure = new CacheConfigurationException("ISPN000659: Component"
+                + " ComponentWrapper{name=x, instance=y} failed to start",
+                new CompletionException(new PersistenceException(why,
+                        new IllegalStateException("no room"))));
+        assertEquals(why, Node.reason(new ExecutionException(failure)));
     }
 
     private void answer(int status) {
