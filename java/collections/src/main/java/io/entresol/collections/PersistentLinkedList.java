@@ -100,41 +100,6 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
     }
 
     @Override
-    public boolean offer(E element) {
-        return offerLast(element);
-    }
-
-    @Override
-    public E remove() {
-        return removeFirst();
-    }
-
-    @Override
-    public E poll() {
-        return pollFirst();
-    }
-
-    @Override
-    public E element() {
-        return getFirst();
-    }
-
-    @Override
-    public E peek() {
-        return peekFirst();
-    }
-
-    @Override
-    public void push(E element) {
-        addFirst(element);
-    }
-
-    @Override
-    public E pop() {
-        return removeFirst();
-    }
-
-    @Override
     public ListDeque<E> reversed() {
         return elements().reversed(this);
     }

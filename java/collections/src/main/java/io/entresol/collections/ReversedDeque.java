@@ -87,41 +87,6 @@ final class ReversedDeque<E> extends ListPart<E> implements ListDeque<E> {
     }
 
     @Override
-    public boolean offer(E element) {
-        return offerLast(element);
-    }
-
-    @Override
-    public E remove() {
-        return removeFirst();
-    }
-
-    @Override
-    public E poll() {
-        return pollFirst();
-    }
-
-    @Override
-    public E element() {
-        return getFirst();
-    }
-
-    @Override
-    public E peek() {
-        return peekFirst();
-    }
-
-    @Override
-    public void push(E element) {
-        addFirst(element);
-    }
-
-    @Override
-    public E pop() {
-        return removeFirst();
-    }
-
-    @Override
     public Iterator<E> descendingIterator() {
         return forwards.iterator();
     }

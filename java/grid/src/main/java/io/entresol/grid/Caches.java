@@ -9,6 +9,9 @@ import org.infinispan.commons.dataconversion.internal.Json;
 /** The caches of a grid that people deployed, or that its endpoints began with. */
 final class Caches {
     private static final String KIND = "entresol-kind";
+    /** Infinispan's number for a node that was lost while it was asked. */
+    private static final String DIED = "ISPN000400";
+    private static final int DEATHS_MAX = 3;
 
     private Caches() {
     }
@@ -50,10 +53,21 @@ final class Caches {
         return say(rest, "/v2/tasks/" + task + "?action=exec");
     }
 
-    /** The same, of a task with its parameters. */
+    /**
+     * The same, of a task with its parameters, which changes nothing. A node that dies before it
+     * has answered fails it for all; the next time it is not asked any more.
+     */
     static List<Json> say(Rest rest, String path) {
-        return Json.read(rest.post(path, null, "")).asJsonList()
-                .stream().map(text -> Json.read(text.asString())).toList();
+        for (int died = 0;; died++) {
+            try {
+                return Json.read(rest.post(path, null, "")).asJsonList()
+                        .stream().map(text -> Json.read(text.asString())).toList();
+            } catch (RefusedException refused) {
+                if (!refused.getMessage().contains(DIED) || died == DEATHS_MAX) {
+                    throw refused;
+                }
+            }
+        }
     }
 
     /** The nodes that stopped owning entries of a cache, of those that {@link #flash} gave. */

@@ -5,6 +5,7 @@ import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
 import java.io.ByteArrayInputStream;
+import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -17,6 +18,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.infinispan.Cache;
@@ -50,6 +53,7 @@ import org.jboss.logging.Logger;
  */
 public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private static final Logger LOG = Logger.getLogger(DeployedCaches.class);
+    private static final long PATIENCE_SECONDS = 10;
     /** Of the nodes of this process that have come to their deployed caches. */
     private static final Map<GlobalComponentRegistry, DeployedCaches> NODES =
             new ConcurrentHashMap<>();
@@ -221,11 +225,31 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         starting.start();
     }
 
-    /**
-     * Waits no longer for caches of others, and takes none any more: who stops the cluster waits
-     * for all caches that start.
-     */
-    void giveBack() {
+    /** Has every node wait no longer for caches of others: the cluster is to be stopped. */
+    static void giveBackEverywhere(EmbeddedCacheManager manager) {
+        try {
+            SecurityActions.getClusterExecutor(manager)
+                    .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
+                    .submitConsumer(givingBack(), (node, said, failure) -> {
+                        if (failure != null) {
+                            LOG.warnf(failure, "Node %s was not told to wait no longer", node);
+                        }
+                    }).join();
+        } catch (RuntimeException failure) {
+            LOG.warn("The nodes were not told to wait no longer", failure);
+        }
+    }
+
+    /** Runs on each node. */
+    private static Function<EmbeddedCacheManager, String> givingBack() {
+        return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {
+            of(manager).ifPresent(DeployedCaches::giveBack);
+            return "";
+        };
+    }
+
+    /** Takes none any more, either. */
+    private void giveBack() {
         refuses = true;
         borrowed.forEach(Borrowed::giveBack);
     }

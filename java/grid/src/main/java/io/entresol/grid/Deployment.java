@@ -104,6 +104,11 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
             throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
                     + " node's folder" + (refused.getMessage().contains(EXISTS) ? ""
                     : undone(rest, name, lacking(rest, name))), refused);
+        } catch (LateException late) {
+            throw new GridException("cache '" + name + "' is still being made, and goes on to be:"
+                    + " node " + rest.server() + " had not answered after a minute. Whether it runs"
+                    + " says entresol-grid list; why it takes so long, server/log/node.log of each"
+                    + " node's folder; to take it back: entresol-grid undeploy " + name, late);
         }
         // Infinispan tells of the node that was asked only.
         List<String> lacking = lacking(rest, name);

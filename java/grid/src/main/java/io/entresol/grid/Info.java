@@ -95,10 +95,13 @@ final class Info implements Callable<Integer> {
         boolean any = false;
         for (Json node : facts.at("nodes").asJsonList()) {
             Json flash = node.at("flash");
+            if (flash.isNull()) {
+                continue;
+            }
             if (flash.has(FlashTask.WITHDREW)) {
                 System.out.printf("withdrew  %s: %s%n", node.at("node").asString(),
                         flash.at(FlashTask.WITHDREW).asString());
-            } else if (!flash.isNull()) {
+            } else {
                 any = true;
                 Object[] row = new Object[FIGURES.size() + 1];
                 row[0] = node.at("node").asString();

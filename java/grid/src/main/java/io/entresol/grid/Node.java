@@ -6,6 +6,8 @@ import java.io.PrintStream;
 import java.net.InetAddress;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -13,8 +15,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.lifecycle.ComponentStatus;
+import org.infinispan.persistence.spi.PersistenceException;
 import org.infinispan.server.ExitStatus;
 import org.infinispan.server.Server;
 import org.infinispan.server.configuration.ServerConfiguration;
@@ -41,7 +45,7 @@ public final class Node {
     private volatile SqlServer sql;
 
     private Node(NodeFolder folder, Properties plan) {
-        server = new Server(folder.server().toFile(),
+        server = new GridServer(folder.server().toFile(),
                 List.of(Path.of("stack.xml"), Path.of("node.xml"), Path.of("caches.xml")), plan);
         exit = server.run();
     }
@@ -132,8 +136,6 @@ public final class Node {
         Thread thread = new Thread(() -> {
             try {
                 if (System.in.read() >= 0) {
-                    DeployedCaches.of(server.getCacheManager())
-                            .ifPresent(DeployedCaches::giveBack);
                     server.clusterStop();
                     return;
                 }
@@ -161,8 +163,13 @@ public final class Node {
         return new Ports(Integer.parseInt(plan.apply("entresol.port.offset")));
     }
 
-    /** The innermost sentence. */
-    private static String reason(Throwable failure) {
+    /** What a store says, as Infinispan wraps it in its components' names; else all sentences. */
+    static String reason(Throwable failure) {
+        Optional<Throwable> store = Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
+                .filter(PersistenceException.class::isInstance).findFirst();
+        if (store.isPresent()) {
+            return store.get().getMessage();
+        }
         Throwable cause = failure;
         while (cause.getCause() != null
                 && (cause.getMessage() == null || cause instanceof ExecutionException

@@ -57,19 +57,31 @@ final class NodeProcess {
 
     /** What the node says of itself once it serves. */
     Json awaitRunning() {
+        StringBuilder java = new StringBuilder();
         try {
-            String line = said.readLine();
-            Json facts = line == null ? Json.object() : Json.read(line);
-            if (facts.has("pid")) {
-                return facts;
+            for (String line = said.readLine(); line != null; line = said.readLine()) {
+                if (!line.startsWith("{")) {
+                    // Java itself says there that a heap is too small, or was.
+                    java.append(java.isEmpty() ? "" : ": ").append(line.strip());
+                    continue;
+                }
+                Json facts = Json.read(line);
+                if (facts.has("pid")) {
+                    return facts;
+                }
+                throw new GridException(failed(facts.at("error").asString()));
             }
-            throw new GridException("node " + plan.name() + " did not start: "
-                    + (facts.has("error") ? facts.at("error").asString() : "its process ended")
-                    + "; more is in " + plan.folder().log());
+            throw new GridException(failed(java.isEmpty() ? "its process ended"
+                    : "Java says: " + java));
         } catch (IOException failure) {
             throw new GridException("node " + plan.name() + " cannot be heard: " + failure,
                     failure);
         }
+    }
+
+    private String failed(String why) {
+        return "node " + plan.name() + " did not start: " + why + "; more is in "
+                + plan.folder().log();
     }
 
     void tellToStop() {

@@ -3,6 +3,7 @@ package io.entresol.grid;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -92,14 +93,28 @@ record Ports(int offset) {
         check(clusterAddress, failures(), "the cluster");
     }
 
-    private static void check(String address, int port, String use) {
+    private void check(String address, int port, String use) {
         try (ServerSocket socket = new ServerSocket()) {
             socket.setReuseAddress(true);
             socket.bind(new InetSocketAddress(InetAddress.getByName(address), port));
         } catch (IOException failure) {
             throw new GridException("port " + port + " of " + address + ", for " + use
-                    + ", cannot be had (" + failure.getMessage() + "); stop what listens there, or"
-                    + " move all ports: --port-offset " + STEP, failure);
+                    + ", cannot be had (" + failure.getMessage() + "); "
+                    + (isOfThisMachine(address) ? "stop what listens there, or move all ports:"
+                            + " --port-offset " + (offset + STEP)
+                            : "that is no address of this machine: name one of its own by --bind"
+                            + " or --cluster-address"), failure);
+        }
+    }
+
+    /** Where it cannot be told it is: then the port is what is in the way. */
+    private static boolean isOfThisMachine(String address) {
+        try {
+            InetAddress named = InetAddress.getByName(address);
+            return named.isAnyLocalAddress() || named.isLoopbackAddress()
+                    || NetworkInterface.getByInetAddress(named) != null;
+        } catch (IOException unknown) {
+            return true;
         }
     }
 }

@@ -5,29 +5,46 @@ import java.net.ConnectException;
 import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
+import java.util.Objects;
+import java.util.stream.Stream;
 import org.infinispan.commons.dataconversion.internal.Json;
 
 /** A running node by its REST interface. */
 public final class Rest {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final int PORT_MAX = 65_535;
+    private static final int UNKNOWN = 401;
+    private static final int FORBIDDEN = 403;
 
     private final String server;
+    private final String user;
     private final String authorization;
+    private final Duration patience;
     private final HttpClient client = HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(5)).build();
 
     /** The node at {@code HOST:PORT}; a user of null has no name. */
     public Rest(String server, String user, String password) {
-        if (!server.matches(".+:[0-9]{1,5}")) {
+        this(server, user, password, PATIENCE);
+    }
+
+    /** The same; an answer is waited for so long. */
+    Rest(String server, String user, String password, Duration patience) {
+        if (!server.matches(".+:[0-9]{1,5}") || port(server) < 1 || port(server) > PORT_MAX) {
             throw new GridException("--server is '" + server + "'; expected HOST:PORT, such as"
                     + " 127.0.0.1:11222");
         }
         this.server = server;
+        this.user = user;
+        this.patience = patience;
         byte[] both = (user + ":" + password).getBytes(StandardCharsets.UTF_8);
         authorization = user == null ? null : "Basic " + Base64.getEncoder().encodeToString(both);
     }
@@ -83,18 +100,32 @@ public final class Rest {
         if (status < 400) {
             return answer;
         }
-        if (status == 401 || status == 403) {
-            throw new GridException("node " + server + " lets in users only (status " + status
-                    + "); name one: --user NAME, and its password in ENTRESOL_GRID_PASSWORD or by"
-                    + " --password");
+        if (status == UNKNOWN || status == FORBIDDEN) {
+            throw new GridException(refusal(method + " " + path, status));
         }
         throw new RefusedException("node " + server + " refused " + method + " " + path
                 + " (status " + status + "): " + reason(answer.body()));
     }
 
+    /** Whoever named a user need not be told to name one. */
+    private String refusal(String asked, int status) {
+        String node = "node " + server;
+        if (user == null) {
+            return node + " lets in users only (status " + status + "); name one: --user NAME, and"
+                    + " its password in ENTRESOL_GRID_PASSWORD or by --password";
+        }
+        return status == UNKNOWN
+                ? node + " knows no user '" + user + "' of that password (status " + status
+                        + "); name another: --user NAME, or mend the password in"
+                        + " ENTRESOL_GRID_PASSWORD or --password"
+                : node + " does not let user '" + user + "' do " + asked + " (status " + status
+                        + "); name one who may: --user NAME, or give '" + user
+                        + "' the permission there";
+    }
+
     private HttpResponse<String> send(String method, String path, String contentType,
             String body) {
-        HttpRequest.Builder request = address(path).timeout(PATIENCE)
+        HttpRequest.Builder request = address(path).timeout(patience)
                 .method(method, body == null ? HttpRequest.BodyPublishers.noBody()
                         : HttpRequest.BodyPublishers.ofString(body));
         if (contentType != null) {
@@ -105,9 +136,18 @@ public final class Rest {
         }
         try {
             return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
-        } catch (ConnectException refused) {
-            throw new GridException("no node answers at " + server + "; start one: entresol-grid"
-                    + " start, or name another: --server HOST:PORT", refused);
+        } catch (ConnectException | HttpConnectTimeoutException refused) {
+            boolean known = Stream.<Throwable>iterate(refused, Objects::nonNull, Throwable::getCause)
+                    .noneMatch(UnresolvedAddressException.class::isInstance);
+            throw new GridException((known ? "no node answers at " + server
+                    + "; start one: entresol-grid start, or name another"
+                    : "the host of --server " + server + " is not known here; name another")
+                    + ": --server HOST:PORT", refused);
+        } catch (HttpTimeoutException late) {
+            throw new LateException("node " + server + " has not answered " + method + " " + path
+                    + " within " + patience.toSeconds() + " s, and may still do it; see what became"
+                    + " of it: entresol-grid list, and server/log/node.log of the node's folder",
+                    late);
         } catch (IOException failure) {
             throw new GridException("node " + server + " did not answer " + path + ": "
                     + failure.getMessage() + "; is it still running?", failure);
@@ -124,6 +164,10 @@ public final class Rest {
             throw new GridException("--server is '" + server + "'; expected HOST:PORT, such as"
                     + " 127.0.0.1:11222", mistake);
         }
+    }
+
+    private static int port(String server) {
+        return Integer.parseInt(server.substring(server.lastIndexOf(':') + 1));
     }
 
     /** Infinispan's sentence within its JSON. */

@@ -206,7 +206,7 @@ final class Start implements Callable<Integer> {
     }
 
     private Deployment endpoints() {
-        Template template = Template.parse(endpointTemplate);
+        Template template = Template.parse("--endpoint-template", endpointTemplate);
         if (template.onTwoSites()) {
             throw new GridException("--endpoint-template is '" + endpointTemplate + "'; expected"
                     + " caches of one site: deploy others, which RESP clients select by name");

@@ -75,11 +75,6 @@ final class Stop implements Callable<Integer> {
     private static List<Running> stopCluster(Rest rest, List<Running> running) {
         List<String> members = rest.get("/v2/container").at("cluster_members_physical_addresses")
                 .asJsonList().stream().map(Json::asString).toList();
-        try {
-            rest.post("/v2/tasks/" + ReturnTask.NAME + "?action=exec", null, "");
-        } catch (GridException former) {
-            // Nodes that an earlier version started have no such task, and nothing to give back.
-        }
         rest.post("/v2/cluster?action=stop", null, "");
         return running.stream().filter(node -> members.stream().anyMatch(node::isAt)).toList();
     }

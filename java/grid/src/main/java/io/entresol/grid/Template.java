@@ -26,15 +26,20 @@ public record Template(Set<Word> words) {
 
     /** Reads {@code flash,partitioned-with-backup} and the like. */
     public static Template parse(String text) {
+        return parse("--template", text);
+    }
+
+    /** The same, of another option. */
+    static Template parse(String option, String text) {
         Set<Word> words = new HashSet<>();
         for (String part : text.split(",", -1)) {
             Word word = Arrays.stream(Word.values())
                     .filter(each -> each.toString().equals(part.trim())).findFirst()
-                    .orElseThrow(() -> wrong(text, "'" + part + "' is no template"));
+                    .orElseThrow(() -> wrong(option, text, "'" + part + "' is no template"));
             words.add(word);
         }
-        refuseBoth(text, words, Word.RAM, Word.FLASH);
-        refuseBoth(text, words, Word.PARTITIONED, Word.PARTITIONED_WITH_BACKUP);
+        refuseBoth(option, text, words, Word.RAM, Word.FLASH);
+        refuseBoth(option, text, words, Word.PARTITIONED, Word.PARTITIONED_WITH_BACKUP);
         return new Template(words);
     }
 
@@ -58,14 +63,15 @@ public record Template(Set<Word> words) {
                 + (onTwoSites() ? "," + Word.TWO_SITES : "");
     }
 
-    private static void refuseBoth(String text, Set<Word> words, Word one, Word other) {
+    private static void refuseBoth(String option, String text, Set<Word> words, Word one,
+            Word other) {
         if (words.contains(one) && words.contains(other)) {
-            throw wrong(text, one + " and " + other + " exclude each other");
+            throw wrong(option, text, one + " and " + other + " exclude each other");
         }
     }
 
-    private static GridException wrong(String text, String why) {
-        return new GridException("--template is '" + text + "': " + why + "; expected words of "
+    private static GridException wrong(String option, String text, String why) {
+        return new GridException(option + " is '" + text + "': " + why + "; expected words of "
                 + Arrays.stream(Word.values()).map(Word::toString)
                         .collect(Collectors.joining(", "))
                 + ", with commas between, such as flash,partitioned-with-backup");

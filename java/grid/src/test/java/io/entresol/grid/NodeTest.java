@@ -10,6 +10,7 @@ import io.entresol.grid.bench.RespClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -117,6 +118,9 @@ class NodeTest {
         assertEquals(200, flash("hot-flash").at("entries").asLong());
         assertTrue(flash("hot-flash").at("gets").asLong() >= 199);
         assertTrue(flash("hot-ram").isNull());
+        // Where a cache has no store this was a stack.
+        String told = grid.ask("info", "hot-ram").succeeded().out();
+        assertTrue(told.contains("entries   200\n"), told);
     }
 
     @Test
@@ -356,6 +360,41 @@ class NodeTest {
                 "--protocol", "hotrod", "--stores", "rocksdb");
         assertEquals(2, lacking.status());
         assertTrue(lacking.err().contains("-Procksdb"), lacking.err());
+    }
+
+    /** Its caches stayed, and the next run refused to begin. */
+    @Test
+    void aBenchmarkThatIsInterruptedDropsItsCaches() throws Exception {
+        Path said = grid.folder.resolve("interrupted");
+        Process bench = TestGrid.startProcess(new ProcessBuilder(
+                TestGrid.program(), "bench", "--protocol", "hotrod", "--iterations", "1000000",
+                "--server", grid.server(), "--value-size", "8", "--stores", "ram")
+                .redirectErrorStream(true).redirectOutput(said.toFile()));
+        // It knows that the cache is there once it puts.
+        while (bench.isAlive() && entries("entresol-bench-ram") == 0) {
+            Thread.onSpinWait();
+        }
+        assertTrue(bench.isAlive(), () -> read(said));
+        bench.destroy();
+        bench.waitFor();
+        assertFalse(grid.ask("list").out().contains("entresol-bench"), () -> read(said));
+    }
+
+    /** None of a cache that is not there, or not yet: Infinispan names it before. */
+    private long entries(String cache) {
+        try {
+            return Caches.size(grid.rest(), cache);
+        } catch (RefusedException absent) {
+            return 0;
+        }
+    }
+
+    private static String read(Path file) {
+        try {
+            return Files.readString(file);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
     }
 
     @Test

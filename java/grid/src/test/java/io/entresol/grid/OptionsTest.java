@@ -9,6 +9,7 @@ import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -35,6 +36,8 @@ class OptionsTest {
         "deploy x --average-object-size big --dry-run | 'big' | 5KB",
         "list --server nowhere | 'nowhere' | expected HOST:PORT",
         "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
+        "list --server 127.0.0.1:99999 | '127.0.0.1:99999' | expected HOST:PORT",
+        "list --server no.such.host.invalid:1 | is not known here | name another: --server",
         "sql x --csv --json | exclude each other | leave one of them out",
         "sql x --server nowhere | 'nowhere' | expected HOST:PORT",
         "sql x --server 127.0.0.1:1 | cannot be asked | entresol-grid start",
@@ -43,6 +46,8 @@ class OptionsTest {
         "start --bind 0.0.0.0 | there are no users | --users FILE",
         "start --bind 0.0.0.0 --users /dev/null | is every address | --cluster-address",
         "start --bind no.such.host.invalid | is not known here | 127.0.0.1",
+        "start --bind 203.0.113.9 --users /dev/null | no address of this machine | --bind",
+        "start --endpoint-template tape | --endpoint-template is 'tape' | expected words of",
         "start --users /no/such/file | cannot be read | NAME=PASSWORD",
         "start --port-offset 60000 | is 60000 | expected 0 to 53770",
         "start --nodes 20 | is 20 | expected 1 to 9",
@@ -73,7 +78,21 @@ class OptionsTest {
             assertEquals(2, ran.status(), ran.err());
             assertTrue(ran.err().contains("port " + taken.getLocalPort()), ran.err());
             assertTrue(ran.err().contains("for SQL, cannot be had"), ran.err());
+            // The advice was always 100, which was the offset that had failed, or one below it.
+            assertTrue(ran.err().endsWith("--port-offset " + (ports.offset() + Ports.STEP) + "\n"),
+                    ran.err());
         }
+    }
+
+    /** Java says it on the standard output, where the node's own line is expected: a stack. */
+    @Test
+    void whatJavaSaysOfANodeThatItCannotRunIsToldOfAsASentence(@TempDir Path folder) {
+        TestGrid.Ran ran = TestGrid.inside("start", "--dir", folder + "/node", "--memory", "1k",
+                "--port-offset", "" + TestGrid.freeOffset(5000));
+        assertEquals(2, ran.status(), ran.err());
+        assertTrue(ran.err().contains("did not start: Java says: "), ran.err());
+        assertTrue(ran.err().contains("Too small maximum heap"), ran.err());
+        assertFalse(ran.err().contains("\tat "), ran.err());
     }
 
     /** Somebody's connection had the port by which nodes notice deaths: a node did not start. */

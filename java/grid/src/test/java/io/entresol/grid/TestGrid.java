@@ -1,11 +1,16 @@
 package io.entresol.grid;
 
+import io.entresol.KilledStores;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -17,6 +22,12 @@ final class TestGrid {
     private static final Path HOME = Path.of(System.getProperty("entresol.grid.home"));
     /** Nodes of tests live for seconds: a better compiler would take most of their start. */
     private static final String FLAGS = "-XX:TieredStopAtLevel=1";
+
+    /** Room for the nodes of a cluster. */
+    private static final int BLOCK = 5 * Ports.STEP;
+    /** All ports stay below those that the system gives to connections. */
+    private static final int OFFSET_MAX = 20_000;
+    private static final FileChannel CLAIMS = claims();
 
     final Path folder;
     final int offset;
@@ -89,9 +100,14 @@ final class TestGrid {
         process.onExit().get();
     }
 
+    /** The file of the program. */
+    static String program() {
+        return HOME.resolve("bin/entresol-grid").toString();
+    }
+
     /** The program, as a process. */
     static Ran program(String... arguments) throws Exception {
-        List<String> command = new ArrayList<>(List.of(HOME.resolve("bin/entresol-grid") + ""));
+        List<String> command = new ArrayList<>(List.of(program()));
         command.addAll(List.of(arguments));
         return run(new ProcessBuilder(command));
     }
@@ -176,6 +192,7 @@ final class TestGrid {
     }
 
     static void remove(Path folder) throws IOException {
+        KilledStores.removeBuffers(folder);
         try (Stream<Path> files = Files.walk(folder)) {
             for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
                 Files.delete(file);
@@ -183,10 +200,36 @@ final class TestGrid {
         }
     }
 
-    /** The first from there on with which a node finds all its ports free. */
+    /** The first from there on with which a node finds all its ports free, and so do others. */
     static int freeOffset(int from) {
-        return IntStream.iterate(from, offset -> offset < 7000, offset -> offset + 100)
-                .filter(TestGrid::isFree).findFirst().orElseThrow();
+        return IntStream.iterate(from, offset -> offset < OFFSET_MAX, offset -> offset + BLOCK)
+                .filter(TestGrid::claim).filter(TestGrid::isFree).findFirst().orElseThrow();
+    }
+
+    /**
+     * Has other runs of these tests, at the same time, leave the offset and those above it alone:
+     * until a node listens, which takes seconds, they find its ports free, too.
+     */
+    private static boolean claim(int offset) {
+        try {
+            return CLAIMS.tryLock(offset, BLOCK, false) != null;
+        } catch (OverlappingFileLockException own) {
+            // Of a grid of this run's, which has ended if its ports are free.
+            return true;
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** All offsets, a byte each; a lock ends with its process. */
+    private static FileChannel claims() {
+        try {
+            return FileChannel.open(Path.of(System.getProperty("java.io.tmpdir"),
+                    "entresol-grid-tests.lock"), StandardOpenOption.CREATE,
+                    StandardOpenOption.WRITE);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
     }
 
     private static boolean isFree(int offset) {

@@ -34,6 +34,10 @@ class UsersTest {
         }
         assertEquals("found\n1\n", grid.ask("sql", "--csv", sql, "--user", "ada", "--password",
                 "secret").succeeded().out());
+        // It said that there are [].
+        TestGrid.Ran none = grid.ask("sql", "select * from nothing", "--user", "ada",
+                "--password", "secret");
+        assertTrue(none.err().contains("there are none: caches of ProtoStream"), none.err());
         byte[] bytes = {1, 2};
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertThrows(IOException.class, () -> client.set(bytes, bytes));

@@ -109,9 +109,9 @@ final class Preparation extends CalcitePrepareImpl {
         }
         Matcher table = NO_TABLE.matcher(reason);
         if (table.matches()) {
+            TreeSet<String> tables = new TreeSet<>(schema.getTableNames());
             return "there is no table `" + table.group(1) + "`; there are "
-                    + new TreeSet<>(schema.getTableNames())
-                    + ": caches of ProtoStream values that have an index";
+                    + (tables.isEmpty() ? "none" : tables) + ": caches of ProtoStream values that have an index";
         }
         Matcher dotted = NO_PREFIX.matcher(reason);
         if (dotted.matches()) {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.KilledStores;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -76,8 +77,9 @@ class ClusterTest {
     }
 
     @AfterAll
-    void stop() {
+    void stop() throws IOException {
         nodes.forEach(Grid::close);
+        KilledStores.removeBuffers(folder);
     }
 
     @BeforeEach

@@ -2,10 +2,12 @@ package io.entresol.grid.bench;
 
 import io.entresol.grid.Deployment;
 import io.entresol.grid.Encoding;
+import io.entresol.grid.GridException;
 import io.entresol.grid.Rest;
 import io.entresol.grid.Target;
 import io.entresol.grid.Template;
 import io.entresol.grid.Undeploy;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.List;
@@ -24,8 +26,12 @@ final class Compared implements AutoCloseable {
     private static final int IN_MEMORY = 10;
 
     private final Rest rest;
-    private final Set<Storage> deployed = EnumSet.noneOf(Storage.class);
+    /** Those whose caches are there; taken out by whoever drops them. */
+    private final Set<Storage> deployed = Collections.synchronizedSet(
+            EnumSet.noneOf(Storage.class));
     private final Map<Storage, Door> doors = new EnumMap<>(Storage.class);
+    /** Ctrl-C ends the program with the caches there: the next run would find them. */
+    private final Thread interrupted = new Thread(this::dropAtEnd, "drops caches");
 
     /** What a cache is kept in, and what the tutorial has of it. */
     enum Storage {
@@ -70,6 +76,7 @@ final class Compared implements AutoCloseable {
         Deployment.Flash flash = new Deployment.Flash(
                 "" + Math.max(LEAST_CAPACITY, ROOM * bytes),
                 "" + (LEAST_MEMORY + bytes / IN_MEMORY), null, false, null, null, false);
+        Runtime.getRuntime().addShutdownHook(interrupted);
         Encoding encoding = protocol == Protocol.RESP ? Encoding.RESP : Encoding.BYTES;
         try {
             for (Storage storage : storages) {
@@ -99,7 +106,30 @@ final class Compared implements AutoCloseable {
 
     @Override
     public void close() {
+        try {
+            Runtime.getRuntime().removeShutdownHook(interrupted);
+        } catch (IllegalStateException ending) {
+            // It drops them.
+            return;
+        }
         doors.values().forEach(Door::close);
-        deployed.forEach(storage -> Undeploy.drop(rest, storage.cache()));
+        drop();
+    }
+
+    private void dropAtEnd() {
+        try {
+            drop();
+        } catch (GridException failure) {
+            System.err.println("entresol-grid: caches entresol-bench-… may be left: "
+                    + failure.getMessage() + "; drop them: entresol-grid undeploy NAME");
+        }
+    }
+
+    private void drop() {
+        for (Storage storage : Storage.values()) {
+            if (deployed.remove(storage)) {
+                Undeploy.drop(rest, storage.cache());
+            }
+        }
     }
 }

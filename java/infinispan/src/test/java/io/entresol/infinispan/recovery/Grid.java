@@ -4,6 +4,7 @@ import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertTrue;
 import static org.testng.Assert.fail;
 
+import io.entresol.KilledStores;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -192,6 +193,7 @@ final class Grid implements AutoCloseable {
                 node.process.waitFor();
             }
         }
+        KilledStores.removeBuffers(folder);
     }
 
     private void expect(int from, int to, int number) {

@@ -1,0 +1,152 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.persistence.spi.PersistenceException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What people are told of a node that refuses, or does not answer: a listener in its place. */
+class RestTest {
+    /** Of a listener that answers at once, on any machine that works. */
+    private static final Duration LONGER_THAN_AN_ANSWER = Duration.ofSeconds(5);
+
+    private final CountDownLatch end = new CountDownLatch(1);
+    private final ExecutorService threads = Executors.newCachedThreadPool();
+    private HttpServer listener;
+
+    @BeforeEach
+    void listen() throws IOException {
+        listener = HttpServer.create(
+                new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        listener.setExecutor(threads);
+        listener.start();
+    }
+
+    @AfterEach
+    void end() {
+        end.countDown();
+        listener.stop(0);
+        threads.shutdown();
+    }
+
+    @Test
+    void whoNamesNobodyIsToldToNameAUser() {
+        answer(401);
+        assertTrue(complaint(null).contains("lets in users only (status 401); name one: --user"));
+    }
+
+    /** A user of another password was told to name a user. */
+    @Test
+    void aUserThatTheNodeDoesNotKnowIsTold() {
+        answer(401);
+        String told = complaint("ada");
+        assertTrue(told.contains("knows no user 'ada' of that password"), told);
+        assertFalse(told.contains("users only"), told);
+    }
+
+    /** A user without the permission was told to name a user. */
+    @Test
+    void aUserWhoMayNotDoItIsToldWhatAndOfThePermission() {
+        answer(403);
+        String told = complaint("ada");
+        assertTrue(told.contains("does not let user 'ada' do GET /v2/caches (status 403)"), told);
+        assertTrue(told.contains("the permission"), told);
+    }
+
+    /** It was said that the node did not answer, and asked whether it was still running. */
+    @Test
+    void aCacheThatTakesLongToMakeIsSaidToGoOnWithHowToSeeIt() {
+        listener.createContext("/", exchange -> {
+            if (exchange.getRequestMethod().equals("POST")) {
+                await();
+            }
+            exchange.sendResponseHeaders(404, -1);
+            exchange.close();
+        });
+        Deployment slow = new Deployment(Template.parse("ram"), Encoding.TEXT, null,
+                OptionalLong.empty(), List.of(), List.of(), null);
+        Rest rest = new Rest(server(), null, null, LONGER_THAN_AN_ANSWER);
+        GridException late = assertThrows(GridException.class, () -> slow.deploy(rest, "slow"));
+        String cause = late.getCause().getMessage();
+        assertTrue(cause.contains("has not answered POST /v2/caches/slow within"), cause);
+        assertTrue(cause.contains("may still do it"), cause);
+        String told = late.getMessage();
+        assertTrue(told.startsWith("cache 'slow' is still being made, and goes on to be"), told);
+        assertTrue(told.contains("entresol-grid list"), told);
+        assertTrue(told.endsWith("to take it back: entresol-grid undeploy slow"), told);
+    }
+
+    /** {@code list} failed, as the node that was asked still counted on one that had died. */
+    @Test
+    void nodesAreAskedAgainWhereOneDiedMeanwhile() {
+        AtomicInteger asked = new AtomicInteger();
+        listener.createContext("/", exchange -> {
+            boolean first = asked.getAndIncrement() == 0;
+            byte[] body = (first ? "{\"error\": {\"message\": \"ISPN000400: Node node-1 was"
+                    + " suspected\", \"cause\": null}}" : "[\"{\\\"node\\\": \\\"node-0\\\"}\"]")
+                    .getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(first ? 500 : 200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        List<Json> said = Caches.tell(new Rest(server(), null, null), "some-task");
+        assertEquals("node-0", said.get(0).at("node").asString());
+        assertEquals(2, asked.get());
+    }
+
+    /** Two lines of components' names stood before it. */
+    @Test
+    void aNodeThatCannotStartForAStoreSaysWhatTheStoreSays() {
+        String why = "cache orders: the store on /disk cannot be opened: no room";
+        Throwable failure = new CacheConfigurationException("ISPN000659: Component"
+                + " ComponentWrapper{name=x, instance=y} failed to start",
+                new CompletionException(new PersistenceException(why,
+                        new IllegalStateException("no room"))));
+        assertEquals(why, Node.reason(new ExecutionException(failure)));
+    }
+
+    private void answer(int status) {
+        listener.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(status, -1);
+            exchange.close();
+        });
+    }
+
+    private String complaint(String user) {
+        return assertThrows(GridException.class, () -> new Rest(server(), user, "secret")
+                .get("/v2/caches")).getMessage();
+    }
+
+    private String server() {
+        return "127.0.0.1:" + listener.getAddress().getPort();
+    }
+
+    private void await() {
+        try {
+            end.await();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}
