@@ -266,7 +266,11 @@ fn allocation_is_told_in_full_however_little_the_server_says_at_a_time() {
     for at in 0..16 {
         perform(&mut backing, write(at * 65536, &[1; 4096])).unwrap();
     }
-    let extents = backing.allocation(4096, u64::MAX).unwrap();
+    let extents = backing.allocation((4096, u64::MAX), 100).unwrap();
+    for most in [1, 2, 3, 30] {
+        let first = backing.allocation((4096, u64::MAX), most).unwrap();
+        assert_eq!(first, extents[..most]);
+    }
     assert_eq!(extents.iter().map(|extent| extent.length).sum::<u64>(), (1 << 20) - 4096);
     assert_eq!(extents.len(), 31);
     let kinds = extents.iter().map(|extent| extent.kind == ExtentKind::Hole);
