@@ -327,6 +327,33 @@ fn await_figure(served: &Served, name: &str, is_expected: impl Fn(u64) -> bool) 
     assert!(met, "{name} is {}", figure(served, name));
 }
 
+/// Those who had gone counted among the 64 that are heard at a time until it was their turn, so
+/// that who came again and again was dropped.
+#[test]
+fn administrators_that_have_gone_keep_no_others_out() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let connect = || {
+        let mut stream = UnixStream::connect(served.ports.control.as_ref().unwrap()).unwrap();
+        stream.write_all(b"{\"command\":\"list\"}\n").unwrap();
+        BufReader::new(stream)
+    };
+    let hear = |stream: &mut BufReader<UnixStream>| {
+        let mut answer = String::new();
+        stream.read_line(&mut answer).unwrap();
+        assert!(answer.contains("\"ok\":true"), "{answer}");
+    };
+    let mut all: Vec<_> = (0..64).map(|_| connect()).collect();
+    all.iter_mut().for_each(hear);
+    let no_turn = served.gate.turns.lock();
+    while !served.gate.waits.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let mut last = connect();
+    drop(all);
+    drop(no_turn);
+    hear(&mut last);
+}
+
 /// Whoever asked for the list again and again, and took no answer, made the server hold them all:
 /// a list for each sixteen bytes, before anybody knew who it was.
 #[test]

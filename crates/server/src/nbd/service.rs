@@ -243,8 +243,8 @@ impl<'a> Service<'a> {
         }
         for event in events.iter() {
             match event.token() {
-                WAKER | VOLUMES => {}
-                CONTROL => self.accept_administrators(),
+                VOLUMES => {}
+                WAKER | CONTROL => self.accept_administrators(),
                 Token(token) if token >= FIRST_LISTENER => self.accept(token - FIRST_LISTENER),
                 Token(token) if token >= FIRST_ADMINISTRATOR => {
                     self.hear(token - FIRST_ADMINISTRATOR);
