@@ -125,12 +125,12 @@ impl Client {
                 Ok(count) => self.sent += count,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.lost(e)),
+                Err(e) => return Err(self.broken_off(&e)),
             }
         }
         match self.stream.flush() {
             Err(e) if !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Err(self.lost(e))
+                Err(self.broken_off(&e))
             }
             _ => Ok(()),
         }
@@ -223,6 +223,28 @@ impl Client {
         match poll(&mut descriptors, PollTimeout::NONE) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
             Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    /// The server takes no more. Where it said something before, that is why.
+    fn broken_off(&mut self, error: &std::io::Error) -> Failure {
+        while let Some(room) = self.input.get_mut(self.filled..).filter(|room| !room.is_empty()) {
+            match self.stream.read(room) {
+                Ok(count) if count > 0 => self.filled += count,
+                _ => break,
+            }
+        }
+        let (mut at, mut said) = (self.taken, None);
+        while let Ok(Some((reply, length))) = parse(&self.input[at..self.filled]) {
+            at += length;
+            said = match reply {
+                Reply::Error(text) => Some(refusal(text)),
+                _ => None,
+            };
+        }
+        match said {
+            Some(said) => self.lost(format!("{error}; before that the server said: {said}")),
+            None => self.lost(error),
         }
     }
 
@@ -328,6 +350,31 @@ mod tests {
         assert!(parse(b"!x\r\n").is_err());
         assert!(parse(b":x\r\n").is_err());
         assert!(parse(b"\n").is_err());
+    }
+
+    /// A server refuses a value that is too long before it has read it, and closes: all that was
+    /// heard of it was that the connection was reset.
+    #[test]
+    fn what_the_server_said_before_it_broke_off_is_told() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("redis://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 1]).unwrap();
+            stream.write_all(b"+OK\r\n-ERR Protocol error: invalid bulk length\r\n").unwrap();
+        });
+        let mut client = Client::connect(&address.parse().unwrap()).unwrap();
+        client.gather(&[b"SET", b"k", &vec![b'x'; 32 << 20]]);
+        let ended = loop {
+            match client.flush() {
+                Ok(()) => std::thread::yield_now(),
+                Err(ended) => break ended.to_string(),
+            }
+        };
+        server.join().unwrap();
+        let expected = "before that the server said: ERR Protocol error: invalid bulk length";
+        assert!(ended.contains(expected), "{ended}");
     }
 
     #[test]

@@ -18,13 +18,13 @@ pub(crate) struct DataArgs {
     /// Data directory of a stopped store
     #[arg(long, conflicts_with = "devices")]
     pub(crate) dir: Option<PathBuf>,
-    /// Files or block devices of a stopped store, separated by commas; {n} is the instance
+    /// Files or block devices of a stopped store, separated by commas; n in braces is the instance
     #[arg(long, value_name = "A,B")]
     devices: Option<String>,
     /// How a list of devices is used
     #[arg(long, value_parser = ["search", "stripe"], default_value = "search")]
     selection: String,
-    /// The number that {n} in a path stands for
+    /// The number that n in braces in a path stands for
     #[arg(long, value_name = "N", default_value_t = 1)]
     instance: u16,
     /// File with the key of a store that is encrypted

@@ -141,3 +141,26 @@ fn options_of(subcommand: &str) -> Vec<String> {
     let longs = arguments.flat_map(|argument| argument.get_long_and_visible_aliases());
     longs.flatten().map(str::to_owned).chain(["help".to_owned()]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help of `--devices` broke off in the middle of a line: braces around an `n` mean a new
+    /// one to those who lay it out.
+    #[test]
+    fn no_help_holds_what_breaks_its_lines() {
+        fn walk(command: &clap::Command) {
+            let of_command = command.get_about().into_iter().chain(command.get_long_about());
+            let arguments = command.get_arguments();
+            let of_arguments = arguments.flat_map(|argument| {
+                argument.get_help().into_iter().chain(argument.get_long_help())
+            });
+            for help in of_command.chain(of_arguments) {
+                assert!(!help.to_string().contains("{n}"), "{}: {help}", command.get_name());
+            }
+            command.get_subcommands().for_each(walk);
+        }
+        walk(&Cli::command());
+    }
+}

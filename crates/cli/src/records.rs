@@ -4,6 +4,8 @@
 //! that every entry comes back as it was. Only the records of an export, which is read with `key`
 //! and `value` as its fields, say more of an entry: elsewhere such names are the records' own.
 
+mod bounded;
+
 use std::collections::HashSet;
 use std::io::{BufRead, Write};
 use std::num::NonZeroU32;
@@ -11,6 +13,7 @@ use std::num::NonZeroU32;
 use csv::StringRecord;
 use serde_json::{Map, Value};
 
+use self::bounded::{Allowance, RECORD_BYTES_MAX};
 use crate::failure::{Failure, Outcome};
 use crate::place::{Item, Pairs};
 
@@ -66,9 +69,21 @@ pub(crate) fn read(
     fields: &Fields,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
+    read_within(RECORD_BYTES_MAX, (input, layout), fields, visit)
+}
+
+/// As [`read`], with records of so many bytes at most.
+fn read_within(
+    bytes_max: u64,
+    (input, layout): (impl BufRead, Layout),
+    fields: &Fields,
+    visit: &mut dyn FnMut(Item) -> Outcome<()>,
+) -> Outcome<()> {
+    let allowance = Allowance::new(bytes_max);
+    let input = allowance.bound(input);
     match layout {
-        Layout::Jsonl => read_lines(input, fields, visit),
-        Layout::Csv => read_csv(input, fields, visit),
+        Layout::Jsonl => read_lines((input, &allowance), fields, visit),
+        Layout::Csv => read_csv((input, &allowance), fields, visit),
     }
 }
 
@@ -138,11 +153,12 @@ fn not_written(error: csv::Error) -> Failure {
 }
 
 fn read_lines(
-    input: impl BufRead,
+    (input, allowance): (impl BufRead, &Allowance),
     fields: &Fields,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
     for (index, line) in input.lines().enumerate() {
+        allowance.renew();
         let number = index + 1;
         let wrong = |what: String| Failure::CannotRun(format!("line {number}: {what}"));
         let line = line.map_err(|e| wrong(format!("cannot be read: {e}")))?;
@@ -163,7 +179,7 @@ fn read_lines(
 }
 
 fn read_csv(
-    input: impl BufRead,
+    (input, allowance): (impl BufRead, &Allowance),
     fields: &Fields,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
@@ -176,9 +192,14 @@ fn read_csv(
     demand_headings(&headings, fields).map_err(|what| Failure::doing("line 1", what))?;
     let mut record = StringRecord::new();
     loop {
+        allowance.renew();
+        let from = reader.position().line();
         match reader.read_record(&mut record) {
             Ok(read) if !read || is_end(&record) => return Ok(()),
             Ok(_) => {}
+            Err(error) if error.is_io_error() => {
+                return Err(Failure::doing(format!("line {from}"), error));
+            }
             Err(error) => return Err(Failure::CannotRun(error.to_string())),
         }
         let line = record.position().map_or(0, csv::Position::line);
@@ -459,6 +480,32 @@ mod tests {
         assert_eq!((&items[0].value[..], &items[1].value[..]), (&b"a\""[..], &b"b\" \"c"[..]));
         assert!(all("", Layout::Csv, &fields("id", None)).unwrap().is_empty());
         assert!(all("id\n", Layout::Csv, &fields("id", None)).unwrap().is_empty());
+    }
+
+    /// A file without ends of records, as an array of JSON in one line or what follows a quote that
+    /// is not closed, was read into memory as a whole, however long it was.
+    #[test]
+    fn a_record_that_is_longer_than_any_entry_needs_is_refused() {
+        const BYTES_MAX: u64 = 100_000;
+        let short = "x".repeat(60_000);
+        let long = format!("{short}\n{short}");
+        let line = |id, text: &str| format!("{{\"id\":{id},\"text\":\"{text}\"}}\n");
+        let cases = [
+            (Layout::Csv, format!("id,text\n1,{short}\n2,{short}\n3,\"{long}\n"), 4),
+            (Layout::Jsonl, line(1, &short) + &line(2, &short) + &line(3, &short.repeat(2)), 3),
+        ];
+        for (layout, text, at) in cases {
+            let mut items = 0;
+            let wanted = fields("id", Some("text"));
+            let ended = read_within(BYTES_MAX, (text.as_bytes(), layout), &wanted, &mut |_| {
+                items += 1;
+                Ok(())
+            });
+            let error = ended.unwrap_err().to_string();
+            assert!(error.contains(&format!("line {at}: ")), "{error}");
+            assert!(error.contains("longer than 100000 bytes"), "{error}");
+            assert_eq!(items, 2);
+        }
     }
 
     /// `color_hex` was taken for the bytes of `color`, `label` for the type of the entry.

@@ -50,9 +50,6 @@ pub enum Zeroed {
     Unsupported,
 }
 
-/// Runs that [`PlainFile::extents`] tells of at most.
-const RUNS_MAX: usize = 1 << 16;
-
 impl PlainFile {
     /// Opens what stands at `path`.
     ///
@@ -204,13 +201,13 @@ impl PlainFile {
         (start, end.saturating_sub(start))
     }
 
-    /// Runs of data and of holes in a range: lengths, and whether there is data. Where the system
-    /// does not tell, and behind many runs, all counts as data.
-    pub fn extents(&self, offset: u64, length: u64) -> Vec<(u64, bool)> {
+    /// Runs of data and of holes in a range: lengths, and whether there is data; at most `most`, so
+    /// that the last may end before the range. Where the system does not tell, all counts as data.
+    pub fn extents(&self, (offset, length): (u64, u64), most: usize) -> Vec<(u64, bool)> {
         let end = offset.saturating_add(length).min(self.bytes);
         let mut runs = Vec::new();
         let mut at = offset;
-        while at < end && runs.len() < RUNS_MAX {
+        while at < end && runs.len() < most {
             let (data, hole) = match self.seek(at, libc::SEEK_DATA) {
                 Ok(data) if data > at => (false, data),
                 Ok(_) => (true, self.seek(at, libc::SEEK_HOLE).unwrap_or(end)),
@@ -220,9 +217,6 @@ impl PlainFile {
             let next = hole.clamp(at + 1, end);
             runs.push((next - at, data));
             at = next;
-        }
-        if at < end {
-            runs.push((end - at, true));
         }
         runs
     }
@@ -372,13 +366,14 @@ mod tests {
         let dir = TempDir::new("holes");
         let path = file(&dir, 1 << 20);
         let plain = PlainFile::open(&path, Access::ReadWrite, Force::No).unwrap();
-        assert_eq!(plain.extents(100, 1000), [(1000, true)]);
+        assert_eq!(plain.extents((100, 1000), 9), [(1000, true)]);
         if plain.can_punch() {
             assert_eq!(plain.punch(65536, 131_072).unwrap(), Zeroed::Done);
             assert_eq!(
-                plain.extents(0, u64::MAX),
+                plain.extents((0, u64::MAX), 9),
                 [(65536, true), (131_072, false), ((1 << 20) - 65536 - 131_072, true)]
             );
+            assert_eq!(plain.extents((0, u64::MAX), 2), [(65536, true), (131_072, false)]);
         }
         let mut bytes = [1; 512];
         if plain.zero(1000, 512).unwrap() == Zeroed::Done {

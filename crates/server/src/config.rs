@@ -279,6 +279,14 @@ impl Config {
         self.text(key)
     }
 
+    /// What becomes of entries when space runs out, in redis-server's words.
+    pub(crate) fn eviction_policy(&self) -> &'static str {
+        match self.choice("reclaim") {
+            "cache" => "allkeys-lru",
+            _ => "noeviction",
+        }
+    }
+
     pub(crate) fn instance(&self) -> u32 {
         self.number("instance") as u32
     }

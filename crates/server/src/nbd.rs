@@ -4,8 +4,8 @@
 //! a [`Stopper`] says otherwise. What is spoken stands in `docs/reference/nbd.md`.
 //!
 //! `service` is the event loop, `connection` one client, `ruling` what a request deserves,
-//! `pending` the requests that volumes have not answered yet, `control` the socket for
-//! administrators, `deputy` what watches the devices.
+//! `pending` the requests that volumes have not answered yet, `held` what a client makes the server
+//! hold, `control` the socket for administrators, `deputy` what watches the devices.
 
 mod board;
 mod connection;
@@ -13,6 +13,7 @@ mod control;
 mod deputy;
 mod doors;
 mod figures;
+mod held;
 mod output;
 mod pending;
 mod ruling;

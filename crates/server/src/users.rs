@@ -78,7 +78,7 @@ impl User {
         let password = match words.next() {
             Some("nopass") => None,
             Some(hash) => {
-                PasswordHash::new(hash)
+                check_hash(hash)
                     .map_err(|error| format!("expected `nopass` or an Argon2 hash: {error}"))?;
                 Some(hash.to_owned())
             }
@@ -211,6 +211,17 @@ pub fn user_line(name: &str, password: &str, rules: &str) -> Result<String, Conf
     Ok(line)
 }
 
+/// Whether a password can be compared with `hash` at all.
+fn check_hash(hash: &str) -> argon2::password_hash::Result<()> {
+    let hash = PasswordHash::new(hash)?;
+    Algorithm::try_from(hash.algorithm)?;
+    Params::try_from(&hash)?;
+    match (hash.salt, hash.hash) {
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err(argon2::password_hash::Error::PhcStringField),
+    }
+}
+
 /// Compares a password with its hash. Takes some ten milliseconds and 7 MiB.
 pub(crate) fn verify(password: &[u8], hash: &str) -> Verdict {
     let right =
@@ -252,6 +263,16 @@ mod tests {
         for (text, expected) in [
             ("\n# x\nbob", "f line 3: key `users`: expected a password hash or `nopass`"),
             ("bob plain +@all", "f line 1: key `users`: expected `nopass` or an Argon2 hash"),
+            // With these the server started, and no password was ever right.
+            (
+                "bob $scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$\
+                 nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E +@all",
+                "f line 1: key `users`: expected `nopass` or an Argon2 hash",
+            ),
+            (
+                "bob $argon2id$v=19$m=7168,t=5,p=1$c2FsdHNhbHQ +@all",
+                "f line 1: key `users`: expected `nopass` or an Argon2 hash",
+            ),
             ("bob nopass +@nothing", "f line 1: key `users`: `+@nothing` names no command"),
             ("bob nopass @read", "f line 1: key `users`: expected +command"),
             ("a nopass\na nopass", "f line 2: key `users`: user `a` is there twice"),

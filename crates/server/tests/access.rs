@@ -229,6 +229,19 @@ fn the_command_line_wins_over_the_file() {
     assert_eq!(config.get("threads"), Some("3"));
 }
 
+/// Queues of jobs ask before they trust a server with them: caches said `noeviction`, too.
+#[test]
+fn caches_say_that_they_evict() {
+    for (reclaim, policy) in [("store", "noeviction"), ("cache", "allkeys-lru")] {
+        let server = TestServer::start(&[("reclaim", reclaim)]);
+        let mut client = server.client();
+        let shown = client.call("CONFIG GET maxmemory-policy");
+        assert!(shown.ends_with(&format!("\r\n{policy}\r\n")), "{shown}");
+        assert!(client.call("INFO memory").contains(&format!("maxmemory_policy:{policy}\r\n")));
+        assert_eq!(client.call(&format!("CONFIG SET maxmemory-policy {policy}")), "+OK\r\n");
+    }
+}
+
 #[test]
 fn live_keys_change_and_others_do_not() {
     let server = TestServer::start(&[]);

@@ -62,3 +62,25 @@ fn a_pause_of_writes_holds_writes_and_nobody_else() {
         assert_eq!(other.call("GET k"), "$3\r\nnew\r\n");
     }
 }
+
+/// Pages that a browser shows may have it post anything to an address of its own machine: what
+/// stood in the body was carried out.
+#[test]
+fn commands_in_a_request_of_http_are_not_carried_out() {
+    let server = TestServer::start(&[]);
+    let requests = [
+        "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k stolen\r\n",
+        "post /\r\nSET k stolen\r\n",
+        "GET / HTTP/1.1\r\nAccept: */*\r\nhost: localhost\r\n\r\nSET k stolen\r\n",
+        "*1\r\n$4\r\nPOST\r\nSET k stolen\r\n",
+    ];
+    for request in requests {
+        let mut stream = UnixStream::connect(&server.socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        // A socket that is closed with unread bytes ends in a reset.
+        drop(stream.read_to_end(&mut Vec::new()));
+        assert_eq!(server.client().call("EXISTS k"), ":0\r\n", "{request}");
+    }
+    assert_eq!(server.client().call("SET host: post"), "+OK\r\n");
+}

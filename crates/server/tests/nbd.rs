@@ -313,6 +313,95 @@ fn a_client_that_takes_no_answers_stops_no_other() {
     }
 }
 
+/// A figure of the server, by its name.
+fn figure(served: &Served, name: &str) -> u64 {
+    let stat = administer(served, r#"{"command":"stat"}"#);
+    let stat: serde_json::Value = serde_json::from_str(&stat).unwrap();
+    stat["server"][name].as_u64().unwrap()
+}
+
+/// Asks for figures until they are what is expected; each asking is a turn of the event loop.
+fn await_figure(served: &Served, name: &str, is_expected: impl Fn(u64) -> bool) {
+    const TURNS_MAX: u32 = 20_000;
+    let met = (0..TURNS_MAX).any(|_| is_expected(figure(served, name)));
+    assert!(met, "{name} is {}", figure(served, name));
+}
+
+/// Those who had gone counted among the 64 that are heard at a time until it was their turn, so
+/// that who came again and again was dropped.
+#[test]
+fn administrators_that_have_gone_keep_no_others_out() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    let connect = || {
+        let mut stream = UnixStream::connect(served.ports.control.as_ref().unwrap()).unwrap();
+        stream.write_all(b"{\"command\":\"list\"}\n").unwrap();
+        BufReader::new(stream)
+    };
+    let hear = |stream: &mut BufReader<UnixStream>| {
+        let mut answer = String::new();
+        stream.read_line(&mut answer).unwrap();
+        assert!(answer.contains("\"ok\":true"), "{answer}");
+    };
+    let mut all: Vec<_> = (0..64).map(|_| connect()).collect();
+    all.iter_mut().for_each(hear);
+    let no_turn = served.gate.turns.lock();
+    while !served.gate.waits.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let mut last = connect();
+    drop(all);
+    drop(no_turn);
+    hear(&mut last);
+}
+
+/// Whoever asked for the list again and again, and took no answer, made the server hold them all:
+/// a list for each sixteen bytes, before anybody knew who it was.
+#[test]
+fn answers_of_a_handshake_are_bounded_as_those_of_requests_are() {
+    const LISTS: usize = 200;
+    let name = |number: usize| format!("{number:04000}");
+    let served = Served::start((0..100).map(|at| Volume::new(&name(at), MIB)).collect());
+    let mut deaf = UnixStream::connect(served.socket()).unwrap();
+    let mut asked = vec![0, 0, 0, 3];
+    for _ in 0..LISTS {
+        asked.extend_from_slice(b"IHAVEOPT\0\0\0\x03\0\0\0\0");
+    }
+    deaf.write_all(&asked).unwrap();
+    await_figure(&served, "held_bytes", |held| held >= 60 * MIB);
+    let held = figure(&served, "held_bytes");
+    assert!(held < 65 * MIB, "{held}");
+    // Once it takes them, it gets all.
+    let greeting = 18;
+    let entry = 20 + 4 + 4000 + "cached volume, mode wt".len();
+    let mut lists = vec![0; greeting + LISTS * (100 * entry + 20)];
+    deaf.read_exact(&mut lists).unwrap();
+    assert!(lists.ends_with(&[0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0]), "an acknowledgement");
+}
+
+/// Payloads on their way were not counted, and what a client had asked for before it broke off was
+/// forgotten while its volume still held it.
+#[test]
+fn the_total_counts_payloads_on_their_way_and_requests_of_clients_that_have_gone() {
+    let served = Served::start(vec![Volume::new("plain", 64 * MIB)]);
+    let mut client = served.client("", ReplyStyle::Simple);
+    client.send(&request(Command::Write, 0, 8 * MIB), &vec![1; 5 << 20]);
+    await_figure(&served, "held_bytes", |held| held == 5 * MIB);
+    client.stream.write_all(&vec![1; 3 << 20]).unwrap();
+    assert_eq!(client.receive(&|_| request(Command::Write, 0, 8 * MIB)).unwrap().1, Answered::DONE);
+    await_figure(&served, "held_bytes", |held| held == 0);
+    served.gate.holds.store(true, Ordering::SeqCst);
+    client.send(&request(Command::Read, 0, 16 * MIB), &[]);
+    await_figure(&served, "held_bytes", |held| held == 16 * MIB);
+    // Bytes that were not read reset the connection, so that it is broken at once.
+    client.send(&Request { command: 77, ..request(Command::Flush, 0, 0) }, &[]);
+    await_figure(&served, "request_errors", |errors| errors == 1);
+    drop(client);
+    await_figure(&served, "connections", |connections| connections == 0);
+    assert_eq!(figure(&served, "held_bytes"), 16 * MIB);
+    served.gate.holds.store(false, Ordering::SeqCst);
+    await_figure(&served, "held_bytes", |held| held == 0);
+}
+
 #[test]
 fn a_stop_answers_what_is_in_flight_and_refuses_what_comes_after() {
     let served = Served::start(vec![Volume::new("plain", MIB)]);

@@ -52,9 +52,10 @@ pub trait Backing: Send {
     }
 
     /// What stands in a range, as far as it is known without reading: blocking, for reports of
-    /// allocation. Data, where nothing is known.
-    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
-        let _ = offset;
+    /// allocation. Data, where nothing is known. At most `most` extents (at least one), which may
+    /// end before the range: a file may have millions, and whoever asks may want the first.
+    fn allocation(&mut self, (offset, length): (u64, u64), most: usize) -> Result<Vec<Extent>> {
+        let _ = (offset, most);
         Ok(vec![Extent { length, kind: ExtentKind::Data }])
     }
 }

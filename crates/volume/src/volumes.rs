@@ -34,8 +34,8 @@ pub trait Volumes {
     /// but for volumes that come and go.
     fn poll_fds(&self) -> Vec<RawFd>;
 
-    /// How a range stands, in runs from `offset` on that cover `length` or stop after `most` runs
-    /// (at least one); adjacent runs differ.
+    /// How a range stands, in runs from `offset` on; at most `most` (at least one). They may end
+    /// before the range, where more would have to be looked for; adjacent runs differ.
     fn extents(
         &mut self,
         volume: VolumeId,

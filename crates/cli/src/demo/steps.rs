@@ -83,7 +83,8 @@ impl<'a> Stage<'a> {
                 units::bytes(args.capacity_bytes() as f64)
             ),
         );
-        say(args, "Real records, then as many generated ones as make ten times the cap");
+        let title = "Real records, then as many generated ones as make";
+        say(args, &format!("{title} {} times the cap", args.times));
         let found = packages();
         let real_bytes: u64 =
             found.items.iter().map(|item| (item.key.len() + item.value.len()) as u64).sum();
@@ -94,7 +95,7 @@ impl<'a> Stage<'a> {
             args,
             &format!(
                 "{} package records from {}: {}",
-                found.items.len(),
+                units::number(found.items.len() as f64),
                 found.source,
                 rate(real_bytes as f64, seconds)
             ),
@@ -186,8 +187,8 @@ impl<'a> Stage<'a> {
             args,
             &format!(
                 "{} of {} gets found nothing; latency p50 {}, p99 {}, 128 in flight",
-                total.misses,
-                summary.count,
+                units::number(total.misses as f64),
+                units::number(summary.count as f64),
                 units::seconds(ms(summary.p50)),
                 units::seconds(ms(summary.p99))
             ),
@@ -265,7 +266,7 @@ impl<'a> Stage<'a> {
                 units::seconds(began.elapsed().as_secs_f64()),
                 units::number(checked.keys as f64),
                 units::number(checked.overwritten as f64),
-                self.real.len(),
+                units::number(self.real.len() as f64),
                 checked.lost + lost_real
             ),
         );

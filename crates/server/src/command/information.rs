@@ -113,8 +113,10 @@ fn memory(source: &Source<'_>, out: &mut String) {
         + source.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
     line(out, "used_memory", used);
     line(out, "used_memory_rss", source.process.resident_bytes);
-    line(out, "maxmemory", lock(&source.shared.config).memory_bytes());
-    line(out, "maxmemory_policy", "noeviction");
+    let config = lock(&source.shared.config);
+    line(out, "maxmemory", config.memory_bytes());
+    line(out, "maxmemory_policy", config.eviction_policy());
+    drop(config);
     line(out, "used_memory_index", figures.index_bytes);
     line(out, "used_memory_write_buffers", figures.buffer_bytes);
     line(out, "used_memory_cache", figures.cache_bytes);

@@ -1,5 +1,6 @@
 //! Commands for those who run the server.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use super::arguments::{integer, is, shown};
@@ -21,7 +22,7 @@ fn foreign_keys(config: &Config) -> [(&'static str, String); 5] {
     [
         ("appendonly", "no".to_owned()),
         ("maxmemory", config.memory_bytes().to_string()),
-        ("maxmemory-policy", "noeviction".to_owned()),
+        ("maxmemory-policy", config.eviction_policy().to_owned()),
         ("proto-max-bulk-len", (64 << 20).to_string()),
         ("save", String::new()),
     ]
@@ -51,14 +52,19 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
     let mut config = lock(&local.core.shared.config);
     let mut changed = config.clone();
     let foreign = foreign_keys(&config);
+    let mut named = HashSet::new();
     for (name, value) in arguments.from(2).step_by(2).zip(arguments.from(3).step_by(2)) {
-        let (name, value) = (shown(name).to_ascii_lowercase(), shown(value));
+        let (given, value) = (shown(name), shown(value));
+        let name = given.to_ascii_lowercase();
         let refused = |why: &str| {
             let text =
-                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}");
+                format!("ERR CONFIG SET failed (possibly related to argument '{given}') - {why}");
             Failure::new(text)
         };
         let immutable = "can't set immutable config";
+        if !named.insert(name.clone()) {
+            return Err(refused("duplicate parameter"));
+        }
         match KEYS.iter().find(|key| key.name == name) {
             None if foreign.iter().any(|(known, _)| *known == name) => {
                 // What holds already may be said again, as clients and their tests do.
@@ -68,7 +74,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
             }
             None => {
                 let text =
-                    format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'");
+                    format!("ERR Unknown option or number of arguments for CONFIG SET - '{given}'");
                 return Err(Failure::new(text));
             }
             Some(key) if key.change == Change::Restart => {

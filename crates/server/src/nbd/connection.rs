@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A request is begun only while [`Connection::has_room`]: what a client can make the server
-//!    hold is bounded, in requests and in bytes.
+//! 1. A request is begun only if [`Held`] admits it: what a client can make the server hold is
+//!    bounded, in requests and in bytes. So it is while hands are shaken.
 //! 2. Every request is answered once, unless the connection breaks first.
 
 use std::io::ErrorKind;
@@ -24,17 +24,12 @@ use rustls::ServerConfig;
 
 use super::doors::export_of;
 use super::figures::Figures;
+use super::held::Held;
 use super::output::Output;
 use super::pending::{Asked, Asker, Pending, Waiting};
 use super::ruling::{Extents, Ruling, StatusQuestion, Terms, error_code};
 use crate::stream::Stream;
 
-/// Most requests of a client in flight.
-pub(super) const REQUESTS_MAX: usize = 256;
-/// Most bytes held for a client: payloads, room for answers, answers not sent.
-pub(super) const HELD_BYTES_MAX: usize = 64 << 20;
-/// Most bytes held for all clients; past it each has one request at a time.
-pub(super) const HELD_BYTES_ALL: usize = 512 << 20;
 /// Requests begun for a client before the others have their turn.
 const REQUESTS_AT_ONCE: usize = 64;
 /// Bytes looked at for a client before the others have their turn.
@@ -56,10 +51,7 @@ pub(super) struct Connection {
     encoder: ReplyEncoder,
     input: Vec<u8>,
     output: Output,
-    in_flight: usize,
-    in_flight_bytes: usize,
-    /// What of this connection the total counts.
-    counted_bytes: usize,
+    held: Held,
     /// The socket may have bytes.
     pub(super) readable: bool,
     /// It is in the queue of those to be gone on with.
@@ -128,9 +120,7 @@ impl Connection {
             encoder: ReplyEncoder::new(ReplyStyle::Simple),
             input: Vec::new(),
             output,
-            in_flight: 0,
-            in_flight_bytes: 0,
-            counted_bytes: 0,
+            held: Held::default(),
             readable: true,
             runnable: false,
             stalled: false,
@@ -140,13 +130,12 @@ impl Connection {
 
     /// Whether it has no more to come and no more to get.
     pub(super) fn is_over(&self) -> bool {
-        let is_served = self.in_flight == 0 && self.output.len() == 0;
-        self.broken || (is_served && matches!(self.phase, Phase::Closing))
+        self.broken || (self.is_idle() && matches!(self.phase, Phase::Closing))
     }
 
     /// Whether nothing is in flight or owed.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight == 0 && self.output.len() == 0
+        self.held.requests() == 0 && self.output.len() == 0
     }
 
     /// Whether it is still in its handshake.
@@ -217,8 +206,7 @@ impl Connection {
         result: Result<Bytes, entresol_volume::Error>,
         turn: &mut Turn<'_>,
     ) {
-        self.in_flight -= 1;
-        self.in_flight_bytes -= waiting.bytes;
+        self.held.end(waiting.bytes);
         let encoder = self.encoder;
         match result {
             Ok(bytes) => match waiting.asked {
@@ -257,24 +245,23 @@ impl Connection {
         self.count(turn.held_bytes);
     }
 
-    /// Whether a request that holds `bytes` may be begun.
-    pub(super) fn has_room(&self, bytes: usize, held_by_all: usize) -> bool {
-        let held = self.in_flight_bytes + self.output.len();
-        let is_alone = self.in_flight == 0 && self.output.len() < HELD_BYTES_MAX;
-        let fits = held + bytes <= HELD_BYTES_MAX && held_by_all + bytes <= HELD_BYTES_ALL;
-        self.in_flight < REQUESTS_MAX && (fits || is_alone)
+    /// Whether there is room for what it waits for.
+    pub(super) fn may_go_on(&self, held_by_all: usize) -> bool {
+        self.held.may_go_on(self.output.len(), held_by_all)
     }
 
-    /// Takes the connection out of the total.
+    /// Takes the connection out of the total, but for requests that are in flight.
     pub(super) fn leave(&mut self, held_by_all: &mut usize) {
-        *held_by_all -= std::mem::take(&mut self.counted_bytes);
+        self.held.leave(held_by_all);
     }
 
     /// Brings the total up to date.
     fn count(&mut self, held_by_all: &mut usize) {
-        let held = self.in_flight_bytes + self.output.len();
-        *held_by_all = *held_by_all + held - self.counted_bytes;
-        self.counted_bytes = held;
+        let arriving = match &self.phase {
+            Phase::Transmission(session) => session.incoming.as_ref().map(|one| one.payload.len()),
+            _ => None,
+        };
+        self.held.count(self.output.len() + arriving.unwrap_or(0), held_by_all);
     }
 
     /// The acknowledgement of STARTTLS is sent: what comes now is TLS.
@@ -337,6 +324,9 @@ impl Connection {
         let Phase::Handshake(handshake) = &mut self.phase else {
             return Ok(0);
         };
+        if !self.held.may_be_told(self.output.len()) {
+            return Err(Pause::Stalled);
+        }
         let list = turn.volumes.list();
         let exports: Vec<Export> = list.iter().map(export_of).collect();
         let offer = Offer {
@@ -416,7 +406,7 @@ impl Connection {
             Ruling::Write(_) => payload as usize,
             _ => 0,
         };
-        if !self.has_room(holds, *turn.held_bytes) {
+        if !self.held.admits(holds, self.output.len(), *turn.held_bytes) {
             return Err(Pause::Stalled);
         }
         turn.figures.count(request.command, request.length);
@@ -494,8 +484,7 @@ impl Connection {
         let Phase::Transmission(session) = &self.phase else {
             return;
         };
-        self.in_flight += 1;
-        self.in_flight_bytes += bytes;
+        self.held.begin(bytes);
         let asker = Asker::Client(turn.place, self.generation);
         let waiting = Waiting { asker, reply, asked, bytes, since_ns: turn.now.0 };
         let token = turn.pending.insert(waiting);

@@ -243,8 +243,8 @@ impl<'a> Service<'a> {
         }
         for event in events.iter() {
             match event.token() {
-                WAKER | VOLUMES => {}
-                CONTROL => self.accept_administrators(),
+                VOLUMES => {}
+                WAKER | CONTROL => self.accept_administrators(),
                 Token(token) if token >= FIRST_LISTENER => self.accept(token - FIRST_LISTENER),
                 Token(token) if token >= FIRST_ADMINISTRATOR => {
                     self.hear(token - FIRST_ADMINISTRATOR);
@@ -336,6 +336,8 @@ impl<'a> Service<'a> {
                         connection.answer(&waiting, completion.result, turn);
                     });
                     self.make_dirty(place);
+                } else {
+                    self.held_bytes -= waiting.bytes;
                 }
             }
             Asker::Administrator(place, generation) => {
@@ -371,7 +373,7 @@ impl<'a> Service<'a> {
         for place in std::mem::take(&mut self.stalled) {
             let held = self.held_bytes;
             match self.connection(place) {
-                Some(connection) if connection.has_room(0, held) => self.make_runnable(place),
+                Some(connection) if connection.may_go_on(held) => self.make_runnable(place),
                 Some(_) => self.stalled.push(place),
                 None => {}
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::ahead::Ahead;
-use super::{READ_BYTES, Worker};
+use super::{READ_BYTES, Worker, report};
 use crate::client::Client;
 use crate::command::arguments::shown;
 use crate::command::introspection::unknown_subcommand;
@@ -209,6 +209,14 @@ impl Worker {
         if connection.is_blocked() {
             return Step::Wait;
         }
+        if is_http(arguments.at(0)) {
+            // Any page can have a browser post to an address that only its machine reaches, and the
+            // body would be commands.
+            connection.broken = true;
+            let remote = &connection.stream.addresses().remote;
+            report(&format!("client {remote} is dropped: it speaks HTTP, and this port RESP"));
+            return Step::Taken;
+        }
         let client = Rc::clone(&connection.client);
         let spec = match checked(&client, arguments) {
             Ok(spec) => spec,
@@ -289,6 +297,11 @@ impl Worker {
         }
         client.take_silence();
     }
+}
+
+/// Whether the name of a command is how a request of HTTP begins, or a line that each of them has.
+fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 /// The command that `arguments` name, if the client may give it and its form is right.

@@ -191,8 +191,8 @@ impl Backing for FileBacking {
         self.shared.file.modified().unwrap_or_default()
     }
 
-    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
-        let runs = self.shared.file.extents(offset, length).into_iter();
+    fn allocation(&mut self, range: (u64, u64), most: usize) -> Result<Vec<Extent>> {
+        let runs = self.shared.file.extents(range, most).into_iter();
         let kind = |data| if data { ExtentKind::Data } else { ExtentKind::Hole };
         Ok(runs.map(|(length, data)| Extent { length, kind: kind(data) }).collect())
     }

@@ -343,7 +343,7 @@ impl Backing for MemoryBacking {
         Some(self.signal.0.as_raw_fd())
     }
 
-    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
+    fn allocation(&mut self, (offset, length): (u64, u64), most: usize) -> Result<Vec<Extent>> {
         let mut extents: Vec<Extent> = Vec::new();
         let medium = self.medium.lock();
         let mut add = |length: u64, kind: ExtentKind| match extents.last_mut() {
@@ -357,6 +357,7 @@ impl Backing for MemoryBacking {
             add(next.min(end) - at, medium.kind_at(at));
             at = next;
         }
+        extents.truncate(most);
         Ok(extents)
     }
 }

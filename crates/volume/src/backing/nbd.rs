@@ -69,9 +69,6 @@ enum Job {
     Status { offset: u64, length: u64, back: Sender<Result<Vec<Extent>>>, begun: Instant },
 }
 
-/// Extents that are told of at most; behind them all counts as data.
-const EXTENTS_MAX: usize = 1 << 16;
-
 impl NbdBacking {
     /// Connects to the export that `uri` names: `nbd://HOST:PORT/NAME`,
     /// `nbd+unix:///NAME?socket=PATH`, or `nbds` for TLS.
@@ -137,13 +134,14 @@ impl Backing for NbdBacking {
         Some(self.link.poll_fd())
     }
 
-    fn allocation(&mut self, offset: u64, length: u64) -> Result<Vec<Extent>> {
+    fn allocation(&mut self, (offset, length): (u64, u64), most: usize) -> Result<Vec<Extent>> {
         let end = offset.saturating_add(length).min(self.description.bytes);
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = offset;
-        while at < end {
+        // One more says that the last one is whole: the next piece told of may go on with it.
+        while at < end && extents.len() <= most {
             let mut found = Vec::new();
-            if self.tells_allocation && extents.len() < EXTENTS_MAX {
+            if self.tells_allocation {
                 let (back, answer) = std::sync::mpsc::channel();
                 let begun = Instant::now();
                 self.link.take(Job::Status { offset: at, length: end - at, back, begun });
@@ -174,6 +172,7 @@ impl Backing for NbdBacking {
                 }
             }
         }
+        extents.truncate(most);
         Ok(extents)
     }
 }

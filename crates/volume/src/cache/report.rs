@@ -44,15 +44,19 @@ pub(crate) fn extents(
     context: Context,
     ((offset, length), most): ((u64, u64), usize),
 ) -> Result<Vec<Run>> {
-    let end = offset.saturating_add(length).min(volume.bytes);
+    let mut end = offset.saturating_add(length).min(volume.bytes);
     let mut runs = Vec::new();
     let mut at = offset;
-    let clean = match context {
-        Context::Allocation => {
-            volume.with_backing(|backing| backing.allocation(offset, end.saturating_sub(offset)))?
-        }
-        Context::Residency => Vec::new(),
-    };
+    let mut clean = Vec::new();
+    if context == Context::Allocation {
+        let range = (offset, end.saturating_sub(offset));
+        clean = volume.with_backing(|backing| backing.allocation(range, most.max(1)))?;
+        // What the backing did not tell of yet is asked for when it is wanted.
+        let told: u64 = clean.iter().map(|extent| extent.length).sum();
+        end = end.min(offset.saturating_add(told));
+    }
+    // Those that end before what is looked at are done with.
+    let (mut done, mut done_to) = (0, offset);
     let blocks = volume.blocks_of(offset, end.saturating_sub(offset));
     let blocks = match context {
         Context::Allocation => blocks,
@@ -82,16 +86,15 @@ pub(crate) fn extents(
                 push(&mut runs, stop - start, flags_of(stands));
             }
             (Context::Allocation, None) => {
-                let mut begun = offset;
-                for extent in &clean {
-                    let (from, to) = (begun.max(start), (begun + extent.length).min(stop));
-                    begun += extent.length;
-                    if from < to {
-                        push(&mut runs, to - from, flags_of(extent.kind));
+                while let Some(extent) = clean.get(done) {
+                    let to = done_to + extent.length;
+                    let told = to.min(stop).saturating_sub(done_to.max(start));
+                    push(&mut runs, told, flags_of(extent.kind));
+                    if to > stop {
+                        break;
                     }
+                    (done, done_to) = (done + 1, to);
                 }
-                let told = begun.clamp(start, stop);
-                push(&mut runs, stop - told, 0);
             }
         }
         at = stop;

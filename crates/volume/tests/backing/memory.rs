@@ -25,7 +25,9 @@ fn requests_in_any_order_leave_what_an_array_would_hold() {
 
 #[test]
 fn a_crash_keeps_what_was_flushed_and_tears_only_what_was_not() {
-    for seed in seeds() {
+    let (seeds, mut lost) = (seeds(), 0);
+    for seed in &seeds {
+        let seed = *seed;
         let _seed = Seed(seed);
         let medium = MemoryMedium::new(BYTES);
         let mut model = Model::new(vec![0; BYTES], seed);
@@ -34,20 +36,20 @@ fn a_crash_keeps_what_was_flushed_and_tears_only_what_was_not() {
         perform(&mut backing, BackingRequest::Flush).unwrap();
         let flushed = model.bytes.clone();
         assert!(medium.durable_contents() == flushed);
+        model.written.fill(false);
         model.exercise(&mut backing, 100);
         medium.crash(Loss::Drawn(seed));
         let left = medium.contents();
         assert!(left == medium.durable_contents());
-        let unchanged = |at: &usize| flushed[*at] == model.bytes[*at];
-        let lost = (0..BYTES).filter(|at| left[*at] != model.bytes[*at]).count();
-        assert!(lost > 0, "nothing was lost");
-        let wrong = |at: &usize| unchanged(at) && left[*at] != flushed[*at];
-        // Bytes that changed and changed back between the flush and the crash are rare.
-        assert!((0..BYTES).filter(wrong).count() < BYTES / 100);
+        lost += (0..BYTES).filter(|at| left[*at] != model.bytes[*at]).count();
+        let wrong = (0..BYTES).find(|at| !model.written[*at] && left[*at] != flushed[*at]);
+        assert_eq!(wrong, None, "it was flushed, and nobody wrote there since");
         let died = perform(&mut backing, BackingRequest::Flush).unwrap_err();
         assert_eq!(died.kind(), ErrorKind::Unavailable);
         assert_eq!(perform(&mut medium.open().unwrap(), read(0, 512)).unwrap(), left[..512]);
     }
+    // With one seed the last of all requests may have been a flush.
+    assert!(lost > 0 || seeds.len() == 1, "nothing was lost");
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn holes_zeros_and_data_are_told_apart() {
     let mut backing = medium.open().unwrap();
     perform(&mut backing, write(4000, &[1; 8192])).unwrap();
     let kinds = |backing: &mut dyn Backing| {
-        let extents = backing.allocation(0, u64::MAX).unwrap();
+        let extents = backing.allocation((0, u64::MAX), 100).unwrap();
         extents.iter().map(|extent| (extent.length, extent.kind)).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -11,6 +11,8 @@ use entresol_volume::{Durable, Hole};
 /// What the backing should hold, and what is asked of it just now.
 pub(crate) struct Model {
     pub(crate) bytes: Vec<u8>,
+    /// Which of them were written, since the test forgot it last.
+    pub(crate) written: Vec<bool>,
     in_flight: BTreeMap<u64, BackingRequest>,
     next_token: u64,
     random: Random,
@@ -21,6 +23,7 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(bytes: Vec<u8>, seed: u64) -> Model {
         Model {
+            written: vec![false; bytes.len()],
             bytes,
             in_flight: BTreeMap::new(),
             next_token: 0,
@@ -114,6 +117,9 @@ impl Model {
             let bytes = result.unwrap_or_else(|error| panic!("{request:?}: {error}"));
             let range = range(&request);
             let range = range.start as usize..range.end as usize;
+            if matches!(&request, BackingRequest::Write { .. } | BackingRequest::Zero { .. }) {
+                self.written[range.clone()].fill(true);
+            }
             match request {
                 BackingRequest::Read { .. } => {
                     assert!(bytes == self.bytes[range.clone()], "read of {range:?}");

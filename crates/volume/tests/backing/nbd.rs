@@ -42,8 +42,8 @@ fn requests_in_any_order_leave_what_an_array_would_hold() {
 
 #[test]
 fn a_server_that_dies_and_forgets_what_was_not_flushed_loses_nothing_for_its_client() {
-    let mut connections = 0;
-    for seed in seeds() {
+    let (seeds, mut connections) = (seeds(), 0);
+    for seed in seeds.iter().copied() {
         let _seed = Seed(seed);
         let medium = MemoryMedium::new(BYTES);
         let loss = |seed| if seed % 2 == 0 { Loss::All } else { Loss::Drawn(seed) };
@@ -58,7 +58,10 @@ fn a_server_that_dies_and_forgets_what_was_not_flushed_loses_nothing_for_its_cli
         }
         connections += server.connections();
     }
-    assert!(connections > 40, "only {connections} connections: it hardly ever died");
+    assert!(
+        connections as usize > 5 * seeds.len(),
+        "only {connections} connections: it hardly ever died"
+    );
 }
 
 #[test]
@@ -263,7 +266,11 @@ fn allocation_is_told_in_full_however_little_the_server_says_at_a_time() {
     for at in 0..16 {
         perform(&mut backing, write(at * 65536, &[1; 4096])).unwrap();
     }
-    let extents = backing.allocation(4096, u64::MAX).unwrap();
+    let extents = backing.allocation((4096, u64::MAX), 100).unwrap();
+    for most in [1, 2, 3, 30] {
+        let first = backing.allocation((4096, u64::MAX), most).unwrap();
+        assert_eq!(first, extents[..most]);
+    }
     assert_eq!(extents.iter().map(|extent| extent.length).sum::<u64>(), (1 << 20) - 4096);
     assert_eq!(extents.len(), 31);
     let kinds = extents.iter().map(|extent| extent.kind == ExtentKind::Hole);

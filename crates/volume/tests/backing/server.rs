@@ -331,7 +331,7 @@ fn answer(
         Command::Trim => BackingRequest::Trim { offset, length },
         Command::WriteZeroes => BackingRequest::Zero { offset, length, hole },
         Command::BlockStatus => {
-            let extents = backing.allocation(offset, length).unwrap();
+            let extents = backing.allocation((offset, length), 3).unwrap();
             let flags = |kind| match kind {
                 ExtentKind::Data => 0,
                 ExtentKind::Zero => STATE_ZERO,

@@ -13,9 +13,13 @@ use crate::nbd::pending::{Asked, Asker, Waiting};
 use crate::worker::report;
 
 impl Service<'_> {
-    /// Takes the administrators that wait.
+    /// Takes the administrators that wait, some at a time: one who comes again and again must not
+    /// keep the others waiting.
     pub(super) fn accept_administrators(&mut self) {
-        while let Some(found) = self.doors.control.as_ref().map(Listener::accept) {
+        for _ in 0..ADMINISTRATORS_MAX {
+            let Some(found) = self.doors.control.as_ref().map(Listener::accept) else {
+                return;
+            };
             let mut stream = match found {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
@@ -24,6 +28,10 @@ impl Service<'_> {
                     return;
                 }
             };
+            if self.administrators.iter().flatten().count() == ADMINISTRATORS_MAX {
+                // Those who have gone may not have been heard yet.
+                (0..self.administrators.len()).for_each(|place| self.hear(place));
+            }
             let free = self.administrators.iter().position(Option::is_none);
             let place = free.unwrap_or(self.administrators.len());
             let token = Token(FIRST_ADMINISTRATOR + place);
@@ -37,6 +45,8 @@ impl Service<'_> {
             self.administrators[place] = Some(Administrator::new(stream, self.next_generation));
             self.hear(place);
         }
+        // If the waker fails, the next sweep looks for more.
+        let _ = self.stop.waker.wake();
     }
 
     /// Takes what an administrator has sent.
