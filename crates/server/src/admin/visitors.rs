@@ -80,8 +80,9 @@ impl<'a> Visitors<'a> {
     /// Serves whoever comes until the site stops.
     pub(super) fn serve(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(PLACES + 1);
+        let mut rest = POLL_INTERVAL;
         while !self.site.is_stopping() {
-            match self.poll.poll(&mut events, Some(POLL_INTERVAL)) {
+            match self.poll.poll(&mut events, Some(rest)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
@@ -92,14 +93,18 @@ impl<'a> Visitors<'a> {
                 }
             }
             self.dismiss_late(Instant::now());
-            self.welcome();
+            rest = self.welcome();
         }
         Ok(())
     }
 
-    /// Accepts all who wait. Without a descriptor for them they wait until the next look.
-    fn welcome(&mut self) {
-        while self.waited_for {
+    /// Accepts who waits, some at a time: who comes again and again must not keep the others
+    /// waiting. How long the rest may wait: without a descriptor for them, until the next look.
+    fn welcome(&mut self) -> Duration {
+        for _ in 0..PLACES {
+            if !self.waited_for {
+                return POLL_INTERVAL;
+            }
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     let place = self.place();
@@ -109,9 +114,10 @@ impl<'a> Visitors<'a> {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.waited_for = false,
-                Err(_) => return,
+                Err(_) => return POLL_INTERVAL,
             }
         }
+        Duration::ZERO
     }
 
     /// A place that is free, or that of whoever came first.
@@ -227,6 +233,19 @@ mod tests {
             assert!(gone.iter().all(|stream| !waits(stream)));
             assert!(left.iter().all(waits));
         });
+    }
+
+    #[test]
+    fn a_crowd_is_let_in_by_turns_with_those_who_are_served() {
+        let page = Page::default();
+        let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let crowd = connected(door.address().unwrap(), 2 * PLACES);
+        let mut visitors = Visitors::new(door, &page);
+        let rests = [(); 3].map(|()| visitors.welcome());
+        assert_eq!(rests, [Duration::ZERO, Duration::ZERO, POLL_INTERVAL]);
+        let (gone, left) = crowd.split_at(PLACES);
+        assert!(gone.iter().all(|stream| !waits(stream)));
+        assert!(left.iter().all(waits));
     }
 
     #[test]
