@@ -21,6 +21,8 @@ use crate::system;
 
 /// Bytes of one write of zeros.
 const WRITE_BYTES: usize = 4 << 20;
+/// Direct transfers begin and end at multiples of this on every device.
+const DIRECT_BYTES: u64 = 4096;
 
 /// Where the file of `path` is while it is made.
 pub fn unfinished(path: &Path) -> PathBuf {
@@ -144,27 +146,66 @@ fn fill(
     Ok(())
 }
 
-/// Writes zeros to `range`, directly where possible, so that the page cache stays as it is.
+/// Writes zeros to `range`, directly where possible, so that the page cache stays as it is: what of
+/// the file is in there makes each later transfer look it up, and its pages cost more than the
+/// device does.
 fn write_zeros(path: &Path, range: Range<u64>, report: &mut dyn FnMut(Progress)) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let file = match options.custom_flags(libc::O_DIRECT).open(path) {
-        Ok(file) if range.start.is_multiple_of(4096) && range.end.is_multiple_of(4096) => file,
-        _ => options.custom_flags(0).open(path)?,
-    };
+    let buffered = OpenOptions::new().write(true).open(path)?;
+    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).ok();
     let zeros = IoBuffer::aligned(WRITE_BYTES);
-    let mut at = range.start;
-    while at < range.end {
-        let length = (range.end - at).min(WRITE_BYTES as u64) as usize;
-        system::write_fully(file.as_raw_fd(), at, &zeros[..length])?;
-        at += length as u64;
-        let total_bytes = range.end - range.start;
-        report(Progress { done_bytes: at - range.start, total_bytes });
+    let total_bytes = range.end - range.start;
+    let start = range.start;
+    for (part, whole_blocks) in parts(range) {
+        let file = direct.as_ref().filter(|_| whole_blocks).unwrap_or(&buffered);
+        let mut at = part.start;
+        while at < part.end {
+            let length = (part.end - at).min(WRITE_BYTES as u64) as usize;
+            system::write_fully(file.as_raw_fd(), at, &zeros[..length])?;
+            at += length as u64;
+            report(Progress { done_bytes: at - start, total_bytes });
+        }
     }
     Ok(())
+}
+
+/// The parts of `range` in order, each with whether it is of whole blocks: all of it but for less
+/// than a block at either end.
+fn parts(range: Range<u64>) -> impl Iterator<Item = (Range<u64>, bool)> {
+    let first = range.start.next_multiple_of(DIRECT_BYTES).min(range.end);
+    let last = (range.end - range.end % DIRECT_BYTES).max(first);
+    let parts = [(range.start..first, false), (first..last, true), (last..range.end, false)];
+    parts.into_iter().filter(|(part, _)| !part.is_empty())
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_less_than_a_block_at_either_end_is_written_as_whole_blocks() {
+        for start in [0, 1, 4095, 4096, 4097, 10_000, 4_000_000_000] {
+            for length in [0, 1, 95, 4095, 4096, 4097, 8191, 8192, 4_000_000_000] {
+                let range = start..start + length;
+                let mut at = range.start;
+                let mut beside = 0;
+                for (part, whole_blocks) in parts(range.clone()) {
+                    assert_eq!(part.start, at, "{range:?}: in order, without a gap");
+                    at = part.end;
+                    if whole_blocks {
+                        assert!(part.start.is_multiple_of(DIRECT_BYTES), "{range:?}: {part:?}");
+                        assert!(part.end.is_multiple_of(DIRECT_BYTES), "{range:?}: {part:?}");
+                    } else {
+                        beside += part.end - part.start;
+                    }
+                }
+                assert_eq!(at, range.end);
+                assert!(beside <= 2 * (DIRECT_BYTES - 1), "{range:?}: {beside} bytes beside");
+            }
+        }
+    }
 }
