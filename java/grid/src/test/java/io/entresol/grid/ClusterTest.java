@@ -42,7 +42,8 @@ class ClusterTest {
         assertTrue(shares.stream().allMatch(share -> share > 0), shares.toString());
         assertEquals(ENTRIES, shares.stream().mapToLong(Long::longValue).sum());
         TestGrid.Ran measured = grid.ask("bench", "--workload", "bigmemory", "--entries", "200",
-                "--iterations", "20", "--rounds", "1", "--threads", "2", "--json");
+                "--iterations", "20", "--rounds", "1", "--warm-up", "0", "--threads", "2",
+                "--json");
         Json results = Json.read(measured.succeeded().out());
         assertEquals(NODES, results.at("nodes").asInteger());
         assertEquals(40, results.at("resp").at("mix").at("flash").at("median").at("operations")

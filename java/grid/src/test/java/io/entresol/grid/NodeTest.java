@@ -337,8 +337,8 @@ class NodeTest {
 
     @Test
     void theBenchmarkPrintsTheTutorialsTableAndLeavesNoCacheBehind() {
-        String table = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--threads", "2")
-                .succeeded().out();
+        String table = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--warm-up", "0",
+                "--threads", "2").succeeded().out();
         for (String part : new String[] {"Hot Rod, 1 node, 2 threads", "RESP, 1 node, 2 threads",
             "avg TP per thread", "write, flash", "17,185", "flash / RAM: write"}) {
             assertTrue(table.contains(part), table);
@@ -348,8 +348,8 @@ class NodeTest {
 
     @Test
     void theBenchmarkHasInfinispansOwnStoresInTheSameTable() {
-        TestGrid.Ran ran = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--threads",
-                "2", "--protocol", "hotrod", "--stores", "flash,sifs").succeeded();
+        TestGrid.Ran ran = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--warm-up", "0",
+                "--threads", "2", "--protocol", "hotrod", "--stores", "flash,sifs").succeeded();
         for (String part : new String[] {"write, flash", "write, SoftIndexFileStore",
             "read, SoftIndexFileStore", "flash / SoftIndexFileStore: write"}) {
             assertTrue(ran.out().contains(part), ran.out());

@@ -28,6 +28,11 @@ import picocli.CommandLine.Option;
             "  entresol-grid bench --workload bigmemory --json"})
 public final class Bench implements Callable<Integer> {
     private static final int RESP_ABOVE_MAIN = 6379 - 11222;
+    /** Whether errors go to a terminal, as the script that starts this finds out. */
+    private static final boolean PROGRESS = Boolean.getBoolean("entresol.progress");
+    private static final String CLEAR_LINE = "\r\033[K";
+    /** Rounds that warm, however short they are. */
+    private static final long MOST_WARMING = 100;
 
     @Option(names = "--workload", paramLabel = "NAME", defaultValue = "tutorial",
             description = "tutorial: XAP MemoryXtend's, each thread writes, then reads keys of its"
@@ -47,7 +52,7 @@ public final class Bench implements Callable<Integer> {
             description = "clients at a time (${DEFAULT-VALUE})")
     private int threads;
 
-    @Option(names = "--iterations", paramLabel = "N", defaultValue = "1000",
+    @Option(names = "--iterations", paramLabel = "N", defaultValue = "5000",
             description = "operations of each thread in a round (${DEFAULT-VALUE}; the tutorial:"
                     + " 200,000)")
     private int iterations;
@@ -61,8 +66,14 @@ public final class Bench implements Callable<Integer> {
     private Integer valueSize;
 
     @Option(names = "--rounds", paramLabel = "N", defaultValue = "3", description = "rounds that"
-            + " count, after one that does not; the stores take turns (${DEFAULT-VALUE})")
+            + " count; the stores take turns (${DEFAULT-VALUE})")
     private int rounds;
+
+    @Option(names = "--warm-up", paramLabel = "N", defaultValue = "40000",
+            description = "operations of each thread before the rounds that count, in 1 to 100"
+                    + " rounds: a node that was just started spends most of its time on compiling"
+                    + " (${DEFAULT-VALUE})")
+    private int warmUp;
 
     @Option(names = "--seed", paramLabel = "N", defaultValue = "42",
             description = "what keys and values follow from (${DEFAULT-VALUE})")
@@ -84,6 +95,7 @@ public final class Bench implements Callable<Integer> {
         atLeast("--threads", threads, 1);
         atLeast("--iterations", iterations, 1);
         atLeast("--rounds", rounds, 1);
+        atLeast("--warm-up", warmUp, 0);
         int size = valueSize != null ? valueSize : workload == Workload.TUTORIAL ? 10_000 : 1_700;
         atLeast("--value-size", size, Long.BYTES);
         if (new HashSet<>(stores).size() < stores.size()) {
@@ -113,12 +125,15 @@ public final class Bench implements Callable<Integer> {
         Rounds writes = new Rounds();
         Rounds reads = new Rounds();
         try (Compared caches = deploy(protocol, (long) threads * iterations, size)) {
-            for (int round = 0; round <= rounds; round++) {
+            for (int round = firstRound(2L * iterations); round <= rounds; round++) {
                 for (Storage storage : order(round)) {
+                    tell(protocol, round, storage);
                     writes.add(round, storage, load.write(caches.door(storage)));
                     reads.add(round, storage, load.read(caches.door(storage)));
                 }
             }
+        } finally {
+            clear();
         }
         if (!target.json()) {
             Table table = new Table("test", "avg test time s", "avg TP per thread", "total TP",
@@ -150,13 +165,16 @@ public final class Bench implements Callable<Integer> {
         Rounds loads = new Rounds();
         Rounds mixes = new Rounds();
         try (Compared caches = deploy(protocol, keys, size)) {
-            for (int round = 0; round <= rounds; round++) {
+            for (int round = firstRound(filling.perThread() + (long) iterations); round <= rounds; round++) {
                 Load mix = new Load(threads, iterations, size, seed + round);
                 for (Storage storage : order(round)) {
+                    tell(protocol, round, storage);
                     loads.add(round, storage, filling.write(caches.door(storage)));
                     mixes.add(round, storage, mix.mix(caches.door(storage), keys));
                 }
             }
+        } finally {
+            clear();
         }
         if (!target.json()) {
             Table table = new Table("test", "load op/s", "op/s", "read us", "write us");
@@ -182,6 +200,30 @@ public final class Bench implements Callable<Integer> {
         return new Compared(target, port, protocol, stores, count, size);
     }
 
+    /**
+     * Rounds that count are numbered from one; those before them warm the nodes and the clients.
+     *
+     * @param operations of each thread in a round
+     */
+    private int firstRound(long operations) {
+        long rounds = (warmUp + operations - 1) / operations;
+        return (int) (1 - Math.max(1, Math.min(rounds, MOST_WARMING)));
+    }
+
+    /** What is at work, in one line of the terminal, if there is one. */
+    private void tell(Protocol protocol, int round, Storage storage) {
+        if (PROGRESS) {
+            System.err.printf("\r%s, %s: %s\033[K", protocol.title(), storage.title, round < 1
+                    ? "warms up, " + (1 - round) + " to go" : "round " + round + " of " + rounds);
+        }
+    }
+
+    private static void clear() {
+        if (PROGRESS) {
+            System.err.print(CLEAR_LINE);
+        }
+    }
+
     /** None is always the first, so that none has all of what the first one warms. */
     private List<Storage> order(int round) {
         List<Storage> turned = new ArrayList<>(stores);
@@ -197,9 +239,9 @@ public final class Bench implements Callable<Integer> {
 
     /** The rounds of all caches at one thing. */
     private static final class Rounds {
+        /** Those with a number above zero. */
         private final Map<Storage, List<Round>> counted = new EnumMap<>(Storage.class);
 
-        /** The first round of each warms the machine and does not count. */
         void add(int number, Storage storage, Round round) {
             if (number > 0) {
                 counted.computeIfAbsent(storage, none -> new ArrayList<>()).add(round);
