@@ -83,6 +83,12 @@ pub fn entrants() -> Vec<Entrant> {
     Vec::from([
         #[cfg(feature = "entresol")]
         Entrant { name: "entresol", kind: Kind::Store, open: contestants::entresol::open },
+        #[cfg(feature = "entresol")]
+        Entrant {
+            name: "entresol-cap",
+            kind: Kind::Store,
+            open: contestants::entresol::open_with_all_of_the_cap,
+        },
         #[cfg(feature = "lmdb")]
         Entrant { name: "lmdb", kind: Kind::Store, open: contestants::lmdb::open },
         #[cfg(feature = "rocksdb")]

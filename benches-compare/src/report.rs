@@ -59,7 +59,7 @@ impl Report {
             let gets = play.phases.iter().filter(|phase| phase.figures.gets > 0);
             gets.into_iter().any(|phase| phase.figures.wrong > 0)
         });
-        let lost = self.plays.iter().filter(|play| play.name == OURS).any(|play| {
+        let lost = self.plays.iter().filter(|play| is_ours(play.name)).any(|play| {
             play.fault.is_some() || play.phases.iter().any(|phase| phase.figures.misses > 0)
         });
         !wrong && !lost
@@ -68,7 +68,7 @@ impl Report {
     fn ratios(&self) -> Vec<Ratio> {
         let mut ratios = Vec::new();
         for phase in SHOWN {
-            for (peer, _) in self.rows.iter().filter(|(name, _)| *name != OURS) {
+            for (peer, _) in self.rows.iter().filter(|(name, _)| !is_ours(name)) {
                 let rate = |m: &Measured| m.ops_per_second;
                 let found = |m: &Measured| m.figures.rate_found();
                 let fraction = |m: &Measured| m.fraction_of_device;
@@ -321,6 +321,11 @@ fn thousands(value: f64) -> String {
 
 fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
+}
+
+/// Whether it is Entresol, with whatever cache.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(OURS)
 }
 
 #[cfg(test)]

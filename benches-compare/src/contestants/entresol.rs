@@ -31,8 +31,17 @@ struct Entresol {
     background: Option<JoinHandle<()>>,
 }
 
-/// Opens a store in the directory.
+/// Opens a store in the directory, with the cache that the plan gives each contestant.
 pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
+    open_with(settings, Some(settings.plan.cache_bytes))
+}
+
+/// Opens a store whose cache is all that the cap leaves, as a page cache is.
+pub fn open_with_all_of_the_cap(settings: &Settings) -> Result<Box<dyn Contestant>> {
+    open_with(settings, None)
+}
+
+fn open_with(settings: &Settings, cache_bytes: Option<u64>) -> Result<Box<dyn Contestant>> {
     let plan = &settings.plan;
     let options = FileOptions { capacity_bytes: Some(capacity(plan)), ..FileOptions::default() };
     let device = FileDevice::open(settings.directory.join("store"), &options)?;
@@ -49,7 +58,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let options = TieredOptions {
         store,
         memory_bytes: plan.memory_bytes * 8 / 10,
-        cache_bytes: Some(plan.cache_bytes),
+        cache_bytes,
         admission: Admission::Always,
     };
     let device: Arc<dyn Device> = Arc::new(device);
