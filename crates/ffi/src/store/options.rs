@@ -19,7 +19,7 @@ use crate::text::Failure;
 const STRIPE_UNIT_BYTES: u64 = 1 << 20;
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Where write buffers outlive the process if nobody says otherwise.
-const BUFFER_DIRECTORY: &str = "/dev/shm";
+pub(super) const BUFFER_DIRECTORY: &str = "/dev/shm";
 
 /// How a store is opened.
 #[derive(Debug)]
