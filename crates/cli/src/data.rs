@@ -35,6 +35,8 @@ pub(crate) struct DataArgs {
     buffer_directory: PathBuf,
 }
 
+/// What makes a store over what is not one.
+const FORCED_BY: &str = "`entresol serve` does, with `--force yes`";
 /// The least memory cap, and the one where the system does not tell what the machine has.
 const MEMORY_BYTES: u64 = 256 << 20;
 
@@ -47,6 +49,10 @@ impl DataArgs {
     /// Opens the store, with its background work where it may be written; `capacity` makes one
     /// where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
+        self.open_engine(mode, capacity).map_err(|failure| failure.forced_by(FORCED_BY))
+    }
+
+    fn open_engine(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
         let config = self.config(capacity).map_err(cannot_run)?;
         self.demand_file(capacity)?;
         let encryption = config.read_encryption_key().map_err(cannot_run)?;

@@ -37,6 +37,16 @@ impl Failure {
         }
     }
 
+    /// The same, of a command that cannot be forced: `step` can, if the sentence asks for that.
+    pub(crate) fn forced_by(self, step: &str) -> Failure {
+        match self {
+            Failure::CannotRun(sentence) if sentence.contains("force ") => {
+                Failure::CannotRun(format!("{sentence}: {step}"))
+            }
+            other => other,
+        }
+    }
+
     /// A command that could not run, because of `error` while doing `what`.
     pub(crate) fn doing(what: impl fmt::Display, error: impl fmt::Display) -> Failure {
         Failure::CannotRun(format!("{what}: {error}"))

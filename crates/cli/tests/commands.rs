@@ -169,6 +169,21 @@ fn damaged_records_are_named_and_all_others_are_verified_dumped_and_exported() {
     assert_eq!(report["damaged"].as_array().map(Vec::len), Some(2));
 }
 
+/// It said to force it, and has no such option.
+#[test]
+fn a_load_over_a_file_of_somebody_else_names_the_command_that_can_be_forced() {
+    let directory = Directory::new("foreign");
+    let file = directory.file("in.csv", "name,text\na,b\n").display().to_string();
+    let store = directory.path("store");
+    std::fs::create_dir_all(&store).expect("a directory can be made");
+    let data = Path::new(&store).join("entresol.data");
+    std::fs::write(&data, vec![b'x'; 64 << 20]).expect("a file can be written");
+    let output = entresol(&["load", &file, "--key", "name", "--value", "text", "--dir", &store]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("overwrite what is there: `entresol serve` does"), "{said}");
+}
+
 #[test]
 fn a_store_that_lost_its_superblocks_is_refused_by_every_command() {
     let directory = Directory::new("rootless");
@@ -197,6 +212,9 @@ fn a_store_that_lost_its_superblocks_is_refused_by_every_command() {
         assert!(!output.status.success(), "{command:?}: {said}");
         assert!(said.contains("holds a segment of store"), "{command:?}: {said}");
         assert!(said.contains("force a new store"), "{command:?}: {said}");
+        // They said to force it, which they cannot.
+        let can = command[0] == "serve";
+        assert_eq!(said.contains("`entresol serve` does, with `--force yes`"), !can, "{said}");
     }
     assert!(std::fs::read(&data).expect("it is still there") == bytes, "nothing was changed");
 }

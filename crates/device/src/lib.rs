@@ -23,6 +23,7 @@ mod list;
 mod mapping;
 mod memory;
 mod nvme;
+mod ownerless;
 mod pending;
 mod plain;
 mod residence;
@@ -47,6 +48,7 @@ pub use host::{boot_identity, machine_memory_bytes, memory_bytes_in, on_all_proc
 pub use list::{DeviceList, Selection};
 pub use memory::MemoryDevice;
 pub use nvme::{NVME_HEALTH_BYTES, nvme_health_log};
+pub use ownerless::{Ownerless, ownerless};
 pub use pending::{Group as PendingGroup, Pending as PendingCount, PendingIo};
 pub use plain::{Access, PlainFile, Zeroed};
 pub use shared::SharedMemory;

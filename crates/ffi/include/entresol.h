@@ -272,6 +272,11 @@ int64_t entresol_store_close(int64_t store);
 /* Releases a store's address; closes it before, if nobody did. */
 int64_t entresol_store_release(int64_t store);
 
+/* Removes write buffers that outlived their process, of stores that had files in the folder that
+ * `length` bytes at `folder` name, and whose files are gone; how many files of buffers. For who
+ * deleted a store that was not closed. */
+int64_t entresol_store_sweep(int64_t folder, int64_t length);
+
 /* A scan of those partitions that `count` 16-bit numbers name, of all if `count` is below 0; its
  * address. Entries that are there from its first page to its last are given at least once. */
 int64_t entresol_scan_open(int64_t store, int64_t space, int64_t partitions, int64_t count,

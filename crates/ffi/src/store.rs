@@ -5,6 +5,7 @@
 //! Outcomes at hand are answered by the call that begins the operation; all others are given out by
 //! `entresol_store_reap`, which one thread of the caller's calls again and again.
 
+mod buffers;
 mod host;
 mod jobs;
 mod options;
@@ -13,12 +14,16 @@ mod request;
 mod roster;
 mod waiters;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::text;
 use crate::text::Failure;
 use host::Host;
 use jobs::{Job, Scan, Task};
+use options::BUFFER_DIRECTORY;
 use request::{Request, Row};
 
 /// Words of one request.
@@ -177,6 +182,16 @@ export! {
         let host = unsafe { Box::from_raw(store as *mut Arc<Host>) };
         host.close()?;
         Ok(0)
+    }
+}
+
+export! {
+    /// Removes write buffers that outlived their process, of stores that had files in the folder
+    /// named and whose files are gone; how many files of buffers.
+    entresol_store_sweep, Java_io_entresol_heap_engine_Jni_storeSweep(folder, length) {
+        // SAFETY: the caller's promise.
+        let folder = unsafe { text::bytes(folder, length) };
+        buffers::sweep(Path::new(BUFFER_DIRECTORY), Path::new(OsStr::from_bytes(folder)))
     }
 }
 

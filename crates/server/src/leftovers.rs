@@ -5,73 +5,39 @@
 //! its buffers hold its last writes.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use entresol_device::{Ownerless, ownerless};
 use entresol_tier::flash::{BUFFER_FILE_HEADER, BufferOwner};
 
 /// Write buffers that no process has open and whose store's files are not all there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftoverBuffers {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size.
-    pub bytes: u64,
-    /// What of the store is not there.
-    pub missing: PathBuf,
-}
+pub struct LeftoverBuffers(Ownerless);
 
 impl fmt::Display for LeftoverBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, missing) = (self.path.display(), self.missing.display());
+        let (path, missing) = (self.0.path.display(), self.0.missing.display());
         write!(
             f,
             "{path} holds {} MiB of write buffers of a store on {missing}, which is not there: if \
              it was deleted, `rm {path}` frees the memory; if it is only not mounted, they are its \
              last writes",
-            self.bytes.div_ceil(1 << 20)
+            self.0.bytes.div_ceil(1 << 20)
         )
     }
 }
 
 /// The leftover write buffers in `directory`, by name. What cannot be read is passed over.
 pub fn leftover_buffers(directory: &Path) -> Vec<LeftoverBuffers> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found = entries.filter_map(|entry| leftover(&entry.path())).collect::<Vec<_>>();
-    if !found.is_empty() {
-        let mapped = mapped_files();
-        found.retain(|leftover| !mapped.contains(&leftover.path.display().to_string()));
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
-}
-
-fn leftover(path: &Path) -> Option<LeftoverBuffers> {
-    let name = path.file_name()?.to_str()?.strip_prefix("entresol-")?;
-    let store = name.strip_suffix(".buffers").or_else(|| name.strip_suffix(".new"))?;
-    // Whoever may write there may have put anything there, a pipe too.
-    let status = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mut header = vec![0; BUFFER_FILE_HEADER];
-    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
-    let owner = BufferOwner::decode(&header)?;
-    if u64::from_str_radix(store, 16).ok()? != owner.store {
-        return None;
-    }
-    let is_missing =
-        |path: &PathBuf| fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-    let missing = owner.paths.into_iter().find(is_missing)?;
-    Some(LeftoverBuffers { path: path.to_owned(), bytes: status.len(), missing })
-}
-
-/// The files that processes have mapped, as far as this user may know: one text to look into.
-fn mapped_files() -> String {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.filter_map(|process| fs::read_to_string(process.path().join("maps")).ok()).collect()
+    let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.paths);
+    let found = ownerless(directory, BUFFER_FILE_HEADER, owner);
+    found.into_iter().map(LeftoverBuffers).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     use entresol_device::{Device, FileDevice, FileOptions};
@@ -127,10 +93,10 @@ mod tests {
         fs::remove_file(&place.data).unwrap();
         let found = leftover_buffers(&place.directory);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].missing, place.data);
-        assert!(found[0].bytes > 8 << 20 && found[0].path.is_file());
+        assert_eq!(found[0].0.missing, place.data);
+        assert!(found[0].0.bytes > 8 << 20 && found[0].0.path.is_file());
         let text = found[0].to_string();
-        assert!(text.contains(&format!("`rm {}`", found[0].path.display())), "{text}");
+        assert!(text.contains(&format!("`rm {}`", found[0].0.path.display())), "{text}");
     }
 
     #[test]
@@ -151,7 +117,7 @@ mod tests {
         fs::remove_file(&place.data).unwrap();
         let found = leftover_buffers(&place.directory).remove(0);
         // Under another store's name they are not what their header says.
-        fs::rename(&found.path, store(6)).unwrap();
+        fs::rename(&found.0.path, store(6)).unwrap();
         assert_eq!(leftover_buffers(&place.directory), []);
     }
 }

@@ -18,6 +18,7 @@ mod output;
 mod pending;
 mod ruling;
 mod service;
+mod status;
 
 pub use deputy::DeviceWatch;
 pub use doors::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};

@@ -194,8 +194,10 @@ impl Worker {
             }
         }
         self.hand_over_reads();
-        self.write_dirty();
+        // Before the replies: whoever has one finds its command in the figures. The bytes that are
+        // written then are in those of the next turn.
         self.core.shared.meters[self.core.worker].record(&mut self.batch);
+        self.write_dirty();
         if self.swept.elapsed() >= SWEEP {
             self.sweep();
         }

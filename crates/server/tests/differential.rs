@@ -515,6 +515,16 @@ const CORNERS: &[&str] = &[
     "SCAN 0 COUNT 0",
     "SCAN 0 TYPE",
     "COMMAND INFO nothing x|y",
+    "COMMAND GETKEYS",
+    "COMMAND GETKEYS GET",
+    "COMMAND GETKEYS GET a",
+    "COMMAND GETKEYS GET a b",
+    "COMMAND GETKEYS nothing",
+    "COMMAND GETKEYS nothing a",
+    "COMMAND GETKEYS PING a",
+    "ACL CAT x",
+    "acl cat x y",
+    "ACL Cat read y z",
 ];
 
 #[test]

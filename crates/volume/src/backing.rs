@@ -58,6 +58,14 @@ pub trait Backing: Send {
         let _ = (offset, most);
         Ok(vec![Extent { length, kind: ExtentKind::Data }])
     }
+
+    /// Begins to ask what stands in a range, where [`Backing::allocation`] would wait for somebody
+    /// else; whether it did. The completion of `token` then has extents from the range's begin on,
+    /// in bytes that [`Extent::decode`] reads; they may end before the range.
+    fn begin_allocation(&mut self, token: u64, range: (u64, u64)) -> bool {
+        let _ = (token, range);
+        false
+    }
 }
 
 /// Opens the backing that `place` names: an NBD URI, or the path of a file or block device. `force`
@@ -216,6 +224,36 @@ pub struct Extent {
     pub length: u64,
     /// How it stands.
     pub kind: ExtentKind,
+}
+
+/// Bytes of an extent that is handed on.
+const EXTENT_BYTES: usize = 9;
+
+impl Extent {
+    /// Extents as the bytes of a completion.
+    pub fn encode(extents: &[Extent]) -> Bytes {
+        let mut bytes = Vec::with_capacity(extents.len() * EXTENT_BYTES);
+        for Extent { length, kind } in extents {
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.push(*kind as u8);
+        }
+        Bytes::from(bytes)
+    }
+
+    /// What [`Extent::encode`] made bytes of.
+    pub fn decode(bytes: &[u8]) -> Vec<Extent> {
+        let (each, _) = bytes.as_chunks::<EXTENT_BYTES>();
+        let read = |one: &[u8; EXTENT_BYTES]| {
+            let [length @ .., kind] = one;
+            let kind = match kind {
+                0 => ExtentKind::Data,
+                1 => ExtentKind::Zero,
+                _ => ExtentKind::Hole,
+            };
+            Extent { length: u64::from_le_bytes(*length), kind }
+        };
+        each.iter().map(read).collect()
+    }
 }
 
 /// How bytes of a backing stand.

@@ -446,7 +446,7 @@ impl Volumes for Cache {
         let found = self.core.volume(volume).ok_or_else(|| {
             Error::new(ErrorKind::Name, format!("there is no volume of number {}", volume.0))
         })?;
-        report::extents(&self.core, &found, context, (range, most))
+        report::extents(&self.core, &found, context, (range, most.max(1)))
     }
 
     fn create(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId> {
@@ -483,7 +483,7 @@ fn serve(
             (volume.blocks_of(*offset, *length), Access::Exclusive)
         }
         Request::SetMode(_) => (0..volume.blocks(), Access::Exclusive),
-        Request::Flush | Request::WriteBack => (0..0, Access::Shared),
+        Request::Flush | Request::WriteBack | Request::Allocation { .. } => (0..0, Access::Shared),
     };
     let length = match &request {
         Request::Read { length, .. } => Some(u64::from(*length)),

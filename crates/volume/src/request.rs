@@ -54,6 +54,15 @@ pub enum Request {
         /// How long it is.
         length: u64,
     },
+    /// How a range stands in [`crate::Context::Allocation`], as [`crate::Volumes::extents`] tells.
+    Allocation {
+        /// Where it begins.
+        offset: u64,
+        /// How long it is.
+        length: u64,
+        /// Most runs, at least one.
+        most: usize,
+    },
     /// Write back all that is dirty; ends when what was dirty at its begin is on the backing.
     WriteBack,
     /// Change what the volume does with the cache; ends when it does so. Leaving a lazy mode writes
@@ -88,6 +97,7 @@ pub struct Completion {
     pub volume: VolumeId,
     /// The token it was given with.
     pub token: u64,
-    /// For reads the bytes, exactly as many as were asked for; else empty.
+    /// For reads the bytes, exactly as many as were asked for; for [`Request::Allocation`] runs, as
+    /// [`crate::Run::decode`] reads them; else empty.
     pub result: Result<Bytes>,
 }

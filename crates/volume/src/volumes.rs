@@ -3,6 +3,8 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::devices::Devices;
 use crate::error::Result;
 use crate::request::{Completion, Request};
@@ -35,7 +37,8 @@ pub trait Volumes {
     fn poll_fds(&self) -> Vec<RawFd>;
 
     /// How a range stands, in runs from `offset` on; at most `most` (at least one). They may end
-    /// before the range, where more would have to be looked for; adjacent runs differ.
+    /// before the range, where more would have to be looked for; adjacent runs differ. It waits for
+    /// the backing where that tells of allocation; [`Request::Allocation`] does not.
     fn extents(
         &mut self,
         volume: VolumeId,
@@ -91,4 +94,30 @@ pub struct Run {
     pub length: u64,
     /// Its flags, as [`Context`] says.
     pub flags: u32,
+}
+
+/// Bytes of a run that is handed on.
+const RUN_BYTES: usize = 12;
+
+impl Run {
+    /// Runs as the bytes of a completion.
+    pub fn encode(runs: &[Run]) -> Bytes {
+        let mut bytes = Vec::with_capacity(runs.len() * RUN_BYTES);
+        for Run { length, flags } in runs {
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&flags.to_le_bytes());
+        }
+        Bytes::from(bytes)
+    }
+
+    /// What [`Run::encode`] made bytes of.
+    pub fn decode(bytes: &[u8]) -> Vec<Run> {
+        let (each, _) = bytes.as_chunks::<RUN_BYTES>();
+        let read = |one: &[u8; RUN_BYTES]| {
+            let [a, b, c, d, e, f, g, h, flags @ ..] = *one;
+            let length = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            Run { length, flags: u32::from_le_bytes(flags) }
+        };
+        each.iter().map(read).collect()
+    }
 }

@@ -4,14 +4,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
-use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description};
+use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent};
 use entresol_volume::{
-    Cache, CacheOptions, Completion, Durable, Error, ErrorKind, Mode, Moment, Qos, Request,
-    VolumeId, VolumeOptions, Volumes,
+    Cache, CacheOptions, Completion, Context, Durable, Error, ErrorKind, Mode, Moment, Qos,
+    Request, Run, VolumeId, VolumeOptions, Volumes,
 };
 
 const BLOCK: u64 = 4096;
@@ -330,5 +331,104 @@ fn a_cache_closes_while_requests_wait_for_their_turn() {
     let mut done = Vec::new();
     cache.turn(Moment(0), &mut done);
     assert!(done.len() < 20, "all of them had their turn");
+    cache.close(Moment(0)).unwrap();
+}
+
+/// A backing that looks how ranges stand when it is asked, and answers when it may.
+struct Slow {
+    backing: Box<dyn Backing>,
+    found: Vec<BackingCompletion>,
+    answers: Arc<AtomicBool>,
+}
+
+impl Backing for Slow {
+    fn description(&self) -> &Description {
+        self.backing.description()
+    }
+
+    fn begin(&mut self, token: u64, request: BackingRequest) {
+        self.backing.begin(token, request);
+    }
+
+    fn submit(&mut self) {
+        self.backing.submit();
+    }
+
+    fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
+        self.backing.reap(completions);
+        if self.answers.load(Ordering::SeqCst) {
+            completions.append(&mut self.found);
+        }
+    }
+
+    fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
+        self.backing.wait(completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.backing.in_flight() + self.found.len()
+    }
+
+    fn poll_fd(&self) -> Option<std::os::fd::RawFd> {
+        self.backing.poll_fd()
+    }
+
+    fn allocation(&mut self, range: (u64, u64), most: usize) -> Result<Vec<Extent>, Error> {
+        self.backing.allocation(range, most)
+    }
+
+    fn begin_allocation(&mut self, token: u64, range: (u64, u64)) -> bool {
+        let result = self.backing.allocation(range, 100).map(|found| Extent::encode(&found));
+        self.found.push(BackingCompletion { token, result });
+        true
+    }
+}
+
+/// Everybody waited for the server of one volume that was asked how a range stands there.
+#[test]
+fn who_asks_how_a_range_stands_keeps_nobody_waiting_and_is_told_of_what_was_written_before() {
+    let medium = MemoryMedium::new((64 * BLOCK) as usize);
+    let answers = Arc::new(AtomicBool::new(false));
+    let may = Arc::clone(&answers);
+    let options = CacheOptions {
+        open_backing: Box::new(move |_| {
+            let (backing, answers) = (Box::new(medium.open()?), Arc::clone(&may));
+            Ok(Box::new(Slow { backing, found: Vec::new(), answers }))
+        }),
+        ..CacheOptions::default()
+    };
+    let device = Arc::new(SimDevice::new(SimOptions::new(3, 8 << 20)));
+    let mut cache = Cache::open(device, options, Moment(0)).unwrap();
+    let options =
+        VolumeOptions { name: "a".to_owned(), mode: Mode::WriteBack, ..Default::default() };
+    let volume = cache.create(&options, Moment(0)).unwrap();
+    let run = |cache: &mut Cache, token: u64| {
+        let mut done = Vec::new();
+        for at in 0..100_000 {
+            cache.turn(Moment(at * 1000), &mut done);
+            if let Some(found) = done.iter().position(|completion| completion.token == token) {
+                return done.swap_remove(found).result.unwrap();
+            }
+            assert!(done.is_empty(), "{done:?}");
+        }
+        panic!("{token} was not answered")
+    };
+    cache.submit(volume, 1, write(5, 7), Moment(0));
+    run(&mut cache, 1);
+    let length = 64 * BLOCK;
+    let question = Request::Allocation { offset: 0, length, most: 100 };
+    cache.submit(volume, 2, question.clone(), Moment(0));
+    cache.submit(volume, 3, read(9), Moment(0));
+    run(&mut cache, 3);
+    // No hole is told of where something was written, though it was one when the backing looked.
+    cache.submit(volume, 4, Request::WriteBack, Moment(0));
+    run(&mut cache, 4);
+    answers.store(true, Ordering::SeqCst);
+    let told = Run::decode(&run(&mut cache, 2));
+    let runs = [(5 * BLOCK, 3), (BLOCK, 0), (58 * BLOCK, 3)];
+    assert_eq!(told, runs.map(|(length, flags)| Run { length, flags }));
+    cache.submit(volume, 5, question, Moment(0));
+    assert_eq!(Run::decode(&run(&mut cache, 5)), told);
+    assert_eq!(cache.extents(volume, Context::Allocation, (0, length), 100).unwrap(), told);
     cache.close(Moment(0)).unwrap();
 }

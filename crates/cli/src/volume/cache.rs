@@ -26,6 +26,8 @@ pub(crate) struct CacheArgs {
     pub(crate) control: Option<PathBuf>,
 }
 
+/// What makes a cache over what is not one, or opens a backing that is in use.
+const FORCED_BY: &str = "`entresol volume create` and `entresol volume serve` do, with `--force`";
 /// Smallest cache that is made, bytes.
 pub(crate) const CAPACITY_MIN: u64 = 16 << 20;
 /// Sizes of new caches are multiples of this, bytes.
@@ -65,12 +67,13 @@ impl CacheArgs {
     /// Opens the cache and its volumes. `capacity` makes one where there is none; `force` opens
     /// backings that are in use, and makes a cache over whatever is there.
     pub(crate) fn open(&self, capacity: Option<u64>, force: Force) -> Outcome<Cache> {
-        self.open_as((capacity, None), force)
+        self.open_as((capacity, None), force).map_err(|failure| failure.forced_by(FORCED_BY))
     }
 
     /// Opens the cache; the volume called `name` takes the size that its backing has now.
     pub(crate) fn open_resizing(&self, name: &str, force: Force) -> Outcome<Cache> {
         self.open_as((None, Some(name.to_owned())), force)
+            .map_err(|failure| failure.forced_by(FORCED_BY))
     }
 
     fn open_as(

@@ -19,7 +19,7 @@ use crate::text::Failure;
 const STRIPE_UNIT_BYTES: u64 = 1 << 20;
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Where write buffers outlive the process if nobody says otherwise.
-const BUFFER_DIRECTORY: &str = "/dev/shm";
+pub(super) const BUFFER_DIRECTORY: &str = "/dev/shm";
 
 /// How a store is opened.
 #[derive(Debug)]
@@ -72,6 +72,15 @@ pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
 impl Options {
     /// Opens the store, or makes it.
     pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
+        self.open_store(now).map_err(|mut failure| {
+            if failure.sentence.contains("force ") {
+                failure.sentence.push_str(": the mode `reformat` does");
+            }
+            failure
+        })
+    }
+
+    fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
         let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
         let files = NewFiles::among(list.paths());
         let device = self.open_device(&list)?;

@@ -44,6 +44,15 @@ impl BufferOwner {
         out
     }
 
+    /// What a file of that name says that begins with these bytes; `None` if it is not the one of
+    /// the store that it names, or of one that is being made.
+    pub fn of_file(name: &str, header: &[u8]) -> Option<BufferOwner> {
+        let name = name.strip_prefix("entresol-")?;
+        let store = name.strip_suffix(".buffers").or_else(|| name.strip_suffix(".new"))?;
+        let owner = BufferOwner::decode(header)?;
+        (u64::from_str_radix(store, 16).ok()? == owner.store).then_some(owner)
+    }
+
     /// What the first [`BUFFER_FILE_HEADER`] bytes of a file say; `None` if they are no such
     /// header: those of earlier versions are empty.
     pub fn decode(bytes: &[u8]) -> Option<BufferOwner> {

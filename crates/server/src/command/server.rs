@@ -128,6 +128,12 @@ pub(crate) fn acl_users(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn acl_cat(local: &mut Local<'_, '_>) -> Outcome {
+    if local.request.arguments.len() > 3 {
+        let name = shown(local.request.arguments.at(1));
+        return Err(Failure::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{name}'. Try ACL HELP."
+        )));
+    }
     let names: Vec<&str> = match local.request.arguments.get(2) {
         None => {
             let mut all: Vec<&str> = SPECS.iter().flat_map(|spec| spec.categories()).collect();

@@ -503,7 +503,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "7.0.0", "What commands do."),
     local("command|list", -2, 0, introspection::list)
         .about(Server, "7.0.0", "The names of all commands."),
-    local("command|getkeys", -3, 0, introspection::getkeys)
+    local("command|getkeys", -4, 0, introspection::getkeys)
         .about(Server, "2.8.13", "The keys of a command."),
     local("command|help", 2, 0, introspection::help)
         .about(Server, "5.0.0", "The subcommands of COMMAND."),

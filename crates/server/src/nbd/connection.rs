@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use entresol_volume::{Context, Moment, Request as VolumeRequest, Volumes};
+use entresol_volume::{Moment, Request as VolumeRequest, Run, VolumeId, Volumes};
 use entresol_wire::nbd::{
     Availability, Command, Error, ErrorCode, Export, Offer, ReplyEncoder, ReplyStyle, ReplyTo,
     Request, ServerHandshake, ServerStep, StatusFilter, TlsRule,
@@ -27,15 +27,14 @@ use super::figures::Figures;
 use super::held::Held;
 use super::output::Output;
 use super::pending::{Asked, Asker, Pending, Waiting};
-use super::ruling::{Extents, Ruling, StatusQuestion, Terms, error_code};
+use super::ruling::{Ruling, StatusQuestion, Terms, error_code};
+use super::status::{EXTENTS_MAX, Status, told};
 use crate::stream::Stream;
 
 /// Requests begun for a client before the others have their turn.
 const REQUESTS_AT_ONCE: usize = 64;
 /// Bytes looked at for a client before the others have their turn.
 const BYTES_AT_ONCE: usize = 2 << 20;
-/// Most extents of one context in an answer.
-const EXTENTS_MAX: usize = 64 << 10;
 /// Shortest run of zeros that is told of as a hole.
 const HOLE_BYTES_MIN: usize = 512;
 /// The names of the metadata contexts, in the order of their numbers.
@@ -218,6 +217,14 @@ impl Connection {
                     let length = bytes.len() as u32;
                     self.output.append(|out| encoder.data(waiting.reply, length, out));
                     self.output.push(bytes);
+                }
+                Asked::Status { context, length } => {
+                    let runs = told(Run::decode(&bytes), length, EXTENTS_MAX);
+                    self.output.append(|out| {
+                        encoder.status(waiting.reply, context, &runs, out);
+                        out.extend_from_slice(&waiting.behind);
+                        encoder.done(waiting.reply, out);
+                    });
                 }
                 _ => self.output.append(|out| encoder.done(waiting.reply, out)),
             },
@@ -484,11 +491,22 @@ impl Connection {
         let Phase::Transmission(session) = &self.phase else {
             return;
         };
+        let volume = session.terms.volume.id;
+        self.hand_over(volume, request, (asked, reply, bytes, Vec::new()), turn);
+    }
+
+    fn hand_over(
+        &mut self,
+        volume: VolumeId,
+        request: VolumeRequest,
+        (asked, reply, bytes, behind): (Asked, ReplyTo, usize, Vec<u8>),
+        turn: &mut Turn<'_>,
+    ) {
         self.held.begin(bytes);
         let asker = Asker::Client(turn.place, self.generation);
-        let waiting = Waiting { asker, reply, asked, bytes, since_ns: turn.now.0 };
+        let waiting = Waiting { asker, reply, asked, behind, bytes, since_ns: turn.now.0 };
         let token = turn.pending.insert(waiting);
-        turn.volumes.submit(session.terms.volume.id, token, request, turn.now);
+        turn.volumes.submit(volume, token, request, turn.now);
         self.count(turn.held_bytes);
     }
 
@@ -504,70 +522,30 @@ impl Connection {
             return;
         };
         let encoder = self.encoder;
-        match session.status(to.offset, question, filter, turn.volumes) {
-            Ok(answers) => self.output.append(|out| {
-                for (context, runs) in answers {
-                    encoder.status(to, context, &runs, out);
-                }
+        let Status { known, asks, most } =
+            match session.terms.status(to.offset, question, filter, turn.volumes) {
+                Ok(status) => status,
+                Err((code, message)) => return self.refuse(to, code, &message, turn),
+            };
+        let mut chunks = Vec::new();
+        known.iter().for_each(|(number, runs)| encoder.status(to, *number, runs, &mut chunks));
+        let Some(context) = asks else {
+            return self.output.append(|out| {
+                out.append(&mut chunks);
                 encoder.done(to, out);
-            }),
-            Err((code, message)) => self.refuse(to, code, &message, turn),
-        }
+            });
+        };
+        let (volume, length) = (session.terms.volume.id, question.length);
+        let request = VolumeRequest::Allocation { offset: to.offset, length, most };
+        let held = chunks.len();
+        let asked = Asked::Status { context, length };
+        self.hand_over(volume, request, (asked, to, held, chunks), turn);
     }
 
     fn refuse(&mut self, to: ReplyTo, code: ErrorCode, message: &str, turn: &mut Turn<'_>) {
         turn.figures.errors += 1;
         let encoder = self.encoder;
         self.output.append(|out| encoder.error(to, code, message, out));
-    }
-}
-
-impl Session {
-    /// The runs of a range in each context that is asked for.
-    #[expect(clippy::type_complexity, reason = "an answer's two shapes, used once")]
-    fn status(
-        &self,
-        offset: u64,
-        question: StatusQuestion,
-        filter: Option<&[u32]>,
-        volumes: &mut dyn Volumes,
-    ) -> Result<Vec<(u32, Vec<(u64, u32)>)>, (ErrorCode, String)> {
-        if let Err(Ruling::Refuse(code, message)) = self.terms.check_status(offset, question.length)
-        {
-            return Err((code, message));
-        }
-        let chosen: Vec<u32> = self.terms.agreement.contexts.iter().map(|(id, _)| *id).collect();
-        let mut wanted = filter.unwrap_or(&chosen).to_vec();
-        wanted.sort_unstable();
-        let known = |pair: &[u32]| pair[0] != pair[1];
-        if !wanted.windows(2).all(known) || !wanted.iter().all(|id| chosen.contains(id)) {
-            let detail = format!("expected contexts of {chosen:?}, each once, found {wanted:?}");
-            return Err((ErrorCode::Invalid, detail));
-        }
-        let most = if question.extents == Extents::One { 1 } else { EXTENTS_MAX };
-        let mut answers = Vec::new();
-        for number in wanted {
-            let context = if number == 1 { Context::Allocation } else { Context::Residency };
-            let range = (offset, question.length);
-            let runs = volumes
-                .extents(self.terms.volume.id, context, range, most)
-                .map_err(|error| (error_code(error.kind(), Asked::Read), error.to_string()))?;
-            let mut left = question.length;
-            let mut told = Vec::new();
-            for run in runs.iter().take(most).filter(|run| run.length > 0) {
-                if left == 0 {
-                    break;
-                }
-                told.push((run.length.min(left), run.flags));
-                left -= run.length.min(left);
-            }
-            if told.is_empty() {
-                // Nothing known: data, which is always true enough.
-                told.push((question.length, 0));
-            }
-            answers.push((number, told));
-        }
-        Ok(answers)
     }
 }
 

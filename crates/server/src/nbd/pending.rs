@@ -22,6 +22,8 @@ pub(super) struct Waiting {
     pub(super) reply: ReplyTo,
     /// What was asked.
     pub(super) asked: Asked,
+    /// What of its reply is known and follows what the volume answers.
+    pub(super) behind: Vec<u8>,
     /// Bytes it holds: a payload, or room for an answer.
     pub(super) bytes: usize,
     /// When it was submitted, in nanoseconds.
@@ -48,6 +50,13 @@ pub(super) enum Asked {
     FastZero,
     /// Another command.
     Plain(Command),
+    /// How `length` bytes stand, for the metadata context of that number.
+    Status {
+        /// The context's number.
+        context: u32,
+        /// Bytes that were asked about.
+        length: u64,
+    },
     /// Something that only administrators ask for.
     Administration,
 }
@@ -94,6 +103,7 @@ mod tests {
             asker: Asker::Client(0, 0),
             reply: ReplyTo { cookie, offset: 0 },
             asked: Asked::Read,
+            behind: Vec::new(),
             bytes: 0,
             since_ns: 0,
         };

@@ -150,7 +150,7 @@ impl Volume {
                 self.mark(*offset, *length, 2, 0);
             }
             Request::SetMode(mode) => self.info.mode = *mode,
-            Request::Flush | Request::WriteBack => {}
+            Request::Flush | Request::WriteBack | Request::Allocation { .. } => {}
         }
         Ok(Bytes::new())
     }
@@ -199,7 +199,12 @@ impl Volumes for MemoryVolumes {
         {
             self.gate.durable.fetch_add(1, Ordering::SeqCst);
         }
-        let result = self.volume(volume).and_then(|found| found.perform(&request));
+        let result = match request {
+            Request::Allocation { offset, length, most } => self
+                .extents(volume, Context::Allocation, (offset, length), most)
+                .map(|runs| Run::encode(&runs)),
+            _ => self.volume(volume).and_then(|found| found.perform(&request)),
+        };
         let place = self.below(self.waiting.len() + 1);
         self.waiting.insert(place, Completion { volume, token, result });
     }

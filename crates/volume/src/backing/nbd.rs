@@ -24,7 +24,7 @@ mod stream;
 mod task;
 
 use std::os::fd::RawFd;
-use std::sync::mpsc::{Sender, TryRecvError};
+use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use entresol_wire::nbd::{ALLOCATION_CONTEXT, Agreement, ExportFlags, PAYLOAD_BYTES_MAX};
@@ -32,6 +32,7 @@ use entresol_wire::nbd::{ALLOCATION_CONTEXT, Agreement, ExportFlags, PAYLOAD_BYT
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent, ExtentKind};
 use crate::error::{Error, ErrorKind, Result};
 use connect::Target;
+use exchange::Return;
 use link::Link;
 
 /// An export of an NBD server.
@@ -66,7 +67,7 @@ impl Default for NbdOptions {
 /// What the link is asked for.
 enum Job {
     Request { token: u64, request: BackingRequest, begun: Instant },
-    Status { offset: u64, length: u64, back: Sender<Result<Vec<Extent>>>, begun: Instant },
+    Status { offset: u64, length: u64, back: Return, begun: Instant },
 }
 
 impl NbdBacking {
@@ -144,6 +145,7 @@ impl Backing for NbdBacking {
             if self.tells_allocation {
                 let (back, answer) = std::sync::mpsc::channel();
                 let begun = Instant::now();
+                let back = Return::Extents(back);
                 self.link.take(Job::Status { offset: at, length: end - at, back, begun });
                 self.link.submit();
                 found = loop {
@@ -174,6 +176,15 @@ impl Backing for NbdBacking {
         }
         extents.truncate(most);
         Ok(extents)
+    }
+
+    fn begin_allocation(&mut self, token: u64, (offset, length): (u64, u64)) -> bool {
+        if self.tells_allocation {
+            self.in_flight += 1;
+            let (back, begun) = (Return::Told(token), Instant::now());
+            self.link.take(Job::Status { offset, length, back, begun });
+        }
+        self.tells_allocation
     }
 }
 

@@ -13,6 +13,7 @@ use crate::cache::ahead::read_ahead;
 use crate::cache::clean::{drain, settle_state};
 use crate::cache::core::Core;
 use crate::cache::read::{Keep, assemble, gather};
+use crate::cache::report::allocation;
 use crate::cache::volume::Volume;
 use crate::cache::write::{Change, sync_log, write_back, write_through};
 use crate::error::Result;
@@ -20,6 +21,7 @@ use crate::meta::key_of;
 use crate::policy::sequential::Direction;
 use crate::request::Request;
 use crate::types::Mode;
+use crate::volumes::Run;
 
 /// Blocks that are prefetched in one go.
 const PREFETCH_BLOCKS: u64 = 256;
@@ -36,6 +38,9 @@ pub(crate) async fn perform(
     let done = match request {
         Request::Read { offset, length } => {
             return read(core, volume, offset..offset + u64::from(length)).await;
+        }
+        Request::Allocation { offset, length, most } => {
+            return Ok(Run::encode(&allocation(core, volume, (offset, length), most).await?));
         }
         Request::Write { bytes, .. } if bytes.is_empty() => Ok(()),
         Request::Write { offset, bytes, durable } => {

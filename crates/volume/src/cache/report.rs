@@ -1,10 +1,11 @@
 //! What is told of volumes: how ranges stand, and the figures.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::backing::ExtentKind;
+use crate::backing::{Extent, ExtentKind};
 use crate::cache::core::Core;
 use crate::cache::volume::Volume;
 use crate::counts::Counts;
@@ -44,66 +45,132 @@ pub(crate) fn extents(
     context: Context,
     ((offset, length), most): ((u64, u64), usize),
 ) -> Result<Vec<Run>> {
-    let mut end = offset.saturating_add(length).min(volume.bytes);
-    let mut runs = Vec::new();
-    let mut at = offset;
-    let mut clean = Vec::new();
-    if context == Context::Allocation {
-        let range = (offset, end.saturating_sub(offset));
-        clean = volume.with_backing(|backing| backing.allocation(range, most.max(1)))?;
-        // What the backing did not tell of yet is asked for when it is wanted.
-        let told: u64 = clean.iter().map(|extent| extent.length).sum();
-        end = end.min(offset.saturating_add(told));
+    let end = offset.saturating_add(length).min(volume.bytes).max(offset);
+    match context {
+        Context::Residency => Ok(residency(core, volume, offset..end, most)),
+        Context::Allocation => {
+            let logged = logged(volume, &(offset..end));
+            let clean =
+                volume.with_backing(|backing| backing.allocation((offset, end - offset), most))?;
+            Ok(allocated(&logged, &clean, offset..end, most))
+        }
     }
-    // Those that end before what is looked at are done with.
-    let (mut done, mut done_to) = (0, offset);
-    let blocks = volume.blocks_of(offset, end.saturating_sub(offset));
-    let blocks = match context {
-        Context::Allocation => blocks,
-        Context::Residency => blocks.start..blocks.end.min(blocks.start + RESIDENCY_BLOCKS),
-    };
-    for piece in volume.log.borrow().pieces(blocks) {
-        let bytes = volume.bytes_of(&piece.blocks);
-        let (start, stop) = (bytes.start.max(at), bytes.end.min(end));
-        let log = volume.log.borrow();
-        let kind = piece.entry.and_then(|number| log.entry(number)).map(|entry| entry.kind);
-        match (context, kind) {
-            (Context::Residency, Some(_)) => push(&mut runs, stop - start, CACHED | DIRTY),
-            (Context::Residency, None) => {
-                for block in piece.blocks {
-                    let held = core.may_hold(volume.clean_space(), &block.to_be_bytes());
-                    let bytes = volume.bytes_of(&(block..block + 1));
-                    let length = bytes.end.min(end) - bytes.start.max(offset);
-                    push(&mut runs, length, if held { CACHED } else { 0 });
-                }
-            }
-            (Context::Allocation, Some(kind)) => {
-                let stands = match kind {
-                    LogKind::Data => ExtentKind::Data,
-                    LogKind::Zeros(Hole::Allowed) => ExtentKind::Hole,
-                    LogKind::Zeros(Hole::Forbidden) => ExtentKind::Zero,
-                };
-                push(&mut runs, stop - start, flags_of(stands));
-            }
-            (Context::Allocation, None) => {
-                while let Some(extent) = clean.get(done) {
-                    let to = done_to + extent.length;
-                    let told = to.min(stop).saturating_sub(done_to.max(start));
-                    push(&mut runs, told, flags_of(extent.kind));
-                    if to > stop {
-                        break;
-                    }
-                    (done, done_to) = (done + 1, to);
-                }
+}
+
+/// How a range stands in [`Context::Allocation`], without waiting for the backing in a turn.
+pub(crate) async fn allocation(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    (offset, length): (u64, u64),
+    most: usize,
+) -> Result<Vec<Run>> {
+    let (most, end) = (most.max(1), offset.saturating_add(length).min(volume.bytes));
+    // Before the backing is asked: what is written back meanwhile may have been a hole there when
+    // that looked, and is in the log no more once it has answered.
+    let logged = logged(volume, &(offset..end));
+    let mut clean: Vec<Extent> = Vec::new();
+    let mut at = offset;
+    // One more says that the last one is whole: the next piece told of may go on with it.
+    while at < end && clean.len() <= most {
+        let found = match volume.ask_allocation(&core.tasks, (at, end - at)) {
+            Some(told) => Extent::decode(&told.await?),
+            None => volume.with_backing(|backing| backing.allocation((at, end - at), most))?,
+        };
+        let before = at;
+        for Extent { length, kind } in found {
+            let length = length.min(end - at);
+            at += length;
+            match clean.last_mut() {
+                Some(last) if last.kind == kind => last.length += length,
+                _ if length > 0 => clean.push(Extent { length, kind }),
+                _ => {}
             }
         }
-        at = stop;
+        if at == before {
+            // Nothing known: data, which is always true enough.
+            clean.push(Extent { length: end - at, kind: ExtentKind::Data });
+            at = end;
+        }
+    }
+    clean.truncate(most);
+    Ok(allocated(&logged, &clean, offset..end, most))
+}
+
+/// The bytes of a range, in order, and how those stand that the log has.
+fn logged(volume: &Volume, range: &Range<u64>) -> Vec<(Range<u64>, Option<ExtentKind>)> {
+    let blocks = volume.blocks_of(range.start, range.end.saturating_sub(range.start));
+    let log = volume.log.borrow();
+    let pieces = log.pieces(blocks).into_iter().map(|piece| {
+        let entry = piece.entry.and_then(|number| log.entry(number));
+        let kind = entry.map(|entry| match entry.kind {
+            LogKind::Data => ExtentKind::Data,
+            LogKind::Zeros(Hole::Allowed) => ExtentKind::Hole,
+            LogKind::Zeros(Hole::Forbidden) => ExtentKind::Zero,
+        });
+        (volume.bytes_of(&piece.blocks), kind)
+    });
+    pieces.collect()
+}
+
+/// The runs of a range of which `clean` says how it stands on the backing.
+fn allocated(
+    logged: &[(Range<u64>, Option<ExtentKind>)],
+    clean: &[Extent],
+    range: Range<u64>,
+    most: usize,
+) -> Vec<Run> {
+    let offset = range.start;
+    // What the backing did not tell of yet is asked for when it is wanted.
+    let told: u64 = clean.iter().map(|extent| extent.length).sum();
+    let end = range.end.min(offset.saturating_add(told));
+    let mut runs = Vec::new();
+    // Those that end before what is looked at are done with.
+    let (mut done, mut done_to) = (0, offset);
+    for (bytes, kind) in logged {
+        let (start, stop) = (bytes.start.max(offset), bytes.end.min(end));
+        if start >= stop || runs.len() > most {
+            break;
+        }
+        if let Some(kind) = kind {
+            push(&mut runs, stop - start, flags_of(*kind));
+            continue;
+        }
+        while let Some(extent) = clean.get(done) {
+            let to = done_to + extent.length;
+            let told = to.min(stop).saturating_sub(done_to.max(start));
+            push(&mut runs, told, flags_of(extent.kind));
+            if to > stop {
+                break;
+            }
+            (done, done_to) = (done + 1, to);
+        }
+    }
+    runs.truncate(most);
+    runs
+}
+
+/// Which blocks of a range are in the cache, and which of those are dirty.
+fn residency(core: &Core, volume: &Volume, range: Range<u64>, most: usize) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let blocks = volume.blocks_of(range.start, range.end - range.start);
+    let blocks = blocks.start..blocks.end.min(blocks.start + RESIDENCY_BLOCKS);
+    for piece in volume.log.borrow().pieces(blocks) {
+        for block in piece.blocks {
+            let flags = match piece.entry {
+                Some(_) => CACHED | DIRTY,
+                None if core.may_hold(volume.clean_space(), &block.to_be_bytes()) => CACHED,
+                None => 0,
+            };
+            let bytes = volume.bytes_of(&(block..block + 1));
+            let length = bytes.end.min(range.end) - bytes.start.max(range.start);
+            push(&mut runs, length, flags);
+        }
         if runs.len() > most {
             break;
         }
     }
-    runs.truncate(most.max(1));
-    Ok(runs)
+    runs.truncate(most);
+    runs
 }
 
 /// Figures of the cache and its volumes.

@@ -235,7 +235,9 @@ impl Volume {
             Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. } => {
                 (*offset, *length, true)
             }
-            Request::Prefetch { offset, length } => (*offset, *length, false),
+            Request::Prefetch { offset, length } | Request::Allocation { offset, length, .. } => {
+                (*offset, *length, false)
+            }
             Request::Flush | Request::WriteBack | Request::SetMode(_) => return Ok(()),
         };
         if writes && self.description.read_only {
@@ -289,6 +291,25 @@ impl Volume {
         let token = self.replies.borrow_mut().put(Begun { answer, asked, group });
         self.backing.borrow_mut().begin(token as u64, request);
         told
+    }
+
+    /// Asks the backing what stands in a range; `None` if it tells at once.
+    pub(crate) fn ask_allocation(
+        &self,
+        tasks: &Rc<Tasks>,
+        range: (u64, u64),
+    ) -> Option<Reply<Result<Bytes>>> {
+        let (answer, told) = reply(tasks);
+        let group = self.pending.get().map(|pending| pending.begin());
+        let token = self.replies.borrow_mut().put(Begun { answer, asked: Asked::Read, group });
+        if self.backing.borrow_mut().begin_allocation(token as u64, range) {
+            return Some(told);
+        }
+        let begun = self.replies.borrow_mut().take(token)?;
+        if let (Some(pending), Some(group)) = (self.pending.get(), begun.group) {
+            pending.end(group);
+        }
+        None
     }
 
     /// Takes what the backing has; whether anything came.

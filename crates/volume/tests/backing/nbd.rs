@@ -7,7 +7,7 @@ use bytes::Bytes;
 use entresol_sim::Random;
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
 use entresol_volume::backing::nbd::{NbdBacking, NbdOptions};
-use entresol_volume::backing::{Backing, BackingRequest, ExtentKind};
+use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Extent, ExtentKind};
 use entresol_volume::{Durable, ErrorKind, Hole};
 use entresol_wire::nbd::{BlockSizes, ExportFlags};
 use rustls::pki_types::pem::PemObject;
@@ -275,6 +275,15 @@ fn allocation_is_told_in_full_however_little_the_server_says_at_a_time() {
     assert_eq!(extents.len(), 31);
     let kinds = extents.iter().map(|extent| extent.kind == ExtentKind::Hole);
     assert!(kinds.eq((0..31).map(|at| at % 2 == 0)));
+    // Who does not wait is told as much as the server says at a time.
+    assert!(backing.begin_allocation(7, (4096, 1 << 19)));
+    assert_eq!(backing.in_flight(), 1);
+    let mut completions = Vec::new();
+    backing.wait(&mut completions);
+    let [BackingCompletion { token: 7, result: Ok(told) }] = &completions[..] else {
+        panic!("{completions:?}")
+    };
+    assert_eq!((Extent::decode(told), backing.in_flight()), (extents[..2].to_vec(), 0));
 }
 
 #[test]

@@ -71,6 +71,7 @@ impl Service<'_> {
                         asker: Asker::Administrator(place, administrator.generation),
                         reply: ReplyTo { cookie: 0, offset: 0 },
                         asked: Asked::Administration,
+                        behind: Vec::new(),
                         bytes: 0,
                         since_ns: now.0,
                     };

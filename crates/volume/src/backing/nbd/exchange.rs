@@ -360,6 +360,8 @@ impl Wire {
 pub(super) enum Return {
     /// To the owner of the backing, under this token.
     Token(u64),
+    /// The same, of extents.
+    Told(u64),
     /// To somebody who waits for extents.
     Extents(Sender<crate::error::Result<Vec<Extent>>>),
 }

@@ -27,7 +27,7 @@ use super::keeper::Keeper;
 use super::ledger::{Change, Ledger};
 use super::task::Task;
 use super::{Job, NbdOptions};
-use crate::backing::BackingCompletion;
+use crate::backing::{BackingCompletion, Extent};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The connection and what is under way on it. Its owner gives it turns, whenever its descriptor
@@ -135,7 +135,7 @@ impl Link {
                 task
             }
             Job::Status { offset, length, back, begun } => {
-                Some(Task::status(Return::Extents(back), offset, length, begun))
+                Some(Task::status(back, offset, length, begun))
             }
         };
         if let Some(mut task) = task {
@@ -371,6 +371,9 @@ impl Link {
         let result = task.result();
         match task.back {
             Return::Token(token) => self.complete(token, result),
+            Return::Told(token) => {
+                self.complete(token, result.map(|_| Extent::encode(&task.extents)));
+            }
             // Whoever waited may have gone.
             Return::Extents(back) => drop(back.send(result.map(|_| task.extents))),
         }

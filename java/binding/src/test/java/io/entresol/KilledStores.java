@@ -39,6 +39,11 @@ public final class KilledStores {
         }
     }
 
+    /** Where the write buffers are of the store with that file, whether they are there or not. */
+    public static Path buffers(Path file) throws IOException {
+        return buffers(start(file).getLong(STORE_AT), "buffers");
+    }
+
     private static Path buffers(long store, String end) {
         return BUFFERS.resolve(String.format("entresol-%016x.%s", store, end));
     }

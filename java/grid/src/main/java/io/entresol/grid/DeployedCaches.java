@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -54,6 +55,8 @@ import org.jboss.logging.Logger;
 public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private static final Logger LOG = Logger.getLogger(DeployedCaches.class);
     private static final long PATIENCE_SECONDS = 10;
+    /** So many attempts may be known before those that failed are forgotten. */
+    private static final int FAILED_MAX = 1000;
     /** Of the nodes of this process that have come to their deployed caches. */
     private static final Map<GlobalComponentRegistry, DeployedCaches> NODES =
             new ConcurrentHashMap<>();
@@ -69,8 +72,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
     /** Caches that recover and are being started, this node's own and those of others. */
     private final Set<String> waiting = ConcurrentHashMap.newKeySet();
-    /** Caches that found a file of their store when they were made. */
-    private final Set<String> found = ConcurrentHashMap.newKeySet();
+    /** The latest to make caches, by name: of those that there are, and some that failed. */
+    private final Map<String, Attempt> attempts = new ConcurrentHashMap<>();
     private volatile boolean refuses;
 
     /** Those of a node; empty before it comes to them. */
@@ -137,14 +140,59 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> createCache(String name, String template,
             Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
-        if (Files.exists(StoreFiles.of(cacheManager, name))) {
-            found.add(name);
-        } else {
-            found.remove(name);
+        Attempt attempt = begin(name);
+        CompletionStage<Void> made;
+        try {
+            made = super.createCache(name, template, configuration, NOT_SAVED);
+        } catch (RuntimeException failure) {
+            made = CompletableFuture.failedFuture(failure);
         }
-        CompletionStage<Void> made = super.createCache(name, template, configuration, NOT_SAVED);
-        return flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
+        CompletionStage<Void> saving = flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
                 : blockingManager.thenRunBlocking(made, () -> save(name), name);
+        return saving.handle((done, failure) -> failure)
+                .thenCompose(failure -> blockingManager.runBlocking(
+                        () -> end(name, attempt, failure), name)
+                        .thenCompose(ended -> failure == null ? done()
+                                : CompletableFuture.failedFuture(failure)));
+    }
+
+    private Attempt begin(String name) {
+        boolean known = saved.has(name)
+                || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
+        if (attempts.size() >= FAILED_MAX) {
+            attempts.values().removeIf(each -> each.isRemoved());
+        }
+        Attempt attempt = new Attempt(known, Files.exists(StoreFiles.of(cacheManager, name)));
+        attempts.put(name, attempt);
+        return attempt;
+    }
+
+    /**
+     * The cluster keeps the configuration of a cache that a node could not make, and runs it on
+     * those that could: it is taken back from all. A node that starts tells whoever started it.
+     */
+    private void end(String name, Attempt attempt, Throwable failure) {
+        // Infinispan keeps to itself that a cache did not start, and tells the next who wants it.
+        boolean failed = failure != null || !cacheManager.isRunning(name);
+        boolean undone = attempt.made(failed);
+        try {
+            if (undone) {
+                LOG.infof("Cache %s was taken back while it was made here", name);
+                takeBack(name, attempt);
+            }
+        } finally {
+            attempt.finish();
+        }
+        boolean refused = failed && !attempt.known()
+                && cacheManager.getStatus().allowInvocations();
+        if (refused && !undone) {
+            LOG.errorf(failure, "Cache %s cannot be made on this node: it is taken back from all",
+                    name);
+        }
+        if (refused || undone) {
+            Undo.begin(cacheManager, name,
+                    () -> attempts.get(name) == attempt && !attempt.isRemoved());
+        }
     }
 
     @Override
@@ -158,24 +206,78 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> removeCache(String name,
             EnumSet<CacheContainerAdmin.AdminFlag> flags) {
+        Attempt attempt = attempts.get(name);
         // First: once the cache is stopped nobody can tell its lineage.
-        return blockingManager.runBlocking(() -> {
-            note(name);
-            saved.remove(name);
-        }, name).thenCompose(noted -> super.removeCache(name, flags));
+        return blockingManager.runBlocking(() -> note(name), name)
+                .thenCompose(noted -> attempt == null ? done() : attempt.end())
+                .thenCompose(ended -> blockingManager.runBlocking(() -> {
+                    note(name);
+                    saved.remove(name);
+                }, name))
+                .thenCompose(forgotten -> super.removeCache(name, flags))
+                .thenRun(() -> forget(name, attempt));
+    }
+
+    private static CompletionStage<Void> done() {
+        return CompletableFuture.completedFuture(null);
+    }
+
+    /** One that failed is asked for until there is another of the name. */
+    private void forget(String name, Attempt attempt) {
+        if (attempt != null) {
+            attempt.remove();
+            if (!attempt.failed()) {
+                attempts.remove(name, attempt);
+            }
+        }
     }
 
     /**
      * Takes a cache back that was made a moment ago, as it does not run everywhere: with the file
      * of its store, unless that was there before. Entries of a former cache may be in it, or on
-     * devices that were named.
+     * devices that were named. One that is still being made is taken back by whoever makes it.
      */
     void withdraw(String name) {
-        Configuration made = SecurityActions.getCacheConfiguration(cacheManager, name);
-        if (made == null) {
+        Attempt attempt = attempts.get(name);
+        if (attempt != null && attempt.undo()) {
+            takeBack(name, attempt);
+        }
+    }
+
+    /** Has the cluster forget a cache that was taken back; not while it is being made here. */
+    void forget(String name) {
+        if (!isMaking(name)) {
+            Undo.forget(cacheManager, name);
+        }
+    }
+
+    boolean isMaking(String name) {
+        Attempt attempt = attempts.get(name);
+        return attempt != null && attempt.isUnderWay();
+    }
+
+    /** Whether this node could not make the cache when the cluster was last told to have it. */
+    boolean failed(String name) {
+        Attempt attempt = attempts.get(name);
+        return attempt != null && attempt.failed();
+    }
+
+    /** Whether this node had the cache before the cluster was last told to have it. */
+    boolean knew(String name) {
+        Attempt attempt = attempts.get(name);
+        return attempt == null ? saved.has(name) : attempt.known();
+    }
+
+    private synchronized void takeBack(String name, Attempt attempt) {
+        if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
             return;
         }
-        saved.remove(name);
+        try {
+            saved.remove(name);
+        } catch (UncheckedIOException failure) {
+            // It may be what the cache could not be made for: that is left out by the next change.
+            LOG.warnf(failure, "That cache %s was taken back could not be saved", name);
+        }
         // Whoever removes a cache that is open empties its store.
         Cache<?, ?> cache = cacheManager.isRunning(name)
                 ? cacheManager.getCache(name, false) : null;
@@ -184,7 +286,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
         GlobalComponentRegistry.of(cacheManager).removeCache(name);
         removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
-        if (!found.remove(name)) {
+        if (!attempt.found()) {
             StoreFiles.sweep(cacheManager, name);
         }
     }

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.configuration.cache.BackupConfiguration;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.Configuration;
@@ -119,10 +120,20 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
     }
 
-    /** The nodes that do not run the cache. */
+    /** The nodes that could not make the cache; else those that do not run it. */
     private static List<String> lacking(Rest rest, String name) {
-        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name)).stream()
-                .filter(node -> node.has(UndoTask.RUNS) && !node.at(UndoTask.RUNS).asBoolean())
+        List<Json> nodes = look(rest, name);
+        // Those take it back from all, and may have done so.
+        List<String> failed = those(nodes, UndoTask.FAILED, true);
+        return failed.isEmpty() ? those(nodes, UndoTask.RUNS, false) : failed;
+    }
+
+    private static List<Json> look(Rest rest, String name) {
+        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name));
+    }
+
+    private static List<String> those(List<Json> nodes, String what, boolean say) {
+        return nodes.stream().filter(node -> node.has(what) && node.at(what).asBoolean() == say)
                 .map(node -> node.at("node").asString()).toList();
     }
 
@@ -131,13 +142,16 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
      * where it does: it is taken back. One that all nodes run is somebody else's.
      */
     private static String undone(Rest rest, String name, List<String> lacking) {
-        if (lacking.isEmpty() || !rest.exists(Rest.cache(name))) {
+        if (lacking.isEmpty()) {
             return "";
         }
         try {
             rest.post(UndoTask.path(UndoTask.WITHDRAW, name), null, "");
             rest.post(UndoTask.path(UndoTask.FORGET, name), null, "");
-            return ". It is deployed on no node: mend that and deploy it again";
+            List<String> makes = those(look(rest, name), UndoTask.MAKES, true);
+            return ". It is deployed on no node: mend that and deploy it again"
+                    + (makes.isEmpty() ? "" : ", once " + String.join(", ", makes)
+                    + " has made it and dropped it");
         } catch (GridException failure) {
             return ". It could not be taken back from the others: entresol-grid undeploy " + name
                     + " (" + failure.getMessage() + ")";

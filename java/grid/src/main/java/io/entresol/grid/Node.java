@@ -22,6 +22,7 @@ import org.infinispan.persistence.spi.PersistenceException;
 import org.infinispan.server.ExitStatus;
 import org.infinispan.server.Server;
 import org.infinispan.server.configuration.ServerConfiguration;
+import org.jboss.logging.Logger;
 import org.wildfly.security.auth.server.RealmUnavailableException;
 import org.wildfly.security.auth.server.SecurityDomain;
 import org.wildfly.security.evidence.PasswordGuessEvidence;
@@ -77,7 +78,8 @@ public final class Node {
             System.exit(0);
         } catch (Exception failure) {
             launcher.println(Json.object("error", reason(failure)));
-            failure.printStackTrace();
+            // Not on a terminal, where the launcher's sentence is to be found.
+            Logger.getLogger(Node.class).error("This node does not start", failure);
             folder.removePid();
             // Half a server keeps threads that would hold the process.
             Runtime.getRuntime().halt(1);

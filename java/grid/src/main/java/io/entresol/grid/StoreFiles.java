@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.Store;
 import io.entresol.infinispan.recovery.WithdrawalMark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -19,7 +20,10 @@ final class StoreFiles {
         return folder(manager, cache).resolve("entresol.data");
     }
 
-    /** Removes all of it; the cache must not be open. */
+    /**
+     * Removes all of it; the cache must not be open. With it go the write buffers, in memory, of a
+     * store that was not closed: nobody opens it any more.
+     */
     static void sweep(EmbeddedCacheManager manager, String cache) {
         try {
             Files.deleteIfExists(of(manager, cache));
@@ -27,6 +31,7 @@ final class StoreFiles {
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove the file of '" + cache + "'", failure);
         }
+        Store.sweepBuffers(folder(manager, cache));
     }
 
     private static Path folder(EmbeddedCacheManager manager, String cache) {

@@ -15,6 +15,9 @@ public final class UndoTask extends GridTask {
     static final String RUNS = "runs";
     static final String HAS = "has";
     static final String STARTS = "starts";
+    /** Whether it could not make the cache, or has not come to an end with it. */
+    static final String FAILED = "failed";
+    static final String MAKES = "makes";
     /** Steps: to look, to take back on each node, and to have the cluster forget the cache. */
     static final String LOOK = "look";
     static final String WITHDRAW = "withdraw";
@@ -35,9 +38,10 @@ public final class UndoTask extends GridTask {
         Optional<DeployedCaches> caches = DeployedCaches.of(manager);
         switch (String.valueOf(parameters.get("step"))) {
             case WITHDRAW -> caches.ifPresent(deployed -> deployed.withdraw(name));
-            case FORGET -> manager.administration().removeCache(name);
+            case FORGET -> caches.ifPresent(deployed -> deployed.forget(name));
             default -> caches.ifPresent(there -> said.set(RUNS, manager.isRunning(name))
-                    .set(HAS, there.has(name)).set(STARTS, there.isStarting(name)));
+                    .set(HAS, there.has(name)).set(STARTS, there.isStarting(name))
+                    .set(FAILED, there.failed(name)).set(MAKES, there.isMaking(name)));
         }
         return said.toString();
     }

@@ -75,12 +75,30 @@ class ClusterTest {
                 assertEquals(List.of(), deployed(server));
             }
         }
+        cachesThatRestMakesAreUndoneByTheNodes(grid, second);
         for (int number = 0; number < NODES; number++) {
             Path data = grid.member(number).server().resolve("data");
             assertFalse(Files.readString(data.resolve("caches.xml")).contains("spread"));
             assertFalse(Files.isRegularFile(data.resolve("spread/entresol/entresol.data")));
         }
         TestGrid.remove(taken);
+    }
+
+    /** They ran on the nodes that could start them, stayed deployed, and kept the name. */
+    private static void cachesThatRestMakesAreUndoneByTheNodes(TestGrid grid, String second) {
+        String xml = TestGrid.inside("deploy", "spread", "--capacity", "64MiB", "--memory",
+                "32MiB", "--dry-run", "--server", second).succeeded().out();
+        for (String server : new String[] {grid.server(), second}) {
+            Rest rest = new Rest(server, null, null);
+            try {
+                rest.post(Rest.cache("spread"), "application/xml", xml);
+            } catch (RefusedException refused) {
+                // As the node that is asked is the one that cannot, or not.
+            }
+            while (!deployed(grid.server()).isEmpty() || !deployed(second).isEmpty()) {
+                Thread.onSpinWait();
+            }
+        }
     }
 
     @Test

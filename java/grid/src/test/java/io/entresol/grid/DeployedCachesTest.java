@@ -2,6 +2,7 @@ package io.entresol.grid;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
@@ -9,21 +10,32 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
+import org.infinispan.Cache;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.cache.CustomStoreConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.ConfigurationStorage;
+import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted;
 import org.infinispan.notifications.cachemanagerlistener.annotation.ConfigurationChanged;
 import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent;
 import org.infinispan.notifications.cachemanagerlistener.event.ConfigurationChangedEvent;
+import org.infinispan.persistence.spi.InitializationContext;
+import org.infinispan.persistence.spi.MarshallableEntry;
+import org.infinispan.persistence.spi.NonBlockingStore;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -133,6 +145,60 @@ class DeployedCachesTest {
         }
     }
 
+    /** It had made nothing when the deployment was undone, and kept the file that it made then. */
+    @Test
+    void aCacheThatIsTakenBackWhileItIsMadeLeavesNothing() throws Exception {
+        ConfigurationBuilder slow = new ConfigurationBuilder();
+        slow.persistence().addStore(CustomStoreConfigurationBuilder.class)
+                .customStoreClass(SlowStore.class);
+        SlowStore.begin(folder.resolve("first/entresol/entresol.data"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            CompletableFuture<Void> making = CompletableFuture.runAsync(() ->
+                    manager.administration().createCache("first", slow.build()));
+            SlowStore.starts.await();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            assertTrue(deployed.isMaking("first"));
+            deployed.withdraw("first");
+            SlowStore.end.countDown();
+            making.handle((made, failure) -> null).join();
+            manager.administration().removeCache("first");
+            assertFalse(manager.isRunning("first"));
+            assertFalse(deployed.isMaking("first"));
+            assertFalse(Files.exists(SlowStore.file), "the file of its store is there");
+            assertEquals(List.of(), saved());
+            manager.administration().createCache("first", configuration());
+            assertEquals(List.of("first"), saved());
+        }
+    }
+
+    /** One that a request by REST or the console made stayed deployed, and its name was taken. */
+    @Test
+    void aCacheThatCannotBeMadeIsTakenBackWithoutBeingAsked() throws Exception {
+        ConfigurationBuilder lacking = new ConfigurationBuilder();
+        lacking.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(folder.resolve("missing/device").toString());
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertThrows(RuntimeException.class, () ->
+                    manager.administration().createCache("first", lacking.build()));
+            while (manager.getCacheConfiguration("first") != null
+                    || !state(manager).isEmpty()) {
+                Thread.onSpinWait();
+            }
+            assertTrue(DeployedCaches.of(manager).orElseThrow().failed("first"));
+            assertEquals(List.of(), saved());
+            manager.administration().createCache("first", configuration()).put("key", "value");
+            assertFalse(DeployedCaches.of(manager).orElseThrow().failed("first"));
+            assertEquals(List.of("first"), saved());
+        }
+    }
+
+    private static Cache<?, ?> state(DefaultCacheManager manager) {
+        return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class)
+                .getStateCache();
+    }
+
     private static void takeBack(DefaultCacheManager manager, String name,
             Configuration configuration) {
         manager.administration().createCache(name, configuration);
@@ -165,6 +231,64 @@ class DeployedCachesTest {
                     .toList();
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** A store that makes its file once it may. */
+    public static final class SlowStore implements NonBlockingStore<Object, Object> {
+        private static CountDownLatch starts;
+        private static CountDownLatch end;
+        private static Path file;
+
+        static void begin(Path made) {
+            starts = new CountDownLatch(1);
+            end = new CountDownLatch(1);
+            file = made;
+        }
+
+        @Override
+        public CompletionStage<Void> start(InitializationContext context) {
+            return context.getBlockingManager().runBlocking(() -> {
+                starts.countDown();
+                try {
+                    end.await();
+                    Files.createDirectories(file.getParent());
+                    Files.createFile(file);
+                } catch (IOException | InterruptedException failure) {
+                    throw new IllegalStateException(failure);
+                }
+            }, "slow");
+        }
+
+        @Override
+        public CompletionStage<Void> stop() {
+            return CompletableFuture.completedFuture(null);
+        }
+
+        @Override
+        public Set<Characteristic> characteristics() {
+            return EnumSet.of(Characteristic.SEGMENTABLE);
+        }
+
+        @Override
+        public CompletionStage<MarshallableEntry<Object, Object>> load(int segment, Object key) {
+            return CompletableFuture.completedFuture(null);
+        }
+
+        @Override
+        public CompletionStage<Void> write(int segment,
+                MarshallableEntry<? extends Object, ? extends Object> entry) {
+            return CompletableFuture.completedFuture(null);
+        }
+
+        @Override
+        public CompletionStage<Boolean> delete(int segment, Object key) {
+            return CompletableFuture.completedFuture(false);
+        }
+
+        @Override
+        public CompletionStage<Void> clear() {
+            return CompletableFuture.completedFuture(null);
         }
     }
 

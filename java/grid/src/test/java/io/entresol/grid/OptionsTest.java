@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -93,6 +94,23 @@ class OptionsTest {
         assertTrue(ran.err().contains("did not start: Java says: "), ran.err());
         assertTrue(ran.err().contains("Too small maximum heap"), ran.err());
         assertFalse(ran.err().contains("\tat "), ran.err());
+    }
+
+    /** It stood below the stacks of all that had failed for it, hundreds of lines. */
+    @Test
+    void whyANodeDoesNotStartIsTheLastLineAndNoStackStandsBeforeIt(@TempDir Path folder)
+            throws Exception {
+        Path data = Files.createDirectories(folder.resolve("node/server/data"));
+        Files.writeString(data.resolve("caches.xml"), "<torn");
+        TestGrid.Ran ran = TestGrid.program("start", "--dir", folder + "/node", "--memory",
+                "384m", "--endpoint-template", "ram", "--port-offset",
+                "" + TestGrid.freeOffset(5000));
+        assertEquals(2, ran.status(), ran.err());
+        String[] lines = ran.err().split("\n");
+        assertTrue(lines[lines.length - 1].contains("node node did not start"), ran.err());
+        assertFalse(ran.err().contains("\tat "), ran.err());
+        assertTrue(Files.readString(folder.resolve("node/server/log/node.log"))
+                .contains("\tat "), "no stack anywhere");
     }
 
     /** Somebody's connection had the port by which nodes notice deaths: a node did not start. */

@@ -1,11 +1,14 @@
 package io.entresol.infinispan;
 
 import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.infinispan.commons.marshall.Marshaller;
 import org.infinispan.commons.marshall.WrappedByteArray;
+import org.infinispan.marshall.persistence.impl.MarshallableEntryImpl;
 import org.infinispan.metadata.Metadata;
 import org.infinispan.metadata.impl.PrivateMetadata;
 import org.infinispan.persistence.spi.MarshallableEntry;
@@ -52,9 +55,19 @@ record StoredEntry(Form form, long created, long lastUsed, long expires, ByteBuf
     }
 
     private static final Form[] FORMS = Form.values();
+    /**
+     * The object of an entry's value, which nobody can ask for without having it made of the bytes.
+     * Null where an Infinispan has its entries otherwise.
+     */
+    private static final VarHandle OBJECT = objectOfEntry();
 
     /** The entry, whose bytes stay where they are. */
     static StoredEntry of(MarshallableEntry<?, ?> entry) {
+        if (OBJECT != null && entry instanceof MarshallableEntryImpl
+                && OBJECT.get(entry) == null) {
+            // Of another store: its value would be made an object, to see what it is.
+            return of(Form.MARSHALLED, wrapped(entry.getValueBytes()), entry);
+        }
         Object value = entry.getValue();
         if (value instanceof WrappedByteArray bytes) {
             return of(Form.WRAPPED, ByteBuffer.wrap(bytes.getBytes()), entry);
@@ -126,6 +139,16 @@ record StoredEntry(Form form, long created, long lastUsed, long expires, ByteBuf
         return factory.create(key, form == Form.BYTES ? bytes : new WrappedByteArray(bytes),
                 (Metadata) object(metadata, marshaller),
                 (PrivateMetadata) object(internal, marshaller), created, lastUsed);
+    }
+
+    private static VarHandle objectOfEntry() {
+        try {
+            return MethodHandles.privateLookupIn(MarshallableEntryImpl.class,
+                    MethodHandles.lookup())
+                    .findVarHandle(MarshallableEntryImpl.class, "value", Object.class);
+        } catch (ReflectiveOperationException otherwise) {
+            return null;
+        }
     }
 
     /** Null if there are no bytes. */

@@ -87,6 +87,15 @@ public class FormsTest {
         assertEquals(stored.value(), ByteBuffer.wrap(BYTES));
     }
 
+    /** They were made an object, to see what it is, and bytes again. */
+    public void bytesThatAStoreHasAreTakenAsTheyAre() {
+        org.infinispan.commons.io.ByteBuffer none = null;
+        StoredEntry stored = StoredEntry.of(factory.create("key",
+                buffers.newByteBuffer(BYTES, 1, 3), none, none, CREATED, USED));
+        assertEquals(stored.form(), StoredEntry.Form.MARSHALLED);
+        assertEquals(stored.value(), ByteBuffer.wrap(BYTES, 1, 3));
+    }
+
     /** What was on flash before bytes were kept as they are. */
     public void marshalledBytesAreReadAsBefore() throws IOException, InterruptedException {
         for (Object value : new Object[] {new WrappedByteArray(BYTES), BYTES}) {

@@ -156,6 +156,8 @@ final class Jni {
 
     static native long storeRelease(long store);
 
+    static native long storeSweep(long folder, long length);
+
     static native long scanOpen(long store, long space, long partitions, long count, long keysOnly);
 
     static native long scanNext(long store, long scan, long token, long limit, long now);

@@ -48,6 +48,11 @@ public final class NativeStore {
         return Jni.storeRelease(store);
     }
 
+    /** Removes write buffers of stores whose files in the folder are gone; how many files. */
+    public static long sweep(long folder, long length) {
+        return Jni.storeSweep(folder, length);
+    }
+
     /** A scan of so many partitions, of all if {@code count} is below 0; its address. */
     public static long scanOpen(long store, long space, long partitions, long count,
             long keysOnly) {

@@ -17,6 +17,7 @@ public final class NativeStore {
     private static final MethodHandle STORE_STATISTICS = function("entresol_store_statistics", 1);
     private static final MethodHandle STORE_CLOSE = function("entresol_store_close", 1);
     private static final MethodHandle STORE_RELEASE = function("entresol_store_release", 1);
+    private static final MethodHandle STORE_SWEEP = function("entresol_store_sweep", 2);
     private static final MethodHandle SCAN_OPEN = function("entresol_scan_open", 5);
     private static final MethodHandle SCAN_NEXT = function("entresol_scan_next", 5);
     private static final MethodHandle SCAN_CLOSE = function("entresol_scan_close", 1);
@@ -68,6 +69,11 @@ public final class NativeStore {
     /** Releases a store's address. */
     public static long release(long store) {
         return FFM ? Ffm.call(STORE_RELEASE, store) : Jni.storeRelease(store);
+    }
+
+    /** Removes write buffers of stores whose files in the folder are gone; how many files. */
+    public static long sweep(long folder, long length) {
+        return FFM ? Ffm.call(STORE_SWEEP, folder, length) : Jni.storeSweep(folder, length);
     }
 
     /** A scan of so many partitions, of all if {@code count} is below 0; its address. */

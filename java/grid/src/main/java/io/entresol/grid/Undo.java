@@ -1,0 +1,153 @@
+package io.entresol.grid;
+
+import java.io.Serializable;
+import java.util.EnumSet;
+import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.infinispan.Cache;
+import org.infinispan.commons.TimeoutException;
+import org.infinispan.commons.api.CacheContainerAdmin;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.globalstate.GlobalConfigurationManager;
+import org.infinispan.globalstate.ScopedState;
+import org.infinispan.globalstate.impl.CacheState;
+import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
+import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.security.actions.SecurityActions;
+import org.jboss.logging.Logger;
+
+/**
+ * Takes a cache back from all nodes that one of them could not make, whoever asked for it: first
+ * each node drops what it made, then the cluster forgets the cache. One that a node had before is
+ * left alone: that has its entries.
+ */
+final class Undo {
+    private static final Logger LOG = Logger.getLogger(Undo.class);
+    private static final long PATIENCE_SECONDS = 60;
+    private static final int ATTEMPTS = 3;
+    private static final EnumSet<CacheContainerAdmin.AdminFlag> NO_FLAGS =
+            EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class);
+
+    private Undo() {
+    }
+
+    /** In a thread of its own, as it waits for who makes the cache; if that still holds then. */
+    static void begin(EmbeddedCacheManager manager, String cache, BooleanSupplier holds) {
+        Thread thread = new Thread(() -> {
+            try {
+                undo(manager, cache, holds);
+            } catch (RuntimeException failure) {
+                LOG.errorf(failure, "Cache %s could not be taken back from all nodes:"
+                        + " entresol-grid undeploy %s", cache, cache);
+            }
+        }, "entresol takes back " + cache);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Has the cluster forget a cache, and each node that learns of it drop what it has of it. */
+    static void forget(EmbeddedCacheManager manager, String cache) {
+        GlobalConfigurationManager configurations = configurations(manager);
+        try {
+            configurations.removeCache(cache, NO_FLAGS).toCompletableFuture().join();
+        } catch (CompletionException failure) {
+            // A node that is slow drops it later; what counts is that nobody is told to have it.
+            if (!isLate(failure) || configurations.getStateCache().containsKey(key(cache))) {
+                throw failure;
+            }
+        }
+    }
+
+    private static void undo(EmbeddedCacheManager manager, String cache, BooleanSupplier holds) {
+        for (int attempt = 1; awaitTurn(manager, cache) && holds.getAsBoolean(); attempt++) {
+            try {
+                if (everywhere(manager, knowing(cache)).contains(true)) {
+                    LOG.errorf("Cache %s stays, as other nodes had it before. Mend what hinders it"
+                            + " and start this node again", cache);
+                    return;
+                }
+                everywhere(manager, withdrawing(cache));
+                everywhere(manager, forgetting(cache));
+                LOG.infof("Cache %s is on no node", cache);
+                return;
+            } catch (CompletionException failure) {
+                // As of a node that died meanwhile; it is not asked again.
+                if (attempt == ATTEMPTS) {
+                    throw failure;
+                }
+            }
+        }
+    }
+
+    /**
+     * Until nobody makes or removes the cache: a change of what the cluster keeps of it that
+     * changes nothing takes its turn. Whether the node still runs.
+     */
+    private static boolean awaitTurn(EmbeddedCacheManager manager, String cache) {
+        Cache<ScopedState, Object> state = configurations(manager).getStateCache();
+        CacheState none = new CacheState(null, "", NO_FLAGS);
+        while (manager.getStatus().allowInvocations()) {
+            try {
+                state.replace(key(cache), none, none);
+                return true;
+            } catch (RuntimeException failure) {
+                if (!isLate(failure)) {
+                    throw failure;
+                }
+            }
+        }
+        return false;
+    }
+
+    /** What each node says. */
+    private static <T> Queue<T> everywhere(EmbeddedCacheManager manager,
+            Function<EmbeddedCacheManager, T> each) {
+        Queue<T> said = new ConcurrentLinkedQueue<>();
+        SecurityActions.getClusterExecutor(manager).timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
+                .<T>submitConsumer(each, (node, one, failure) -> {
+                    if (failure != null) {
+                        throw new CompletionException("node " + node, failure);
+                    }
+                    said.add(one);
+                }).join();
+        return said;
+    }
+
+    private static Function<EmbeddedCacheManager, Boolean> knowing(String cache) {
+        return (Function<EmbeddedCacheManager, Boolean> & Serializable) manager ->
+                DeployedCaches.of(manager).filter(there -> there.knew(cache)).isPresent();
+    }
+
+    private static Function<EmbeddedCacheManager, String> withdrawing(String cache) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {
+            DeployedCaches.of(manager).ifPresent(there -> there.withdraw(cache));
+            return "";
+        };
+    }
+
+    private static Function<EmbeddedCacheManager, String> forgetting(String cache) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {
+            DeployedCaches.of(manager).ifPresent(there -> there.forget(cache));
+            return "";
+        };
+    }
+
+    private static GlobalConfigurationManager configurations(EmbeddedCacheManager manager) {
+        return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class);
+    }
+
+    private static ScopedState key(String cache) {
+        return new ScopedState(GlobalConfigurationManagerImpl.CACHE_SCOPE, cache);
+    }
+
+    private static boolean isLate(Throwable failure) {
+        return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
+                .anyMatch(TimeoutException.class::isInstance);
+    }
+}
