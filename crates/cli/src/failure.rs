@@ -40,7 +40,7 @@ impl Failure {
     /// The same, of a command that cannot be forced: `step` can, if the sentence asks for that.
     pub(crate) fn forced_by(self, step: &str) -> Failure {
         match self {
-            Failure::CannotRun(sentence) if sentence.contains("force it") => {
+            Failure::CannotRun(sentence) if sentence.contains("force ") => {
                 Failure::CannotRun(format!("{sentence}: {step}"))
             }
             other => other,

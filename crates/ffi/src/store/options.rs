@@ -73,7 +73,7 @@ impl Options {
     /// Opens the store, or makes it.
     pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
         self.open_store(now).map_err(|mut failure| {
-            if failure.sentence.contains("force it") {
+            if failure.sentence.contains("force ") {
                 failure.sentence.push_str(": the mode `reformat` does");
             }
             failure
