@@ -70,7 +70,7 @@ pub(crate) fn open_file(
     preparation: Preparation,
 ) -> Outcome<Arc<dyn Device>> {
     if let (Some(wanted), Some(directory), false) = (capacity, path.parent(), path.exists())
-        && let Some(free) = crate::meter::free_bytes(directory)
+        && let Some(free) = entresol_device::free_bytes(directory)
         && free < wanted
     {
         return Err(Failure::CannotRun(format!(

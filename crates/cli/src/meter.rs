@@ -1,7 +1,6 @@
 //! What a process used, read from the kernel.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -36,12 +35,6 @@ pub(crate) fn peak_resident_bytes(process: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0) * 1024
-}
-
-/// Free bytes of the file system that holds `path`.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
-    let stat = nix::sys::statvfs::statvfs(path).ok()?;
-    Some(stat.blocks_available() * stat.fragment_size())
 }
 
 fn micros(time: TimeVal) -> f64 {

@@ -132,16 +132,21 @@ fn fill(
     (range, preparation): (Range<u64>, Preparation),
     report: &mut dyn FnMut(Progress),
 ) -> Result<()> {
-    let size = range.end;
+    let (size, wanted) = (range.end, range.end - range.start);
+    let free = system::free_bytes(path);
+    let failed = |source| system::allocation_error(path, wanted, free, source);
+    if free.is_some_and(|free| free < wanted) {
+        // An attempt would take what is free from everybody else, if only for a moment.
+        return Err(failed(io::Error::from_raw_os_error(libc::ENOSPC)));
+    }
     let allocated = match system::allocate(file.as_raw_fd(), size) {
         // A file system that cannot allocate ahead: writing is all there is.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(size),
         allocated => allocated,
     };
-    allocated.map_err(|source| system::allocation_error(path, size, source))?;
+    allocated.map_err(failed)?;
     if preparation == Preparation::Written {
-        write_zeros(unfinished, range, report)
-            .map_err(|source| system::allocation_error(path, size, source))?;
+        write_zeros(unfinished, range, report).map_err(failed)?;
     }
     Ok(())
 }

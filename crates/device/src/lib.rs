@@ -53,5 +53,6 @@ pub use pending::{Group as PendingGroup, Pending as PendingCount, PendingIo};
 pub use plain::{Access, PlainFile, Zeroed};
 pub use shared::SharedMemory;
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
+pub use system::free_bytes;
 pub use table::Table;
 pub use waiting::wait_readable;

@@ -42,8 +42,9 @@ impl SharedMemory {
             .mode(0o600)
             .open(path)
             .map_err(|source| Error::io(format!("{}: cannot create", path.display()), source))?;
+        let free = system::free_bytes(path);
         let allocated = system::allocate(file.as_raw_fd(), length as u64)
-            .map_err(|source| system::allocation_error(path, length as u64, source));
+            .map_err(|source| system::allocation_error(path, length as u64, free, source));
         if let Err(error) = allocated {
             SharedMemory::remove(path)?;
             return Err(error);

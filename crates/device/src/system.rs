@@ -113,8 +113,9 @@ pub(crate) fn random_bytes() -> io::Result<[u8; 16]> {
     if count == 16 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Free bytes for an unprivileged writer on the file system that holds `path`.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+/// Free bytes for an unprivileged writer on the file system that holds `path`, which may be a file
+/// that is not there yet. `None` if the system cannot tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
     let directory = if path.is_dir() { path } else { path.parent()? };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let name = CString::new(directory.as_os_str().as_bytes()).ok()?;
@@ -122,7 +123,8 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: `name` is a terminated string and `status` outlives the call.
     let failed = unsafe { libc::statvfs(name.as_ptr(), &raw mut status) } != 0;
-    (!failed).then(|| status.f_bavail * status.f_frsize)
+    // Without a size there is no limit, or nobody knows of one.
+    (!failed && status.f_blocks > 0).then(|| status.f_bavail * status.f_frsize)
 }
 
 /// What kind of file system an open file is on: a magic of `<linux/magic.h>`.
@@ -134,14 +136,20 @@ pub(crate) fn file_system_magic(descriptor: RawFd) -> Option<i64> {
     (!failed).then_some(status.f_type as i64)
 }
 
-/// The error for a file of `wanted` bytes that could not be allocated.
-pub(crate) fn allocation_error(path: &Path, wanted: u64, source: io::Error) -> Error {
+/// The error for a file of `wanted` bytes more that could not be allocated, where `free` were free
+/// before the attempt: after it, what the attempt took is missing.
+pub(crate) fn allocation_error(
+    path: &Path,
+    wanted: u64,
+    free: Option<u64>,
+    source: io::Error,
+) -> Error {
     let path_text = path.display();
     let full = matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG));
     if !full {
         return Error::io(format!("{path_text}: cannot allocate {wanted} bytes"), source);
     }
-    let free = free_bytes(path).map_or("unknown".to_owned(), |bytes| bytes.to_string());
+    let free = free.map_or("unknown".to_owned(), |bytes| bytes.to_string());
     let detail = format!(
         "{path_text}: no room for {wanted} bytes, {free} bytes are free ({source}); make room or \
          ask for a smaller capacity"

@@ -226,10 +226,8 @@ fn demand_no_vain_budget(config: &Config) -> Result<(), ConfigError> {
 
 /// Half of the free space around `dir`, at most 8 GiB.
 fn default_capacity(dir: &Path) -> Result<u64, ConfigError> {
-    let space = nix::sys::statvfs::statvfs(dir).map_err(|error| {
-        wrong("capacity", &format!("the free space cannot be told ({error}); give `capacity`"))
-    })?;
-    let free = space.blocks_available() * space.fragment_size();
+    let free = entresol_device::free_bytes(dir)
+        .ok_or_else(|| wrong("capacity", "the free space cannot be told; give `capacity`"))?;
     let capacity = (free / 2).min(DEFAULT_CAPACITY_MAX) / CAPACITY_UNIT * CAPACITY_UNIT;
     if capacity == 0 {
         let detail = format!("there is no room in {}: {free} bytes are free", dir.display());

@@ -114,7 +114,7 @@ impl Tables {
 /// A file system in memory, where it has the room; the temporary directory otherwise.
 fn memory_parent(capacity: u64) -> PathBuf {
     let parent = Path::new(MEMORY_FILES);
-    match meter::free_bytes(parent) {
+    match entresol_device::free_bytes(parent) {
         Some(free) if free > capacity + capacity / 8 => parent.to_owned(),
         _ => std::env::temp_dir(),
     }

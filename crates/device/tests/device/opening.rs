@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use entresol_device::{
     Device, DeviceList, ErrorKind, FileDevice, FileOptions, Growth, IoBuffer, Preparation,
-    QueueOptions, Selection,
+    QueueOptions, Selection, free_bytes,
 };
 
 use crate::place::Place;
@@ -106,6 +106,20 @@ fn a_file_that_finds_no_room_is_full_and_leaves_nothing_behind() {
     assert!(text.contains("device") && text.contains("1125899906842624"), "{text}");
     assert!(text.contains("bytes are free"), "{text}");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_that_finds_no_room_says_what_was_free_before_it_was_tried() {
+    let place = Place::temporary("room");
+    let free = free_bytes(place.path()).unwrap();
+    let wanted = (free + (1 << 30)).next_multiple_of(1 << 20);
+    let error = FileDevice::open(place.path().join("device"), &options(Some(wanted))).unwrap_err();
+    let text = error.to_string();
+    let told = text.split(" bytes are free").next().unwrap().rsplit(' ').next().unwrap();
+    let told: u64 = told.parse().unwrap();
+    // Others write and remove meanwhile.
+    assert!(told > free / 2, "{text}");
+    assert!(free_bytes(place.path()).unwrap() > free / 2, "what the attempt took is free again");
 }
 
 #[test]
