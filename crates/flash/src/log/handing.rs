@@ -84,6 +84,8 @@ impl Log {
             }
             idle = self.idle_buffer();
         };
+        // One whose write has just failed is the only place where what it holds can be read.
+        self.check_poisoned()?;
         if let Some(segment) = self.buffers[number].segment.take() {
             self.segments[segment as usize].buffer = NO_BUFFER;
         }
