@@ -109,6 +109,8 @@ enum Ack {
     Stored(Version),
     Removed(Version),
     Touched(Version),
+    /// Of a key that had no entry, and whose evicted one must not come back.
+    Missing,
 }
 
 impl Ack {
@@ -117,6 +119,7 @@ impl Ack {
             Ack::Stored(version) => Outcome::Stored { version },
             Ack::Removed(version) => Outcome::Removed { version },
             Ack::Touched(version) => Outcome::Touched { version },
+            Ack::Missing => Outcome::Missing,
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
 pub(crate) use room::{Mark, Pace};
-pub(crate) use write::{Known, PutRequest, PutStep, Written};
+pub(crate) use write::{Absence, Known, PutRequest, PutStep, Written};
 
 /// One shard.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState;
 use crate::session::{Session, SessionOptions};
-use crate::shard::{Known, Pace, Plan, PutRequest, PutStep, Shard};
+use crate::shard::{Absence, Known, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
 
@@ -360,19 +360,40 @@ impl Inner {
         }
     }
 
-    /// Removes; tombstones may use the reserve, so reclaim is asked for only when that is gone.
+    /// Removes the entry at `place`, which was found to be the key's.
     pub(crate) fn remove(
         &self,
-        key: Key<'_>,
-        hash: u128,
+        (key, hash): (Key<'_>, u128),
         place: crate::index::Place,
+        now: Timestamp,
     ) -> Result<Option<u64>> {
+        self.entomb((hash, now), |shard| shard.remove(key, hash, place))
+    }
+
+    /// Sees to it that nothing of a key comes back that was found to have no entry: all that
+    /// matched, the `tried` addresses, are of other keys or over.
+    pub(crate) fn remove_evicted(
+        &self,
+        (key, hash): (Key<'_>, u128),
+        tried: &[u64],
+        now: Timestamp,
+    ) -> Result<Absence> {
+        self.entomb((hash, now), |shard| shard.remove_evicted(key, hash, tried))
+    }
+
+    /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is
+    /// gone.
+    fn entomb<T>(
+        &self,
+        (hash, now): (u128, Timestamp),
+        mut write: impl FnMut(&mut Shard) -> Result<T>,
+    ) -> Result<T> {
         self.check_open()?;
         let number = self.shard_of(hash);
         let mut reclaims = Reclaims::default();
         loop {
             let mut shard = self.gather(number);
-            match shard.remove(key, hash, place) {
+            match write(&mut shard) {
                 Err(_) if shard.log.lacks_buffer() => {
                     shard.await_buffer()?;
                     continue;
@@ -381,7 +402,7 @@ impl Inner {
                 decided => return decided,
             }
             drop(shard);
-            if !self.gains_room(number, Timestamp(0), &mut reclaims)? {
+            if !self.gains_room(number, now, &mut reclaims)? {
                 return Err(self.full(number));
             }
         }

@@ -8,7 +8,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, RecordKind, u32_at, u64_at};
 use crate::index::{Place, SizeCode};
 use crate::record::{Mismatch, Record, hash_key, piece_key};
-use crate::shard::{Known, Located, Mark, Plan, PutRequest, PutStep, Shard, damaged};
+use crate::shard::{
+    Absence, Known, Located, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
+};
 use crate::types::{
     Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
 };
@@ -387,8 +389,7 @@ impl Session {
         if missing {
             let removes = matches!(pending.kind, PendingKind::Remove(_));
             if removes && self.inner.evicts() {
-                let shard = &self.inner.shards[self.inner.shard_of(pending.hash)];
-                shard.lock().remove_evicted(pending.key(), pending.hash)?;
+                return self.remove_evicted(slot, present, visit);
             }
             self.give_back(slot);
             self.finish(token, Ok(Outcome::Missing), visit);
@@ -400,6 +401,36 @@ impl Session {
             return Ok(());
         }
         self.apply(slot, present, visit)
+    }
+
+    /// A key without an entry is removed from a cache; what is `present` is over.
+    fn remove_evicted(
+        &mut self,
+        slot: u32,
+        present: Option<Present>,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let pending = &mut self.pending[slot as usize];
+        pending.tried.extend(present.map(|ended| ended.place.address));
+        let (token, hash, now) = (pending.token, pending.hash, pending.now);
+        match self.inner.remove_evicted((pending.key(), hash), &pending.tried, now) {
+            Ok(Absence::Changed) => self.start_over(slot, visit),
+            Ok(Absence::Final) => {
+                self.give_back(slot);
+                self.finish(token, Ok(Outcome::Missing), visit);
+                Ok(())
+            }
+            Ok(Absence::Entombed { stamp }) => {
+                self.give_back(slot);
+                let written = Written { version: Version(0), stamp };
+                self.acknowledge((token, hash), written, (None, Ack::Missing), visit);
+                Ok(())
+            }
+            Err(error) => {
+                self.give_back(slot);
+                Err(error)
+            }
+        }
     }
 
     fn apply(&mut self, slot: u32, present: Option<Present>, visit: Visit<'_>) -> Result<()> {
@@ -423,11 +454,12 @@ impl Session {
                 })
             }
             (_, Some(present)) => {
-                let removed = self.inner.remove(pending.key(), hash, present.place);
+                let named = (pending.key(), hash);
+                let removed = self.inner.remove(named, present.place, pending.now);
                 removed.map(|stamp| {
                     let version = present.version;
                     stamp.map(|stamp| {
-                        let written = crate::shard::Written { version, stamp };
+                        let written = Written { version, stamp };
                         (written, None, Ack::Removed(version))
                     })
                 })

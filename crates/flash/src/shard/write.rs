@@ -56,6 +56,17 @@ pub(crate) struct Written {
     pub stamp: u64,
 }
 
+/// What the removal of a key without an entry came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// The key has an entry by now: resolve it again.
+    Changed,
+    /// Nothing of it can come back.
+    Final,
+    /// Nothing can once the tombstone that was left for it is durable.
+    Entombed { stamp: u64 },
+}
+
 /// What the key's slot was found to be.
 enum Slot {
     /// No slot matches, or all that do are of other keys.
@@ -158,15 +169,25 @@ impl Shard {
         Ok(())
     }
 
-    /// Leaves a tombstone for a key that has no entry, where a cache may have evicted one that is
-    /// still
-    /// on the medium: it must not come back after the key was removed.
-    pub(crate) fn remove_evicted(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
+    /// Leaves a tombstone for a key that was found to have no entry (all that matched, the `tried`
+    /// addresses, are of other keys or over), where a cache may have evicted one that is still on
+    /// the medium: it must not come back after the key was removed.
+    pub(crate) fn remove_evicted(
+        &mut self,
+        key: Key<'_>,
+        hash: u128,
+        tried: &[u64],
+    ) -> Result<Absence> {
+        self.log.check_poisoned()?;
+        if !self.is_absent(key, hash, tried) {
+            return Ok(Absence::Changed);
+        }
         let evicted = self.reclaiming + self.log.releasing_count() > 0;
         if self.limits.reclaim != Reclaim::Evict || !evicted {
-            return Ok(());
+            return Ok(Absence::Final);
         }
-        self.append_tombstone(key, hash)
+        self.append_tombstone(key, hash)?;
+        Ok(Absence::Entombed { stamp: self.log.appended() })
     }
 
     fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
@@ -267,23 +288,28 @@ impl Shard {
         match known {
             Known::At(place) if self.index.contains(hash, place.address) => Ok(Slot::Own(place)),
             Known::At(_) => Err(PutStep::Changed),
-            Known::Absent(tried) => {
-                let mut found = std::mem::take(&mut self.found);
-                self.index.candidates(hash, &mut found);
-                let all_other = found.iter().all(|place| {
-                    tried.contains(&place.address)
-                        || self.is_dropped(request.key, place.address)
-                        || self.is_other_in_memory(request.key, place)
-                });
-                self.found = found;
-                let mut hidden = self.notes.hidden(request.hash);
-                let none_hidden = hidden.all(|note| {
-                    tried.contains(&note.address) || self.is_dropped(request.key, note.address)
-                });
-                if all_other && none_hidden { Ok(Slot::New) } else { Err(PutStep::Changed) }
+            Known::Absent(tried) if self.is_absent(request.key, request.hash, tried) => {
+                Ok(Slot::New)
             }
+            Known::Absent(_) => Err(PutStep::Changed),
             Known::Nothing => self.slot_unread(request),
         }
+    }
+
+    /// Whether all that matches the key is at the addresses that were `tried`, or of other keys.
+    fn is_absent(&mut self, key: Key<'_>, hash: u128, tried: &[u64]) -> bool {
+        let mut found = std::mem::take(&mut self.found);
+        self.index.candidates(index_hash(hash), &mut found);
+        let all_other = found.iter().all(|place| {
+            tried.contains(&place.address)
+                || self.is_dropped(key, place.address)
+                || self.is_other_in_memory(key, place)
+        });
+        self.found = found;
+        let mut hidden = self.notes.hidden(hash);
+        all_other
+            && hidden
+                .all(|note| tried.contains(&note.address) || self.is_dropped(key, note.address))
     }
 
     /// Whether the record at `place` is in memory and of another key.

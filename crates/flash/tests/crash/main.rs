@@ -80,6 +80,14 @@ fn a_cache_in_shared_memory_never_goes_back() {
     explore(&Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) });
 }
 
+// Found with another seed: the removal of a key without an entry was acknowledged before the
+// tombstone was durable that its evicted one needed.
+#[test]
+fn what_was_removed_after_it_was_evicted_stays_away() {
+    let cache = Setup { reclaim: Reclaim::Evict, ..Setup::of("cache", Durability::Synced) };
+    explore_prefix(&cache, 34_902_485_674_247_034, 89);
+}
+
 // Found with other seeds than those of every run: caches that refused a put after a crash.
 #[test]
 fn caches_that_recovered_take_what_they_took_before() {
@@ -89,4 +97,6 @@ fn caches_that_recovered_take_what_they_took_before() {
         Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) };
     explore_prefix(&shared, 2_104_229_870, 35);
     explore_prefix(&shared, 2_104_229_918, 73);
+    // The removal of a key without an entry, whose tombstone found no segment.
+    explore_prefix(&shared, 12_909_668_073_531_468, 72);
 }

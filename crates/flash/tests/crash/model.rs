@@ -56,6 +56,12 @@ impl Model {
         *self.keys[&name].states.last().unwrap()
     }
 
+    /// Bytes of all values, whether their time is over or not.
+    pub(crate) fn bytes(&self) -> u64 {
+        let lengths = self.names().into_iter().filter_map(|name| self.current(name));
+        lengths.map(|put| u64::from(put.length)).sum()
+    }
+
     /// A write begins: from now on its outcome is possible.
     pub(crate) fn begin(&mut self, name: Name, state: Option<Put>) {
         let history = || History { states: vec![None], certain: [0, 0] };

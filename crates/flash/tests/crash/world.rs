@@ -13,6 +13,8 @@ use crate::setup::{Directory, Ending, Setup};
 
 /// Steps of one run.
 pub(crate) const STEPS: usize = 110;
+/// Bytes of values that any setup has room for, with what goes with them.
+const VALUES_BYTES_MAX: u64 = 280_000;
 const START_MS: u64 = 1_700_000_000_000;
 
 /// Why a run went no further: the first error of the engine.
@@ -163,7 +165,8 @@ impl World {
         while puts.len() < count {
             let name = self.name();
             if !puts.iter().any(|(other, ..)| *other == name) {
-                let (put, options) = self.new_put(name);
+                let begun: u64 = puts.iter().map(|(_, put, _)| u64::from(put.length)).sum();
+                let (put, options) = self.new_put(name, self.model.bytes() + begun);
                 puts.push((name, put, options));
             }
         }
@@ -229,7 +232,8 @@ impl World {
         session.run(now, operation, &mut |_| {}).map_err(stop("put"))
     }
 
-    fn new_put(&mut self, name: Name) -> (Put, PutOptions) {
+    /// A put beside values of `taken` bytes.
+    fn new_put(&mut self, name: Name, taken: u64) -> (Put, PutOptions) {
         self.ids += 1;
         let length = match self.random.below(20) {
             0..=5 => self.random.below(300),
@@ -237,6 +241,7 @@ impl World {
             16..=18 => 9000 + self.random.below(7000),
             _ => 20_000 + self.random.below(30_000),
         };
+        let length = length.min(VALUES_BYTES_MAX.saturating_sub(taken));
         let seconds = self.random.one_in(6).then(|| 1 + self.random.below(8));
         let ends_ms = seconds.map(|seconds| self.now_ms + seconds * 1000);
         let durability = self.random.one_in(12).then_some(Durability::Synced);
@@ -276,9 +281,8 @@ impl World {
             .run(now, operation, &mut |o| removed = matches!(o, Outcome::Removed { .. }))
             .map_err(stop("remove"))?;
         assert!(removed == present || (evicts && !removed), "remove of {name:?}: {removed}");
-        if removed {
-            self.acknowledge(name, self.setup.durability);
-        }
+        // Whether there was one or not: nothing of the key may come back.
+        self.acknowledge(name, self.setup.durability);
         Ok(())
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use entresol_device::Device;
 use entresol_flash::{
-    Durability, Expiry, Key, Operation, Outcome, Pinning, PutOptions, Reclaim, SpaceId,
-    StoreOptions, Timestamp,
+    Condition, Durability, Expiry, Key, Operation, Outcome, Pinning, PutOptions, Reclaim,
+    SessionOptions, SpaceId, StoreOptions, Timestamp,
 };
-use entresol_sim::{Random, SimDevice, SimOptions};
+use entresol_sim::{CrashChoice, Random, SimDevice, SimOptions};
 
-use crate::{NOW, SPACE, device, get, open, put, small, value_of};
+use crate::{NOW, SPACE, device, get, get_at, key, open, put, small, value_of};
 
 #[test]
 fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
@@ -248,4 +248,53 @@ fn a_cache_takes_every_value_that_is_small_beside_it() {
             session.run(now, operation, &mut |_| {}).unwrap();
         }
     }
+}
+
+// The removal found no entry, as its time was over, and left a tombstone without looking again:
+// above the put of another session, which a recovery then took for removed.
+#[test]
+fn a_removal_that_found_no_entry_takes_no_put_away_that_came_in_between() {
+    let later = Timestamp(NOW.0 + 10_000);
+    let mut met = 0;
+    // With the younger ones the entry stands on the device, and is not evicted yet.
+    for run in 0..320 {
+        let (fill, between) = (105 + run / 8, run % 8 * 3);
+        let sim = SimDevice::new(SimOptions::new(run, 18 << 16));
+        let device: Arc<dyn Device> = Arc::new(sim.clone());
+        let cache = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+        let (store, mut session) = open(&device, cache.clone());
+        let expiry = Expiry { at: Some(Timestamp(NOW.0 + 1000)), idle_seconds: None };
+        let filler = |n: u64| format!("filler {n}").into_bytes();
+        for n in 0..400 {
+            put(&mut session, &filler(n), &value_of(n, 4000), PutOptions::default());
+        }
+        put(&mut session, b"key", b"over", PutOptions { expiry, ..PutOptions::default() });
+        for n in 400..400 + fill {
+            put(&mut session, &filler(n), &value_of(n, 4000), PutOptions::default());
+        }
+        let mut removing = store.session(SessionOptions::default()).unwrap();
+        let operation = Operation::Remove { key: key(b"key"), condition: Condition::Always };
+        removing.submit(1, later, operation, &mut |_, outcome| assert!(outcome.is_ok()));
+        for n in 0..between {
+            put(&mut session, &filler(n), &value_of(n, 4000), PutOptions::default());
+        }
+        put(&mut session, b"key", b"stays", PutOptions::default());
+        let mut removed = false;
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            removed = matches!(outcome.unwrap(), Outcome::Removed { .. });
+        };
+        while removing.in_flight() > 0 {
+            removing.poll(1, later, &mut visit).unwrap();
+        }
+        let before = get_at(&mut session, b"key", later);
+        store.sync().unwrap();
+        sim.crash_now();
+        drop((session, removing, store));
+        let device: Arc<dyn Device> = Arc::new(sim.reopened(CrashChoice::KeepAll));
+        let (_store, mut session) = open(&device, cache);
+        let after = get_at(&mut session, b"key", later);
+        met += u64::from(removed);
+        assert_eq!(before, after, "after {fill} and {between} more");
+    }
+    assert!(met > 0, "no removal met a put");
 }
