@@ -5,6 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.KilledStores;
+import io.entresol.Store;
+import io.entresol.StoreOptions;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -116,6 +119,37 @@ class DeployedCachesTest {
         }
     }
 
+    /** They stayed in memory, 16 MiB each: nobody opened the store any more, which is their end. */
+    @Test
+    void aCacheThatIsDroppedBeforeItsKilledStoreIsOpenedLeavesNoBuffersInMemory()
+            throws Exception {
+        Path file = folder.resolve("first/entresol/entresol.data");
+        Path copy = folder.resolve("copy");
+        Files.createDirectories(file.getParent());
+        try (Store store = Store.open(StoreOptions.on(file)
+                .capacity(64 << 20).memory(32 << 20))) {
+            Files.copy(KilledStores.buffers(file), copy);
+        }
+        Path buffers = KilledStores.buffers(file);
+        // A kill leaves them.
+        Files.copy(copy, buffers);
+        ConfigurationBuilder lacking = new ConfigurationBuilder();
+        lacking.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(folder.resolve("missing/device").toString()).recovery("true");
+        Files.writeString(folder.resolve("caches.xml"),
+                Endpoints.xml(Map.of("first", lacking.build())));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertTrue(Files.exists(buffers), "somebody opened the store");
+            DeployedCaches.of(manager).orElseThrow().abandon("first");
+            assertEquals(List.of(), saved());
+            assertFalse(Files.exists(file), "the file of the store is there");
+            assertFalse(Files.exists(buffers), "the buffers of the store are there");
+        } finally {
+            Files.deleteIfExists(buffers);
+        }
+    }
+
     /** A cache that does not start stayed among the deployed, and its name was taken. */
     @Test
     void aCacheThatIsTakenBackLeavesNothingButWhatWasThereBefore() throws Exception {
@@ -182,10 +216,8 @@ class DeployedCachesTest {
             manager.start();
             assertThrows(RuntimeException.class, () ->
                     manager.administration().createCache("first", lacking.build()));
-            while (manager.getCacheConfiguration("first") != null
-                    || !state(manager).isEmpty()) {
-                Thread.onSpinWait();
-            }
+            TestGrid.await(() -> manager.getCacheConfiguration("first") == null
+                    && state(manager).isEmpty(), "the cache was not taken back");
             assertTrue(DeployedCaches.of(manager).orElseThrow().failed("first"));
             assertEquals(List.of(), saved());
             manager.administration().createCache("first", configuration()).put("key", "value");

@@ -1,5 +1,7 @@
 package io.entresol.grid;
 
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+
 import io.entresol.KilledStores;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -11,9 +13,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -28,6 +32,8 @@ final class TestGrid {
     /** All ports stay below those that the system gives to connections. */
     private static final int OFFSET_MAX = 20_000;
     private static final FileChannel CLAIMS = claims();
+    /** Fails what hangs; nothing takes as long on any machine that works. */
+    private static final Duration PATIENCE = Duration.ofSeconds(180);
 
     final Path folder;
     final int offset;
@@ -154,6 +160,15 @@ final class TestGrid {
             System.setOut(out);
             System.setErr(err);
         }
+    }
+
+    /** Waits until that holds; {@code lacking} says what did not come to be. */
+    static void await(BooleanSupplier holds, String lacking) {
+        assertTimeoutPreemptively(PATIENCE, () -> {
+            while (!holds.getAsBoolean()) {
+                Thread.onSpinWait();
+            }
+        }, lacking);
     }
 
     Ports ports() {
