@@ -193,7 +193,7 @@ class DeployedCachesTest {
             SlowStore.starts.await();
             DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
             assertTrue(deployed.isMaking("first"));
-            deployed.withdraw("first");
+            deployed.withdraw("first", deployed.attempt("first"));
             SlowStore.end.countDown();
             making.handle((made, failure) -> null).join();
             manager.administration().removeCache("first");
@@ -226,6 +226,29 @@ class DeployedCachesTest {
         }
     }
 
+    /** A slow node that came to its undo of the former one took the new one back. */
+    @Test
+    void aNameThatIsDeployedAgainIsLeftAloneByTheUndoOfItsFormerDeployment() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            manager.administration().createCache("first", configuration());
+            String former = deployed.attempt("first");
+            manager.administration().removeCache("first");
+            assertTrue(state(manager).isEmpty(), "what was deployed is still known");
+            manager.administration().createCache("first", configuration()).put("key", "value");
+            deployed.withdraw("first", former);
+            assertTrue(manager.isRunning("first"), "the new one was taken back");
+            deployed.forget("first", former);
+            assertEquals("value", manager.getCache("first", false).get("key"));
+            assertEquals(List.of("first"), saved());
+            deployed.withdraw("first", deployed.attempt("first"));
+            deployed.forget("first", deployed.attempt("first"));
+            assertFalse(manager.cacheExists("first"));
+            assertTrue(state(manager).isEmpty(), "what was deployed is still known");
+        }
+    }
+
     private static Cache<?, ?> state(DefaultCacheManager manager) {
         return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class)
                 .getStateCache();
@@ -234,7 +257,8 @@ class DeployedCachesTest {
     private static void takeBack(DefaultCacheManager manager, String name,
             Configuration configuration) {
         manager.administration().createCache(name, configuration);
-        DeployedCaches.of(manager).orElseThrow().withdraw(name);
+        DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+        deployed.withdraw(name, deployed.attempt(name));
         assertFalse(manager.isRunning(name));
         manager.administration().removeCache(name);
         assertFalse(manager.cacheExists(name));
