@@ -113,7 +113,7 @@ class ClusterTest {
                 .mapToObj(number -> grid.member(number).process().orElseThrow()).toList();
         nodes.forEach(ProcessHandle::destroyForcibly);
         for (ProcessHandle node : nodes) {
-            node.onExit().get();
+            TestGrid.awaitEnd(node);
         }
         launcher.waitFor();
 
