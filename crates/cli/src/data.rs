@@ -53,10 +53,10 @@ impl DataArgs {
     }
 
     fn open_engine(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
-        let config = self.config(capacity).map_err(cannot_run)?;
+        let config = self.config(capacity)?;
         self.demand_file(capacity)?;
-        let encryption = config.read_encryption_key().map_err(cannot_run)?;
-        let device: Arc<dyn Device> = config.open_device().map_err(cannot_run)?;
+        let encryption = config.read_encryption_key().map_err(ServeError::from)?;
+        let device: Arc<dyn Device> = config.open_device()?;
         let store = StoreOptions {
             capacity_bytes: capacity,
             mode,
@@ -136,10 +136,6 @@ impl DataArgs {
 /// The memory cap on a machine with so much: half of it, for the index of whatever store is named.
 fn memory_bytes(machine: Option<u64>) -> u64 {
     machine.map_or(MEMORY_BYTES, |total| MEMORY_BYTES.max(total / 2))
-}
-
-fn cannot_run(error: impl Into<ServeError>) -> Failure {
-    Failure::CannotRun(error.into().to_string())
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// It could not run. Exit status 2.
     CannotRun(String),
+    /// It could not run unless it is forced, which the sentence says. Exit status 2.
+    Refused(String),
     /// It said why itself; this is the exit status that goes with it.
     Told(u8),
 }
@@ -24,7 +26,7 @@ impl Failure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Failed(_) => 1,
-            Failure::CannotRun(_) => 2,
+            Failure::CannotRun(_) | Failure::Refused(_) => 2,
             Failure::Told(status) => *status,
         }
     }
@@ -37,12 +39,10 @@ impl Failure {
         }
     }
 
-    /// The same, of a command that cannot be forced: `step` can, if the sentence asks for that.
+    /// The same, of a command that cannot be forced: `step` can.
     pub(crate) fn forced_by(self, step: &str) -> Failure {
         match self {
-            Failure::CannotRun(sentence) if sentence.contains("force ") => {
-                Failure::CannotRun(format!("{sentence}: {step}"))
-            }
+            Failure::Refused(sentence) => Failure::CannotRun(format!("{sentence}: {step}")),
             other => other,
         }
     }
@@ -56,20 +56,49 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(sentence) | Failure::CannotRun(sentence) => f.write_str(sentence),
+            Failure::Failed(sentence)
+            | Failure::CannotRun(sentence)
+            | Failure::Refused(sentence) => f.write_str(sentence),
             Failure::Told(status) => write!(f, "exit status {status}"),
         }
     }
 }
 
-impl From<entresol_tier::Error> for Failure {
-    fn from(error: entresol_tier::Error) -> Failure {
-        Failure::CannotRun(error.to_string())
-    }
+/// What is said of errors that a command may be forced to pass over.
+macro_rules! from_errors {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                match error.is_forceable() {
+                    true => Failure::Refused(error.to_string()),
+                    false => Failure::CannotRun(error.to_string()),
+                }
+            }
+        }
+    )*};
 }
 
-impl From<entresol_device::Error> for Failure {
-    fn from(error: entresol_device::Error) -> Failure {
-        Failure::CannotRun(error.to_string())
+from_errors!(
+    entresol_tier::Error,
+    entresol_device::Error,
+    entresol_volume::Error,
+    entresol_server::ServeError,
+);
+
+#[cfg(test)]
+mod tests {
+    use entresol_device::{Error, ErrorKind};
+
+    use super::*;
+
+    /// It was whoever had the word in its sentence, as in the name of a file.
+    #[test]
+    fn only_what_force_passes_over_names_the_command_that_can_be_forced() {
+        let said = |kind| {
+            let error = Error::new(kind, "/tmp/task force one: cannot be used; force it");
+            Failure::from(error).forced_by("another does").to_string()
+        };
+        assert!(said(ErrorKind::Foreign).ends_with("force it: another does"));
+        assert!(said(ErrorKind::InUse).ends_with("force it"));
     }
 }

@@ -49,6 +49,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
+
+    /// Whether [`crate::Force::Yes`] passes over it. Its sentence says so.
+    pub fn is_forceable(&self) -> bool {
+        self.kind == ErrorKind::Foreign
+    }
 }
 
 impl fmt::Display for Error {

@@ -10,6 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     kind: ErrorKind,
     detail: String,
+    forceable: bool,
     source: Option<entresol_device::Error>,
 }
 
@@ -40,7 +41,12 @@ pub enum ErrorKind {
 impl Error {
     /// An error of `kind`; `detail` says what, where, expected and found.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
-        Error { kind, detail: detail.into(), source: None }
+        Error { kind, detail: detail.into(), forceable: false, source: None }
+    }
+
+    /// The same, where a store may be made over what is there.
+    pub(crate) fn unless_forced(kind: ErrorKind, detail: impl Into<String>) -> Error {
+        Error { forceable: true, ..Error::new(kind, detail) }
     }
 
     /// Of a write to a store that was closed.
@@ -52,6 +58,12 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
+
+    /// Whether [`crate::OpenMode::OpenOrOverwrite`] on a device that is opened by force passes over
+    /// it. Its sentence says so.
+    pub fn is_forceable(&self) -> bool {
+        self.forceable
+    }
 }
 
 impl From<entresol_device::Error> for Error {
@@ -62,7 +74,8 @@ impl From<entresol_device::Error> for Error {
             entresol_device::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
             _ => ErrorKind::Device,
         };
-        Error { kind, detail: source.to_string(), source: Some(source) }
+        let forceable = source.is_forceable();
+        Error { kind, detail: source.to_string(), forceable, source: Some(source) }
     }
 }
 

@@ -283,7 +283,7 @@ pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>>
         )),
         // The making of a store writes one copy after the other, and was cut short.
         (None, Some(_)) if blank => Ok(None),
-        (None, Some(_)) => Err(Error::new(
+        (None, Some(_)) => Err(Error::unless_forced(
             ErrorKind::Corrupt,
             format!(
                 "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; \
@@ -405,7 +405,7 @@ fn check_superblock(
              device from a copy, or force a new store to be made over it",
             device.name()
         );
-        return Err(Error::new(ErrorKind::Corrupt, detail));
+        return Err(Error::unless_forced(ErrorKind::Corrupt, detail));
     }
     let needed = used_bytes(superblock);
     let capacity = device.geometry().capacity_bytes;

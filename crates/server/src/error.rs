@@ -18,6 +18,17 @@ pub enum ServeError {
     System(&'static str, std::io::Error),
 }
 
+impl ServeError {
+    /// Whether the configuration's `force` passes over it. Its sentence says so.
+    pub fn is_forceable(&self) -> bool {
+        match self {
+            ServeError::Device(error) => error.is_forceable(),
+            ServeError::Store(error) => error.is_forceable(),
+            ServeError::Config(_) | ServeError::System(..) => false,
+        }
+    }
+}
+
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

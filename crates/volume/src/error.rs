@@ -10,6 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     kind: ErrorKind,
     detail: std::sync::Arc<str>,
+    forceable: bool,
 }
 
 /// The kinds of errors of a volume.
@@ -39,12 +40,17 @@ pub enum ErrorKind {
 impl Error {
     /// An error of `kind`; `detail` says what, where, expected and found.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
-        Error { kind, detail: detail.into().into() }
+        Error { kind, detail: detail.into().into(), forceable: false }
     }
 
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// Whether opening the cache or the backing by force passes over it. Its sentence says so.
+    pub fn is_forceable(&self) -> bool {
+        self.forceable
     }
 }
 
@@ -58,7 +64,7 @@ impl From<entresol_flash::Error> for Error {
             Flash::Device => ErrorKind::Unavailable,
             _ => ErrorKind::Io,
         };
-        Error::new(kind, source.to_string())
+        Error { forceable: source.is_forceable(), ..Error::new(kind, source.to_string()) }
     }
 }
 
@@ -70,7 +76,7 @@ impl From<entresol_device::Error> for Error {
             entresol_device::ErrorKind::Full => ErrorKind::NoSpace,
             _ => ErrorKind::Unavailable,
         };
-        Error::new(kind, source.to_string())
+        Error { forceable: source.is_forceable(), ..Error::new(kind, source.to_string()) }
     }
 }
 

@@ -275,73 +275,25 @@ fn a_write_goes_on_once_another_volume_that_filled_the_cache_has_written_back() 
     assert!(done.iter().all(|completion| completion.result.is_ok()));
 }
 
-/// A backing that is asked for news so many times and no more.
-struct Bounded {
-    backing: Box<dyn Backing>,
-    reaps_left: u64,
-}
-
-impl Backing for Bounded {
-    fn description(&self) -> &Description {
-        self.backing.description()
-    }
-
-    fn begin(&mut self, token: u64, request: BackingRequest) {
-        self.backing.begin(token, request);
-    }
-
-    fn submit(&mut self) {
-        self.backing.submit();
-    }
-
-    fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
-        self.reaps_left = self.reaps_left.checked_sub(1).expect("the cache is closed by now");
-        self.backing.reap(completions);
-    }
-
-    fn wait(&mut self, completions: &mut Vec<BackingCompletion>) {
-        self.backing.wait(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.backing.in_flight()
-    }
-
-    fn poll_fd(&self) -> Option<std::os::fd::RawFd> {
-        self.backing.poll_fd()
-    }
-}
-
-/// Closing waited for requests whose turn never came, for the time stood still meanwhile.
-#[test]
-fn a_cache_closes_while_requests_wait_for_their_turn() {
-    let medium = MemoryMedium::new((64 * BLOCK) as usize);
-    let options = CacheOptions {
-        open_backing: Box::new(move |_| {
-            Ok(Box::new(Bounded { backing: Box::new(medium.open()?), reaps_left: 10_000 }))
-        }),
-        ..CacheOptions::default()
-    };
-    let device = Arc::new(SimDevice::new(SimOptions::new(3, 8 << 20)));
-    let mut cache = Cache::open(device, options, Moment(0)).unwrap();
-    let qos = Qos { limit: 1.0, ..Qos::default() };
-    let options = VolumeOptions { name: "a".to_owned(), qos, ..Default::default() };
-    let volume = cache.create(&options, Moment(0)).unwrap();
-    (0..20).for_each(|block| cache.submit(volume, block, read(block), Moment(0)));
-    let mut done = Vec::new();
-    cache.turn(Moment(0), &mut done);
-    assert!(done.len() < 20, "all of them had their turn");
-    cache.close(Moment(0)).unwrap();
-}
-
-/// A backing that looks how ranges stand when it is asked, and answers when it may.
-struct Slow {
+/// A backing that asks `answers` whenever it is reaped: whether it tells how ranges stand, which it
+/// looked at when it was asked.
+struct Asking {
     backing: Box<dyn Backing>,
     found: Vec<BackingCompletion>,
-    answers: Arc<AtomicBool>,
+    answers: Box<dyn FnMut() -> bool + Send>,
 }
 
-impl Backing for Slow {
+impl Asking {
+    fn open(
+        medium: &MemoryMedium,
+        answers: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<Box<dyn Backing>, Error> {
+        let backing = Box::new(medium.open()?);
+        Ok(Box::new(Asking { backing, found: Vec::new(), answers: Box::new(answers) }))
+    }
+}
+
+impl Backing for Asking {
     fn description(&self) -> &Description {
         self.backing.description()
     }
@@ -356,7 +308,7 @@ impl Backing for Slow {
 
     fn reap(&mut self, completions: &mut Vec<BackingCompletion>) {
         self.backing.reap(completions);
-        if self.answers.load(Ordering::SeqCst) {
+        if (self.answers)() {
             completions.append(&mut self.found);
         }
     }
@@ -384,6 +336,32 @@ impl Backing for Slow {
     }
 }
 
+/// Closing waited for requests whose turn never came, for the time stood still meanwhile.
+#[test]
+fn a_cache_closes_while_requests_wait_for_their_turn() {
+    let medium = MemoryMedium::new((64 * BLOCK) as usize);
+    let options = CacheOptions {
+        open_backing: Box::new(move |_| {
+            let mut reaps_left = 10_000_u32;
+            Asking::open(&medium, move || {
+                reaps_left = reaps_left.checked_sub(1).expect("the cache is closed by now");
+                true
+            })
+        }),
+        ..CacheOptions::default()
+    };
+    let device = Arc::new(SimDevice::new(SimOptions::new(3, 8 << 20)));
+    let mut cache = Cache::open(device, options, Moment(0)).unwrap();
+    let qos = Qos { limit: 1.0, ..Qos::default() };
+    let options = VolumeOptions { name: "a".to_owned(), qos, ..Default::default() };
+    let volume = cache.create(&options, Moment(0)).unwrap();
+    (0..20).for_each(|block| cache.submit(volume, block, read(block), Moment(0)));
+    let mut done = Vec::new();
+    cache.turn(Moment(0), &mut done);
+    assert!(done.len() < 20, "all of them had their turn");
+    cache.close(Moment(0)).unwrap();
+}
+
 /// Everybody waited for the server of one volume that was asked how a range stands there.
 #[test]
 fn who_asks_how_a_range_stands_keeps_nobody_waiting_and_is_told_of_what_was_written_before() {
@@ -392,8 +370,8 @@ fn who_asks_how_a_range_stands_keeps_nobody_waiting_and_is_told_of_what_was_writ
     let may = Arc::clone(&answers);
     let options = CacheOptions {
         open_backing: Box::new(move |_| {
-            let (backing, answers) = (Box::new(medium.open()?), Arc::clone(&may));
-            Ok(Box::new(Slow { backing, found: Vec::new(), answers }))
+            let answers = Arc::clone(&may);
+            Asking::open(&medium, move || answers.load(Ordering::SeqCst))
         }),
         ..CacheOptions::default()
     };

@@ -106,7 +106,7 @@ impl CacheArgs {
             parallel: on_all_processors,
             ..CacheOptions::default()
         };
-        let cache = Cache::open(device, options, now()).map_err(cannot_run)?;
+        let cache = Cache::open(device, options, now())?;
         if told.exists() {
             // Its clean blocks were dropped just now.
             fs::remove_file(&told).map_err(|error| {
@@ -151,11 +151,6 @@ pub(crate) fn now() -> Moment {
         (Instant::now(), since.as_nanos() as u64)
     });
     Moment(at + began.elapsed().as_nanos() as u64)
-}
-
-/// What a command says of a volume's error.
-pub(crate) fn cannot_run(error: Error) -> Failure {
-    Failure::CannotRun(error.to_string())
 }
 
 /// Notes that the clean blocks of a cache are stale, before anything is written around it.

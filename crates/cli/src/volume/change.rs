@@ -4,7 +4,7 @@ use clap::Args;
 use entresol_volume::{Mode, Request};
 use serde_json::json;
 
-use super::cache::{CacheArgs, cannot_run};
+use super::cache::CacheArgs;
 use super::reach::Reached;
 use crate::failure::Outcome;
 use crate::progress;
@@ -61,7 +61,7 @@ pub(crate) fn flush(args: &FlushArgs) -> Outcome<()> {
 
 /// Changes what a volume does with the cache.
 pub(crate) fn mode(args: &ModeArgs) -> Outcome<()> {
-    let mode: Mode = args.mode.parse().map_err(cannot_run)?;
+    let mode: Mode = args.mode.parse()?;
     let mut reached = Reached::new(&args.cache)?;
     let spinner = progress::spinner(&format!("changing {} to {mode}", args.name));
     let line = json!({"command": "mode", "volume": args.name, "mode": mode.name()});

@@ -6,7 +6,7 @@ use entresol_device::Force;
 use entresol_volume::{Cache, CheckReport, VolumeInfo, Volumes};
 use serde_json::{Value, json};
 
-use super::cache::{CacheArgs, cannot_run, now};
+use super::cache::{CacheArgs, now};
 use super::reach::{find, refuse_served};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CheckArgs) -> Outcome<()> {
     refuse_served(&args.cache)?;
     let mut cache = args.cache.open(None, Force::No)?;
     let checked = check(&mut cache, args);
-    let closed = cache.close(now()).map_err(cannot_run);
+    let closed = cache.close(now()).map_err(Failure::from);
     let (reports, absent) = checked?;
     closed?;
     print(&reports, &absent, args);
@@ -88,7 +88,7 @@ fn check(cache: &mut Cache, args: &CheckArgs) -> Outcome<Checked> {
         let bar = progress::bar(&format!("checking {name}"), bytes.div_ceil(BLOCK_BYTES));
         let report = cache.check(id, now(), &mut |done, _| bar.set_position(done));
         bar.finish_and_clear();
-        reports.push((name, report.map_err(cannot_run)?));
+        reports.push((name, report?));
     }
     Ok((reports, absent))
 }

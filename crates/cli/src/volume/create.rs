@@ -5,7 +5,7 @@ use entresol_device::Force;
 use entresol_volume::{Mode, Qos, VolumeOptions, Volumes, backing};
 use serde_json::json;
 
-use super::cache::{CacheArgs, cannot_run, now};
+use super::cache::{CacheArgs, now};
 use super::control::Control;
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, parse_size};
@@ -80,14 +80,14 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
     }
     let force = if args.force { Force::Yes } else { Force::No };
     // First what is quick to refuse: a new cache may take minutes to make.
-    let found = backing::open(&options.backing, force).map_err(cannot_run)?;
+    let found = backing::open(&options.backing, force)?;
     let size = found.description().bytes;
     drop(found);
     const LEAST: u64 = 64 << 20;
     let capacity = args.capacity.unwrap_or_else(|| (size / 10).max(LEAST));
     let mut cache = args.cache.open(Some(capacity), force)?;
-    let made = cache.create(&options, now()).map_err(cannot_run);
-    cache.close(now()).map_err(cannot_run)?;
+    let made = cache.create(&options, now()).map_err(Failure::from);
+    cache.close(now())?;
     made?;
     println!("volume {} of {}, mode {}", options.name, bytes(size as f64), options.mode);
     Ok(())
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
 
 impl CreateArgs {
     fn options(&self) -> Outcome<VolumeOptions> {
-        let mode: Mode = self.mode.parse().map_err(cannot_run)?;
+        let mode: Mode = self.mode.parse()?;
         let read_ahead_bytes = u32::try_from(self.read_ahead).map_err(|_| {
             Failure::CannotRun(format!(
                 "--read-ahead: expected less than 4 GiB, found {}",

@@ -4,7 +4,7 @@ use entresol_device::Force;
 use entresol_volume::{Cache, Request, VolumeId, Volumes};
 use serde_json::{Value, json};
 
-use super::cache::{CacheArgs, cannot_run, now};
+use super::cache::{CacheArgs, now};
 use super::control::Control;
 use crate::failure::{Failure, Outcome};
 
@@ -72,7 +72,7 @@ impl Reached {
     pub(crate) fn leave(self) -> Outcome<()> {
         match self {
             Reached::Server(_) => Ok(()),
-            Reached::Stopped(cache) => cache.close(now()).map_err(cannot_run),
+            Reached::Stopped(cache) => cache.close(now()).map_err(Failure::from),
         }
     }
 }
@@ -113,6 +113,6 @@ pub(crate) fn perform(cache: &mut Cache, volume: VolumeId, request: Request) -> 
     while completions.is_empty() {
         cache.wait(now(), &mut completions);
     }
-    let bytes = completions.remove(0).result.map_err(cannot_run)?;
+    let bytes = completions.remove(0).result?;
     Ok(bytes.to_vec())
 }

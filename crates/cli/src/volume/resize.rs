@@ -4,9 +4,9 @@ use clap::Args;
 use entresol_device::Force;
 use entresol_volume::{Dirty, Volumes};
 
-use super::cache::{CacheArgs, cannot_run, now};
+use super::cache::{CacheArgs, now};
 use super::reach::{find, refuse_served};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::units::number;
 
 /// Options of `entresol volume resize`.
@@ -49,7 +49,7 @@ pub(crate) fn resize(args: &ResizeArgs) -> Outcome<()> {
     let cache = args.cache.open_resizing(&args.name, Force::No)?;
     let found = find(&cache, &args.name);
     let volumes = cache.list();
-    cache.close(now()).map_err(cannot_run)?;
+    cache.close(now())?;
     let id = found?;
     let bytes = volumes.iter().find(|volume| volume.id == id).map_or(0, |volume| volume.bytes);
     println!("volume {}: {} bytes, as its backing", args.name, number(bytes as f64));
@@ -62,8 +62,8 @@ pub(crate) fn remove(args: &RemoveArgs) -> Outcome<()> {
     let mut cache = args.cache.open(None, Force::No)?;
     let dirty = if args.lose_dirty { Dirty::Lose } else { Dirty::Keep };
     let found = find(&cache, &args.name);
-    let removed = found.and_then(|id| cache.remove(id, dirty, now()).map_err(cannot_run));
-    let closed = cache.close(now()).map_err(cannot_run);
+    let removed = found.and_then(|id| cache.remove(id, dirty, now()).map_err(Failure::from));
+    let closed = cache.close(now()).map_err(Failure::from);
     removed.and(closed)?;
     println!("volume {} is removed; its backing stays", args.name);
     Ok(())

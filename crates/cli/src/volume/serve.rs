@@ -13,7 +13,7 @@ use entresol_volume::Volumes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::cache::{CacheArgs, cannot_run, now};
+use super::cache::{CacheArgs, now};
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol volume serve`.
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
     eprintln!("entresol: stopping: bringing the cache to rest");
     let watch = DeviceWatch::begin(cache.devices());
-    let closed = cache.close(now()).map_err(cannot_run);
+    let closed = cache.close(now()).map_err(Failure::from);
     drop(watch);
     handle.close();
     // It has nothing left to watch for.

@@ -72,23 +72,24 @@ pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
 impl Options {
     /// Opens the store, or makes it.
     pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
-        self.open_store(now).map_err(|mut failure| {
-            if failure.sentence.contains("force ") {
+        self.open_store(now).map_err(|error| {
+            let mut failure = Failure::from_store(&error);
+            if error.is_forceable() {
                 failure.sentence.push_str(": the mode `reformat` does");
             }
             failure
         })
     }
 
-    fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
-        let list = DeviceList::parse(&self.devices, self.instance).map_err(device_failure)?;
+    fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, entresol_tier::Error> {
+        let list = DeviceList::parse(&self.devices, self.instance)?;
         let files = NewFiles::among(list.paths());
         let device = self.open_device(&list)?;
         let opened = Tiered::open(device, self.tiered.clone(), now);
-        Ok(opened.inspect_err(|_| files.remove())?)
+        opened.inspect_err(|_| files.remove())
     }
 
-    fn open_device(&self, list: &DeviceList) -> Result<Arc<dyn Device>, Failure> {
+    fn open_device(&self, list: &DeviceList) -> entresol_device::Result<Arc<dyn Device>> {
         let overwrites =
             matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
         let options = FileOptions {
@@ -97,7 +98,7 @@ impl Options {
             force: if overwrites { Force::Yes } else { Force::No },
             ..FileOptions::default()
         };
-        list.open(self.selection, &options, &mut |_| {}).map_err(device_failure)
+        list.open(self.selection, &options, &mut |_| {})
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
@@ -212,10 +213,6 @@ fn encryption_key(name: &str, value: &str) -> Result<EncryptionKey, Failure> {
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
-}
-
-fn device_failure(error: entresol_device::Error) -> Failure {
-    Failure::from_store(&error.into())
 }
 
 fn wrong(name: &str, expected: &str, found: &dyn std::fmt::Display) -> Failure {

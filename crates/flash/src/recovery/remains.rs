@@ -28,7 +28,7 @@ pub(super) fn refuse(device: &dyn Device, segment_bytes: u32) -> Result<()> {
         device.name(),
         header.store
     );
-    Err(Error::new(ErrorKind::Corrupt, detail))
+    Err(Error::unless_forced(ErrorKind::Corrupt, detail))
 }
 
 /// The first segment header found, and where.

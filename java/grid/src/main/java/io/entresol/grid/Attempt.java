@@ -1,15 +1,18 @@
 package io.entresol.grid;
 
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /**
  * An attempt of this node to make a cache that the cluster was told to have. It may be taken back
- * before it has ended, as on a node that is slow: then it is as soon as it has.
+ * before it has ended, as on a node that is slow: then it is as soon as it has. Whoever takes a
+ * deployment back names the attempts that are of it: there may be another of the name by then.
  */
 final class Attempt {
     private final boolean known;
     private final boolean found;
+    private final String id = UUID.randomUUID().toString();
     private final CompletableFuture<Void> end = new CompletableFuture<>();
     private boolean made;
     private boolean undone;
@@ -25,6 +28,16 @@ final class Attempt {
     Attempt(boolean known, boolean found) {
         this.known = known;
         this.found = found;
+    }
+
+    /** As no other is called, of any node. */
+    String id() {
+        return id;
+    }
+
+    /** Whether it is among those of a deployment, which {@link Undo} joins. */
+    boolean isOf(String deployment) {
+        return deployment.contains(id);
     }
 
     boolean known() {
@@ -62,9 +75,14 @@ final class Attempt {
         end.complete(null);
     }
 
-    /** Its cache is the cluster's no more. */
+    /** Its cache is the cluster's no more, or is being removed. */
     synchronized void remove() {
         removed = true;
+    }
+
+    /** It could not be removed. */
+    synchronized void stay() {
+        removed = false;
     }
 
     synchronized boolean isRemoved() {

@@ -207,6 +207,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     public CompletionStage<Void> removeCache(String name,
             EnumSet<CacheContainerAdmin.AdminFlag> flags) {
         Attempt attempt = attempts.get(name);
+        if (attempt != null) {
+            // Before another deployment can begin anywhere: it waits until all have removed this.
+            attempt.remove();
+        }
         // First: once the cache is stopped nobody can tell its lineage.
         return blockingManager.runBlocking(() -> note(name), name)
                 .thenCompose(noted -> attempt == null ? done() : attempt.end())
@@ -215,6 +219,11 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                     saved.remove(name);
                 }, name))
                 .thenCompose(forgotten -> super.removeCache(name, flags))
+                .whenComplete((removed, failure) -> {
+                    if (failure != null && attempt != null) {
+                        attempt.stay();
+                    }
+                })
                 .thenRun(() -> forget(name, attempt));
     }
 
@@ -224,31 +233,39 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     /** One that failed is asked for until there is another of the name. */
     private void forget(String name, Attempt attempt) {
-        if (attempt != null) {
-            attempt.remove();
-            if (!attempt.failed()) {
-                attempts.remove(name, attempt);
-            }
+        if (attempt != null && !attempt.failed()) {
+            attempts.remove(name, attempt);
         }
     }
 
     /**
      * Takes a cache back that was made a moment ago, as it does not run everywhere: with the file
      * of its store, unless that was there before. Entries of a former cache may be in it, or on
-     * devices that were named. One that is still being made is taken back by whoever makes it.
+     * devices that were named. One that is still being made is taken back by whoever makes it, and
+     * one of another deployment of the name stays.
      */
-    void withdraw(String name) {
+    void withdraw(String name, String deployment) {
         Attempt attempt = attempts.get(name);
-        if (attempt != null && attempt.undo()) {
+        if (attempt != null && attempt.isOf(deployment) && attempt.undo()) {
             takeBack(name, attempt);
         }
     }
 
     /** Has the cluster forget a cache that was taken back; not while it is being made here. */
-    void forget(String name) {
-        if (!isMaking(name)) {
+    void forget(String name, String deployment) {
+        Attempt attempt = attempts.get(name);
+        // Where no node has begun there is none to tell it from.
+        boolean isIts = attempt == null ? deployment.isEmpty()
+                : attempt.isOf(deployment) && !attempt.isUnderWay();
+        if (isIts) {
             Undo.forget(cacheManager, name);
         }
+    }
+
+    /** The attempt of this node at the deployment that it was told of last; empty if at none. */
+    String attempt(String name) {
+        Attempt attempt = attempts.get(name);
+        return attempt == null ? "" : attempt.id();
     }
 
     boolean isMaking(String name) {

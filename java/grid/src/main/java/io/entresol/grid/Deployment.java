@@ -4,6 +4,7 @@ import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.stream.Collectors;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.configuration.cache.BackupConfiguration;
@@ -104,7 +105,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
             // Infinispan's answer has the outermost of the causes only.
             throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
                     + " node's folder" + (refused.getMessage().contains(EXISTS) ? ""
-                    : undone(rest, name, lacking(rest, name))), refused);
+                    : undone(rest, name, look(rest, name))), refused);
         } catch (LateException late) {
             throw new GridException("cache '" + name + "' is still being made, and goes on to be:"
                     + " node " + rest.server() + " had not answered after a minute. Whether it runs"
@@ -112,24 +113,24 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
                     + " node's folder; to take it back: entresol-grid undeploy " + name, late);
         }
         // Infinispan tells of the node that was asked only.
-        List<String> lacking = lacking(rest, name);
+        List<Json> nodes = look(rest, name);
+        List<String> lacking = lacking(nodes);
         if (!lacking.isEmpty()) {
             throw new GridException("cache '" + name + "' does not run on "
                     + String.join(", ", lacking) + ": why is in server/log/node.log of the node's"
-                    + " folder" + undone(rest, name, lacking));
+                    + " folder" + undone(rest, name, nodes));
         }
     }
 
     /** The nodes that could not make the cache; else those that do not run it. */
-    private static List<String> lacking(Rest rest, String name) {
-        List<Json> nodes = look(rest, name);
+    private static List<String> lacking(List<Json> nodes) {
         // Those take it back from all, and may have done so.
         List<String> failed = those(nodes, UndoTask.FAILED, true);
         return failed.isEmpty() ? those(nodes, UndoTask.RUNS, false) : failed;
     }
 
     private static List<Json> look(Rest rest, String name) {
-        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name));
+        return Caches.say(rest, UndoTask.path(name));
     }
 
     private static List<String> those(List<Json> nodes, String what, boolean say) {
@@ -141,13 +142,18 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
      * Infinispan keeps the configuration of a cache that does not start, and runs it on the nodes
      * where it does: it is taken back. One that all nodes run is somebody else's.
      */
-    private static String undone(Rest rest, String name, List<String> lacking) {
+    private static String undone(Rest rest, String name, List<Json> nodes) {
+        List<String> lacking = lacking(nodes);
         if (lacking.isEmpty()) {
             return "";
         }
+        String deployment = nodes.stream().filter(node -> node.has(UndoTask.ATTEMPT))
+                .map(node -> node.at(UndoTask.ATTEMPT).asString())
+                .filter(attempt -> !attempt.isEmpty()).collect(Collectors.joining(","));
         try {
-            rest.post(UndoTask.path(UndoTask.WITHDRAW, name), null, "");
-            rest.post(UndoTask.path(UndoTask.FORGET, name), null, "");
+            for (String step : new String[] {UndoTask.WITHDRAW, UndoTask.FORGET}) {
+                rest.post(UndoTask.path(step, name, deployment), null, "");
+            }
             List<String> makes = those(look(rest, name), UndoTask.MAKES, true);
             return ". It is deployed on no node: mend that and deploy it again"
                     + (makes.isEmpty() ? "" : ", once " + String.join(", ", makes)

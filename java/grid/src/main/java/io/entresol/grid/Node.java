@@ -38,6 +38,8 @@ public final class Node {
     static final String REALM = "entresol.realm";
     static final String OPEN = "open";
     static final String USERS = "users";
+    /** A thread of Infinispan's {@code FileWatcher}. */
+    private static final String WATCHER = "FileWatcher";
     /** How long endpoints may take once the caches are there. */
     private static final long ENDPOINTS_SECONDS = 60;
 
@@ -111,9 +113,26 @@ public final class Node {
         if (sql != null) {
             sql.close();
         }
+        Thread waking = new Thread(this::wakeWatcher, "wakes");
+        waking.setDaemon(true);
+        waking.start();
         server.getExitHandler().exit(ExitStatus.SERVER_SHUTDOWN);
         exit.handle((status, failure) -> null).join();
         folder.removePid();
+    }
+
+    /**
+     * The server looks every two seconds whether files have changed, and at its end waits until it
+     * has slept for so long.
+     */
+    private void wakeWatcher() {
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            // It sleeps again until the server has told it to end.
+            while (thread.getName().equals(WATCHER) && thread.isAlive()) {
+                thread.interrupt();
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(10));
+            }
+        }
     }
 
     /** Until clients are served; the server itself swallows what fails after its caches stand. */

@@ -13,6 +13,7 @@ import java.util.Enumeration;
 import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -122,6 +123,22 @@ record NodeFolder(Path root) {
         } catch (IOException | NumberFormatException failure) {
             throw new GridException("cannot read " + file + ": " + failure.getMessage()
                     + "; remove it if no node runs in " + root, failure);
+        }
+    }
+
+    /**
+     * Whether a process has ended. Java calls it alive until its parent has taken note, which is
+     * the first process of a container once the launcher is gone: some take seconds, some never do.
+     */
+    static boolean hasEnded(ProcessHandle process) {
+        Path place = Path.of("/proc/" + process.pid());
+        try (Stream<Path> threads = Files.list(place.resolve("task"))) {
+            String facts = Files.readString(place.resolve("stat"));
+            // The first of its threads is the last to go, and the name before may be anything.
+            return facts.startsWith("Z", facts.lastIndexOf(')') + 2) && threads.count() == 1
+                    || !process.isAlive();
+        } catch (IOException | UncheckedIOException gone) {
+            return !process.isAlive();
         }
     }
 

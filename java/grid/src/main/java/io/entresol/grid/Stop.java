@@ -9,9 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.infinispan.commons.dataconversion.internal.Json;
 import picocli.CommandLine.Command;
@@ -27,6 +26,7 @@ import picocli.CommandLine.Option;
             "  entresol-grid stop --cluster --server 10.0.0.1:11222 --user admin"})
 final class Stop implements Callable<Integer> {
     private static final long PATIENCE_SECONDS = 60;
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     @Option(names = "--dir", paramLabel = "FOLDER", defaultValue = "entresol-grid",
             description = "the folder that the nodes were started with (${DEFAULT-VALUE})")
@@ -130,15 +130,14 @@ final class Stop implements Callable<Integer> {
     }
 
     private static void awaitEnd(ProcessHandle process) {
-        try {
-            process.onExit().get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-        } catch (TimeoutException late) {
-            throw new GridException("process " + process.pid() + " was told to stop and still runs"
-                    + " after " + PATIENCE_SECONDS + " s; end it with kill -9 " + process.pid()
-                    + ": it keeps what its durability promised", late);
-        } catch (InterruptedException | ExecutionException failure) {
-            throw new GridException("interrupted while process " + process.pid() + " stopped",
-                    failure);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+        while (!NodeFolder.hasEnded(process)) {
+            if (System.nanoTime() > deadline) {
+                throw new GridException("process " + process.pid() + " was told to stop and still"
+                        + " runs after " + PATIENCE_SECONDS + " s; end it with kill -9 "
+                        + process.pid() + ": it keeps what its durability promised");
+            }
+            LockSupport.parkNanos(LOOK_NANOS);
         }
     }
 }

@@ -36,7 +36,7 @@ public final class Undeploy implements Callable<Integer> {
     }
 
     private static List<Json> look(Rest rest, String name) {
-        return Caches.say(rest, UndoTask.path(UndoTask.LOOK, name));
+        return Caches.say(rest, UndoTask.path(name));
     }
 
     private static boolean isSaid(List<Json> nodes, String what) {

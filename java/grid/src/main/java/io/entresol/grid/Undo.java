@@ -72,8 +72,13 @@ final class Undo {
                             + " and start this node again", cache);
                     return;
                 }
-                everywhere(manager, withdrawing(cache));
-                everywhere(manager, forgetting(cache));
+                String deployment = String.join(",", everywhere(manager, attempting(cache)));
+                if (!holds.getAsBoolean()) {
+                    // Somebody removed it, and what the others told may be of the next one.
+                    return;
+                }
+                everywhere(manager, withdrawing(cache, deployment));
+                everywhere(manager, forgetting(cache, deployment));
                 LOG.infof("Cache %s is on no node", cache);
                 return;
             } catch (CompletionException failure) {
@@ -124,16 +129,23 @@ final class Undo {
                 DeployedCaches.of(manager).filter(there -> there.knew(cache)).isPresent();
     }
 
-    private static Function<EmbeddedCacheManager, String> withdrawing(String cache) {
+    private static Function<EmbeddedCacheManager, String> attempting(String cache) {
+        return (Function<EmbeddedCacheManager, String> & Serializable) manager ->
+                DeployedCaches.of(manager).map(there -> there.attempt(cache)).orElse("");
+    }
+
+    private static Function<EmbeddedCacheManager, String> withdrawing(String cache,
+            String deployment) {
         return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {
-            DeployedCaches.of(manager).ifPresent(there -> there.withdraw(cache));
+            DeployedCaches.of(manager).ifPresent(there -> there.withdraw(cache, deployment));
             return "";
         };
     }
 
-    private static Function<EmbeddedCacheManager, String> forgetting(String cache) {
+    private static Function<EmbeddedCacheManager, String> forgetting(String cache,
+            String deployment) {
         return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {
-            DeployedCaches.of(manager).ifPresent(there -> there.forget(cache));
+            DeployedCaches.of(manager).ifPresent(there -> there.forget(cache, deployment));
             return "";
         };
     }

@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.manager.EmbeddedCacheManager;
@@ -18,6 +19,9 @@ public final class UndoTask extends GridTask {
     /** Whether it could not make the cache, or has not come to an end with it. */
     static final String FAILED = "failed";
     static final String MAKES = "makes";
+    /** The node's attempt at the deployment that it speaks of, and the attempts of all nodes. */
+    static final String ATTEMPT = "attempt";
+    static final String DEPLOYMENT = "deployment";
     /** Steps: to look, to take back on each node, and to have the cluster forget the cache. */
     static final String LOOK = "look";
     static final String WITHDRAW = "withdraw";
@@ -35,20 +39,27 @@ public final class UndoTask extends GridTask {
         String name = String.valueOf(parameters.get("name"));
         Json said = Json.object("node",
                 manager.getCacheManagerConfiguration().transport().nodeName());
+        String deployment = Objects.toString(parameters.get(DEPLOYMENT), "");
         Optional<DeployedCaches> caches = DeployedCaches.of(manager);
         switch (String.valueOf(parameters.get("step"))) {
-            case WITHDRAW -> caches.ifPresent(deployed -> deployed.withdraw(name));
-            case FORGET -> caches.ifPresent(deployed -> deployed.forget(name));
+            case WITHDRAW -> caches.ifPresent(deployed -> deployed.withdraw(name, deployment));
+            case FORGET -> caches.ifPresent(deployed -> deployed.forget(name, deployment));
             default -> caches.ifPresent(there -> said.set(RUNS, manager.isRunning(name))
                     .set(HAS, there.has(name)).set(STARTS, there.isStarting(name))
-                    .set(FAILED, there.failed(name)).set(MAKES, there.isMaking(name)));
+                    .set(FAILED, there.failed(name)).set(MAKES, there.isMaking(name))
+                    .set(ATTEMPT, there.attempt(name)));
         }
         return said.toString();
     }
 
-    /** The path of a step for a cache. */
-    static String path(String step, String cache) {
+    /** The path to look at a cache. */
+    static String path(String cache) {
+        return path(LOOK, cache, "");
+    }
+
+    /** The path of a step for a deployment of a cache. */
+    static String path(String step, String cache, String deployment) {
         return "/v2/tasks/" + NAME + "?action=exec&param.step=" + step + "&param.name="
-                + Rest.encode(cache);
+                + Rest.encode(cache) + "&param." + DEPLOYMENT + "=" + Rest.encode(deployment);
     }
 }

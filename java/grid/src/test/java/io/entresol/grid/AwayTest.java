@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.entresol.KilledStores;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -73,7 +72,7 @@ class AwayTest {
         grid.leave(1);
         deploy("alone", "64MiB", "first");
         grid.kill(0);
-        grid.startMember(1).succeeded();
+        grid.startMemberAlone(1).succeeded();
         grid.startMember(0).succeeded();
         assertHas("alone", "first");
 
@@ -128,11 +127,7 @@ class AwayTest {
         grid.put("orphan", ENTRIES, "lost");
         grid.kill(0);
         grid.kill(1);
-        // They stayed in memory, 16 MiB each, once nobody had the store any more.
-        Path[] buffers = {KilledStores.buffers(store(0, "orphan")),
-            KilledStores.buffers(store(1, "orphan"))};
-        assertTrue(Files.exists(buffers[0]) && Files.exists(buffers[1]));
-        grid.startMember(0).succeeded();
+        grid.startMemberAlone(0).succeeded();
         assertTrue(Files.exists(store(0, "orphan")));
         grid.ask("list").succeeded();
         grid.ask("undeploy", "orphan").succeeded();
@@ -141,7 +136,6 @@ class AwayTest {
         grid.startMember(1).succeeded();
         assertGone(0);
         assertGone(1);
-        assertFalse(Files.exists(buffers[0]) || Files.exists(buffers[1]));
         TestGrid.Ran again = grid.ask("undeploy", "orphan");
         assertTrue(again.err().contains("there is no cache 'orphan'"), again.err());
         deploy("orphan", "64MiB", "new");
@@ -157,10 +151,10 @@ class AwayTest {
         grid.kill(0);
         grid.kill(1);
         TestGrid.remove(grid.member(1).root());
-        grid.startMember(1).succeeded();
+        grid.startMemberAlone(1).succeeded();
         CompletableFuture<TestGrid.Ran> waiting =
                 CompletableFuture.supplyAsync(() -> grid.startMember(0));
-        while (!waiting.isDone() && !Caches.names(grid.rest(1)).contains("orphan")) {
+        while (!TestGrid.isOver(waiting) && !Caches.names(grid.rest(1)).contains("orphan")) {
             Thread.onSpinWait();
         }
         assertFalse(waiting.isDone(), () -> "it did not wait: " + waiting.join());
@@ -218,17 +212,17 @@ class AwayTest {
         grid.kill(0);
         grid.kill(1);
         TestGrid.remove(grid.member(1).root());
-        grid.startMember(1).succeeded();
+        grid.startMemberAlone(1).succeeded();
         CompletableFuture<TestGrid.Ran> waiting =
                 CompletableFuture.supplyAsync(() -> grid.startMember(0));
         Rest other = grid.rest(1);
-        while (!waiting.isDone() && !Caches.names(other).contains("lost")) {
+        while (!TestGrid.isOver(waiting) && !Caches.names(other).contains("lost")) {
             Thread.onSpinWait();
         }
         assertFalse(waiting.isDone(), () -> "it did not wait: " + waiting.join());
         ProcessHandle serving = grid.member(1).process().orElseThrow();
         other.post("/v2/cluster?action=stop", null, "");
-        serving.onExit().get();
+        TestGrid.awaitEnd(serving);
         assertEquals(2, waiting.join().status());
         assertTrue(Files.exists(grid.member(0).server()
                 .resolve("data/lost/entresol/entresol.data")));

@@ -95,9 +95,8 @@ class ClusterTest {
             } catch (RefusedException refused) {
                 // As the node that is asked is the one that cannot, or not.
             }
-            while (!deployed(grid.server()).isEmpty() || !deployed(second).isEmpty()) {
-                Thread.onSpinWait();
-            }
+            TestGrid.await(() -> deployed(grid.server()).isEmpty() && deployed(second).isEmpty(),
+                    "the nodes did not take the cache back that was made by " + server);
         }
     }
 
@@ -114,7 +113,7 @@ class ClusterTest {
                 .mapToObj(number -> grid.member(number).process().orElseThrow()).toList();
         nodes.forEach(ProcessHandle::destroyForcibly);
         for (ProcessHandle node : nodes) {
-            node.onExit().get();
+            TestGrid.awaitEnd(node);
         }
         launcher.waitFor();
 

@@ -5,6 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.KilledStores;
+import io.entresol.Store;
+import io.entresol.StoreOptions;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -116,6 +119,37 @@ class DeployedCachesTest {
         }
     }
 
+    /** They stayed in memory, 16 MiB each: nobody opened the store any more, which is their end. */
+    @Test
+    void aCacheThatIsDroppedBeforeItsKilledStoreIsOpenedLeavesNoBuffersInMemory()
+            throws Exception {
+        Path file = folder.resolve("first/entresol/entresol.data");
+        Path copy = folder.resolve("copy");
+        Files.createDirectories(file.getParent());
+        try (Store store = Store.open(StoreOptions.on(file)
+                .capacity(64 << 20).memory(32 << 20))) {
+            Files.copy(KilledStores.buffers(file), copy);
+        }
+        Path buffers = KilledStores.buffers(file);
+        // A kill leaves them.
+        Files.copy(copy, buffers);
+        ConfigurationBuilder lacking = new ConfigurationBuilder();
+        lacking.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(folder.resolve("missing/device").toString()).recovery("true");
+        Files.writeString(folder.resolve("caches.xml"),
+                Endpoints.xml(Map.of("first", lacking.build())));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertTrue(Files.exists(buffers), "somebody opened the store");
+            DeployedCaches.of(manager).orElseThrow().abandon("first");
+            assertEquals(List.of(), saved());
+            assertFalse(Files.exists(file), "the file of the store is there");
+            assertFalse(Files.exists(buffers), "the buffers of the store are there");
+        } finally {
+            Files.deleteIfExists(buffers);
+        }
+    }
+
     /** A cache that does not start stayed among the deployed, and its name was taken. */
     @Test
     void aCacheThatIsTakenBackLeavesNothingButWhatWasThereBefore() throws Exception {
@@ -159,7 +193,7 @@ class DeployedCachesTest {
             SlowStore.starts.await();
             DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
             assertTrue(deployed.isMaking("first"));
-            deployed.withdraw("first");
+            deployed.withdraw("first", deployed.attempt("first"));
             SlowStore.end.countDown();
             making.handle((made, failure) -> null).join();
             manager.administration().removeCache("first");
@@ -182,15 +216,36 @@ class DeployedCachesTest {
             manager.start();
             assertThrows(RuntimeException.class, () ->
                     manager.administration().createCache("first", lacking.build()));
-            while (manager.getCacheConfiguration("first") != null
-                    || !state(manager).isEmpty()) {
-                Thread.onSpinWait();
-            }
+            TestGrid.await(() -> manager.getCacheConfiguration("first") == null
+                    && state(manager).isEmpty(), "the cache was not taken back");
             assertTrue(DeployedCaches.of(manager).orElseThrow().failed("first"));
             assertEquals(List.of(), saved());
             manager.administration().createCache("first", configuration()).put("key", "value");
             assertFalse(DeployedCaches.of(manager).orElseThrow().failed("first"));
             assertEquals(List.of("first"), saved());
+        }
+    }
+
+    /** A slow node that came to its undo of the former one took the new one back. */
+    @Test
+    void aNameThatIsDeployedAgainIsLeftAloneByTheUndoOfItsFormerDeployment() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            manager.administration().createCache("first", configuration());
+            String former = deployed.attempt("first");
+            manager.administration().removeCache("first");
+            assertTrue(state(manager).isEmpty(), "what was deployed is still known");
+            manager.administration().createCache("first", configuration()).put("key", "value");
+            deployed.withdraw("first", former);
+            assertTrue(manager.isRunning("first"), "the new one was taken back");
+            deployed.forget("first", former);
+            assertEquals("value", manager.getCache("first", false).get("key"));
+            assertEquals(List.of("first"), saved());
+            deployed.withdraw("first", deployed.attempt("first"));
+            deployed.forget("first", deployed.attempt("first"));
+            assertFalse(manager.cacheExists("first"));
+            assertTrue(state(manager).isEmpty(), "what was deployed is still known");
         }
     }
 
@@ -202,7 +257,8 @@ class DeployedCachesTest {
     private static void takeBack(DefaultCacheManager manager, String name,
             Configuration configuration) {
         manager.administration().createCache(name, configuration);
-        DeployedCaches.of(manager).orElseThrow().withdraw(name);
+        DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+        deployed.withdraw(name, deployed.attempt(name));
         assertFalse(manager.isRunning(name));
         manager.administration().removeCache(name);
         assertFalse(manager.cacheExists(name));

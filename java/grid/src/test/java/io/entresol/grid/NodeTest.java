@@ -371,7 +371,8 @@ class NodeTest {
                 "--server", grid.server(), "--value-size", "8", "--stores", "ram")
                 .redirectErrorStream(true).redirectOutput(said.toFile()));
         // It knows that the cache is there once it puts.
-        while (bench.isAlive() && entries("entresol-bench-ram") == 0) {
+        while (!TestGrid.isOver(bench.onExit())
+                && entries("entresol-bench-ram") == 0) {
             Thread.onSpinWait();
         }
         assertTrue(bench.isAlive(), () -> read(said));

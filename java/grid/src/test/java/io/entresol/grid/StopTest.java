@@ -103,6 +103,23 @@ class StopTest {
         assertTrue(other.readRunning().isPresent());
     }
 
+    /**
+     * It waited for a minute, and said that the process still ran: in a container whose first
+     * process takes no note of those that ended.
+     */
+    @Test
+    void aNodeThatHasEndedIsNotWaitedForThoughNobodyTakesNoteOfItsEnd() throws Exception {
+        NodeFolder node = new NodeFolder(folder.resolve("node-0"));
+        Process careless = new ProcessBuilder("sh", "-c", "exec 3<&0;"
+                + " sh -c 'read line' \"$0\" \"$1\" <&3 & echo $!; exec sleep 1000 >/dev/null",
+                Node.class.getName(), node.root().toString()).start();
+        processes.add(careless);
+        long pid = Long.parseLong(careless.inputReader().readLine());
+        node.writePid(pid);
+        assertEquals("stopped: 1\n", stop("--dir", folder + "").out());
+        assertTrue(ProcessHandle.of(pid).orElseThrow().isAlive(), "somebody took note");
+    }
+
     private static void assertEnded(List<Process> ended) throws InterruptedException {
         for (Process process : ended) {
             // By a signal: nobody writes the line that they read.

@@ -1,5 +1,7 @@
 package io.entresol.grid;
 
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+
 import io.entresol.KilledStores;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -11,9 +13,15 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -28,6 +36,9 @@ final class TestGrid {
     /** All ports stay below those that the system gives to connections. */
     private static final int OFFSET_MAX = 20_000;
     private static final FileChannel CLAIMS = claims();
+    private static final long MOMENT_MILLIS = 20;
+    /** Fails what hangs; nothing takes as long on any machine that works. */
+    private static final Duration PATIENCE = Duration.ofSeconds(180);
 
     final Path folder;
     final int offset;
@@ -65,12 +76,24 @@ final class TestGrid {
 
     /** Starts one of two nodes, which joins the other. */
     Ran startMember(int number) {
+        return startMember(number, "");
+    }
+
+    /** The same while the other is down and stays so meanwhile: it need not be waited for. */
+    Ran startMemberAlone(int number) {
+        return startMember(number, "-Djgroups.join_timeout=100ms");
+    }
+
+    private Ran startMember(int number, String flags) {
         int[] offsets = {offset, offset + Ports.STEP};
+        ProcessBuilder builder = new ProcessBuilder(program(), "start", "--dir",
+                member(number).root() + "", "--name", "node-" + number, "--port-offset",
+                "" + offsets[number], "--join",
+                "127.0.0.1:" + new Ports(offsets[1 - number]).cluster(), "--memory", "384m",
+                "--endpoint-template", "ram", "--detach");
+        builder.environment().put("ENTRESOL_GRID_FLAGS", flags);
         try {
-            return program("start", "--dir", member(number).root() + "", "--name",
-                    "node-" + number, "--port-offset", "" + offsets[number], "--join",
-                    "127.0.0.1:" + new Ports(offsets[1 - number]).cluster(), "--memory", "384m",
-                    "--endpoint-template", "ram", "--detach");
+            return run(builder);
         } catch (Exception failure) {
             throw new IllegalStateException(failure);
         }
@@ -88,16 +111,34 @@ final class TestGrid {
     }
 
     /** Has a member leave in good order: the other goes on. */
-    void leave(int number) throws Exception {
+    void leave(int number) {
         ProcessHandle process = member(number).process().orElseThrow();
         process.destroy();
-        process.onExit().get();
+        awaitEnd(process);
     }
 
-    void kill(int number) throws Exception {
+    /** Of a node, which is no child of this process's: {@code onExit} looks now and then only. */
+    static void awaitEnd(ProcessHandle process) {
+        await(() -> NodeFolder.hasEnded(process) || isOver(process.onExit()),
+                "process " + process.pid() + " goes on");
+    }
+
+    /** Whether that is done, for which this waits a moment: who asks again takes no processor. */
+    static boolean isOver(CompletableFuture<?> awaited) {
+        try {
+            awaited.get(MOMENT_MILLIS, TimeUnit.MILLISECONDS);
+            return true;
+        } catch (TimeoutException goesOn) {
+            return false;
+        } catch (InterruptedException | ExecutionException failure) {
+            throw new AssertionError(failure);
+        }
+    }
+
+    void kill(int number) {
         ProcessHandle process = member(number).process().orElseThrow();
         process.destroyForcibly();
-        process.onExit().get();
+        awaitEnd(process);
     }
 
     /** The file of the program. */
@@ -154,6 +195,15 @@ final class TestGrid {
             System.setOut(out);
             System.setErr(err);
         }
+    }
+
+    /** Waits until that holds; {@code lacking} says what did not come to be. */
+    static void await(BooleanSupplier holds, String lacking) {
+        assertTimeoutPreemptively(PATIENCE, () -> {
+            while (!holds.getAsBoolean()) {
+                Thread.onSpinWait();
+            }
+        }, lacking);
     }
 
     Ports ports() {
