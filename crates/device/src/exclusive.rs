@@ -92,6 +92,15 @@ impl Claim {
     }
 }
 
+// A process that is being started from another thread has the descriptor, too, until it runs its
+// program: closing it would not give the claim up yet.
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // SAFETY: plain system call on an open descriptor. It does not fail on one that is locked.
+        let _unlocked = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
 fn in_use(path: &Path, owner: Option<u32>) -> Error {
     let owner = match owner {
         Some(owner) if owner == std::process::id() => " by this process".to_owned(),
@@ -113,4 +122,25 @@ fn owner_of(file: &File) -> Option<u32> {
     })?;
     // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"
     line.split_whitespace().nth(4)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TempDir;
+
+    #[test]
+    fn a_file_is_free_once_its_claim_is_dropped_while_a_process_is_being_started() {
+        let dir = TempDir::new("unclaimed");
+        let path = dir.path().join("file");
+        fs::write(&path, b"contents").unwrap();
+        let claim = Claim::take(&path, Kind::File, Force::No).unwrap();
+        // Such a process has a copy of each descriptor.
+        let copy = claim.file.try_clone().unwrap();
+        let refused = Claim::take(&path, Kind::File, Force::No).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InUse);
+        drop(claim);
+        Claim::take(&path, Kind::File, Force::No).unwrap();
+        drop(copy);
+    }
 }

@@ -308,8 +308,7 @@ impl Backing for FileBacking {
             // Nothing is appended any more; a mapping would keep a removed file's room.
             let _blank = mapped.memory.blank();
         }
-        // SAFETY: a plain call on an open descriptor. It does not fail on one that holds the lock.
-        let _unlocked = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        unlock(&self.file);
         // A descriptor in its place that can be neither read nor written: other users of the heap
         // may still be about, and must not keep the file.
         let mut nowhere = OpenOptions::new();
@@ -324,6 +323,14 @@ impl Backing for FileBacking {
 
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+// A process that is being started from another thread has the descriptor, too, until it runs its
+// program: closing it would not give the lock up yet.
+impl Drop for FileBacking {
+    fn drop(&mut self) {
+        unlock(&self.file);
     }
 }
 
@@ -358,6 +365,11 @@ fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
     }
 }
 
+fn unlock(file: &File) {
+    // SAFETY: a plain call on an open descriptor. It does not fail on one that holds the lock.
+    let _unlocked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+}
+
 /// The process that holds the lock of `file`, as far as the system tells.
 fn owner_of(file: &File) -> Option<u32> {
     let status = file.metadata().ok()?;
@@ -382,4 +394,25 @@ fn survival_of(file: &File) -> Survival {
     // SAFETY: the call filled it, and zeros are a value of it too.
     let kind = unsafe { status.assume_init() }.f_type;
     if kind == TMPFS || kind == RAMFS { Survival::Process } else { Survival::Power }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_free_once_it_is_dropped_while_a_process_is_being_started() {
+        let name = format!("entresol-heap-unlocked-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, b"heap").unwrap();
+        let first = FileBacking::open(&path, Access::ReadWrite).unwrap();
+        // Such a process has a copy of each descriptor.
+        let copy = first.file.try_clone().unwrap();
+        let refused = FileBacking::open(&path, Access::ReadWrite).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InUse);
+        drop(first);
+        FileBacking::open(&path, Access::ReadWrite).unwrap();
+        drop(copy);
+        fs::remove_file(&path).unwrap();
+    }
 }
