@@ -99,33 +99,24 @@ impl SharedMemory {
         self.memory.len() == 0
     }
 
-    /// Cuts the memory into a header and, behind it, `count` buffers, each a range of its own.
-    /// Both sizes in bytes, multiples of 4096.
+    /// Cuts the memory into parts of these lengths, one behind the other from its beginning on,
+    /// each a range of its own. Lengths in bytes, multiples of 4096.
     ///
     /// Errors: `InvalidInput` if the parts do not fit or are not aligned.
-    pub fn buffers(
-        self,
-        header_bytes: usize,
-        buffer_bytes: usize,
-        count: usize,
-    ) -> Result<(WriteBuffer, Vec<WriteBuffer>)> {
-        let aligned = |bytes: usize| bytes > 0 && bytes.is_multiple_of(BUFFER_ALIGNMENT);
-        let needed = buffer_bytes.checked_mul(count).and_then(|all| all.checked_add(header_bytes));
+    pub fn parts(self, lengths: &[usize]) -> Result<Vec<WriteBuffer>> {
+        let aligned = |bytes: &usize| *bytes > 0 && bytes.is_multiple_of(BUFFER_ALIGNMENT);
+        let needed = lengths.iter().try_fold(0_usize, |sum, bytes| sum.checked_add(*bytes));
         let fits = needed.is_some_and(|needed| needed <= self.memory.len());
-        if !aligned(header_bytes) || !aligned(buffer_bytes) || !fits {
+        if !lengths.iter().all(aligned) || !fits {
             let detail = format!(
-                "{}: {} bytes of shared memory cannot hold a header of {header_bytes} bytes and \
-                 {count} buffers of {buffer_bytes} bytes (each a multiple of {BUFFER_ALIGNMENT})",
+                "{}: {} bytes of shared memory cannot hold parts of {lengths:?} bytes (each a \
+                 multiple of {BUFFER_ALIGNMENT})",
                 self.path.display(),
                 self.memory.len(),
             );
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
-        let mut lengths = vec![header_bytes];
-        lengths.resize(count + 1, buffer_bytes);
-        let mut buffers = WriteBuffer::cut(self.memory, &lengths);
-        let header = buffers.remove(0);
-        Ok((header, buffers))
+        Ok(WriteBuffer::cut(self.memory, lengths))
     }
 
     fn map(path: &Path, file: &File, length: usize) -> Result<SharedMemory> {
@@ -155,14 +146,14 @@ mod tests {
         let dir = TempDir::new("shared");
         let path = dir.path().join("memory");
         let memory = SharedMemory::create(&path, 5 * 4096).unwrap();
-        let (mut header, mut buffers) = memory.buffers(4096, 8192, 2).unwrap();
-        header.bytes_mut()[0] = 1;
-        buffers[1].bytes_mut()[8191] = 3;
-        drop((header, buffers));
+        let mut parts = memory.parts(&[4096, 8192, 8192]).unwrap();
+        parts[0].bytes_mut()[0] = 1;
+        parts[2].bytes_mut()[8191] = 3;
+        drop(parts);
         let memory = SharedMemory::open(&path).unwrap();
         assert_eq!(memory.len(), 5 * 4096);
-        let (header, buffers) = memory.buffers(4096, 8192, 2).unwrap();
-        assert_eq!((header.bytes()[0], buffers[1].bytes()[8191]), (1, 3));
+        let parts = memory.parts(&[4096, 8192, 8192]).unwrap();
+        assert_eq!((parts[0].bytes()[0], parts[2].bytes()[8191]), (1, 3));
     }
 
     #[test]
@@ -177,7 +168,7 @@ mod tests {
         std::fs::write(&path, [0; 100]).unwrap();
         assert_eq!(SharedMemory::open(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
         let memory = SharedMemory::create(&path, 8192).unwrap();
-        assert_eq!(memory.buffers(4096, 4096, 2).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(memory.parts(&[4096; 3]).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 
     #[test]
@@ -185,12 +176,12 @@ mod tests {
         let dir = TempDir::new("shared-anew");
         let path = dir.path().join("memory");
         let old = SharedMemory::create(&path, 8192).unwrap();
-        let (mut old, _) = old.buffers(4096, 4096, 1).unwrap();
-        old.bytes_mut().fill(9);
+        let mut old = old.parts(&[4096, 4096]).unwrap();
+        old[0].bytes_mut().fill(9);
         let new = SharedMemory::create(&path, 8192).unwrap();
-        let (new, _) = new.buffers(4096, 4096, 1).unwrap();
-        assert!(new.bytes().iter().all(|&byte| byte == 0));
-        assert_eq!(old.bytes()[4095], 9);
+        let new = new.parts(&[4096, 4096]).unwrap();
+        assert!(new[0].bytes().iter().all(|&byte| byte == 0));
+        assert_eq!(old[0].bytes()[4095], 9);
         SharedMemory::remove(&path).unwrap();
         SharedMemory::remove(&path).unwrap();
     }

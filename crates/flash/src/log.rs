@@ -14,6 +14,7 @@
 //! It knows nothing of keys or of the index. The caller holds the shard's lock.
 
 mod commit;
+mod confirmed;
 mod handing;
 mod open_segment;
 mod segment_read;
@@ -36,6 +37,8 @@ use crate::index::SizeCode;
 use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
+use confirmed::Write;
+pub(crate) use confirmed::{MARK_BYTES, ShardBuffers, mark_of};
 use handing::Handing;
 use open_segment::OpenSegment;
 use segment_read::SegmentRead;
@@ -99,8 +102,16 @@ pub(crate) struct Buffer {
     memory: WriteBuffer,
     segment: Option<u32>,
     writes: u32,
+    /// The end of what the device has said it holds.
+    written: usize,
     /// When it was sealed, a count; open buffers are `u64::MAX`.
     sealed: u64,
+}
+
+impl Buffer {
+    fn idle(memory: WriteBuffer) -> Buffer {
+        Buffer { memory, segment: None, writes: 0, written: 0, sealed: 0 }
+    }
 }
 
 /// The log of one shard.
@@ -119,6 +130,8 @@ pub(crate) struct Log {
     /// Former uses of erased or reused segments whose end is not yet durable: (sequence, stamp).
     ghosts: Vec<(u64, u64)>,
     buffers: Vec<Buffer>,
+    /// See `confirmed`.
+    marks: Option<WriteBuffer>,
     streams: [Option<OpenSegment>; STREAMS],
     siblings: Arc<Siblings>,
     sealed_count: u64,
@@ -132,8 +145,7 @@ pub(crate) struct Log {
     /// Segments below this sequence are durable as a whole.
     proven_below: u64,
     round: Round,
-    /// In flight: (write number, buffer, mode).
-    writes: Vec<(u64, u16, WriteMode)>,
+    writes: Vec<Write>,
     writes_begun: u64,
     unsynced_writes: u64,
     read: SegmentRead,
@@ -193,16 +205,14 @@ impl Log {
     pub(crate) fn new(
         shape: Shape,
         device: Arc<dyn Device>,
-        memory: Vec<WriteBuffer>,
+        memory: ShardBuffers,
         siblings: Arc<Siblings>,
     ) -> Result<Log> {
         let mut queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
-        queue.register(&memory);
+        queue.register(&memory.buffers);
         let handing = Handing::new(&*queue);
-        let buffers: Vec<Buffer> = memory
-            .into_iter()
-            .map(|memory| Buffer { memory, segment: None, writes: 0, sealed: 0 })
-            .collect();
+        let buffers = memory.buffers.into_iter();
+        let buffers: Vec<Buffer> = buffers.map(Buffer::idle).collect();
         let reserve = (STREAMS as u32 + 1 + shape.segments / 1024).min(shape.segments / 3);
         Ok(Log {
             shape,
@@ -217,6 +227,7 @@ impl Log {
             zeros: WriteBuffer::anonymous(shape.sync_unit.max(4096) as usize)?,
             ghosts: Vec::new(),
             buffers,
+            marks: memory.marks,
             streams: [const { None }; STREAMS],
             siblings,
             sealed_count: 0,
@@ -454,7 +465,7 @@ impl Log {
         if mode == WriteMode::Flushed {
             self.unsynced_writes += 1;
         }
-        self.writes.push((self.writes_begun, NO_BUFFER, mode));
+        self.writes.push(Write { number: self.writes_begun, buffer: NO_BUFFER, mode, range: 0..0 });
         self.erasing.push((self.writes_begun, segment));
         Ok(())
     }
@@ -562,7 +573,7 @@ impl Log {
             token: self.writes_begun,
             offset: self.shape.offset_of(segment) + range.start as u64,
             buffer: &self.buffers[buffer as usize].memory,
-            range,
+            range: range.clone(),
             mode,
         };
         let begun = self.queue.write(request).and_then(|()| self.hand_over());
@@ -571,7 +582,7 @@ impl Log {
             return Err(error.into());
         }
         self.buffers[buffer as usize].writes += 1;
-        self.writes.push((self.writes_begun, buffer, mode));
+        self.writes.push(Write { number: self.writes_begun, buffer, mode, range });
         if mode == WriteMode::Flushed {
             self.unsynced_writes += 1;
         }

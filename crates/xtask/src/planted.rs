@@ -34,6 +34,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
     Bug { name: "unreadable-record-left-out", caught_by: CRASH },
+    Bug { name: "unconfirmed-believed", caught_by: CRASH },
     Bug { name: "victim-released-half-decided", caught_by: STORE },
     Bug { name: "evicted-out-of-turn", caught_by: STORE },
     Bug { name: "dropped-while-open", caught_by: STORE },

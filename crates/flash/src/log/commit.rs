@@ -13,7 +13,7 @@ use entresol_planted::planted;
 use super::{Log, OpenSegment, SYNC_TOKEN};
 use crate::error::{Error, Result};
 use crate::format::{Flags, RecordHeader, RecordKind};
-use crate::segment::{SegmentState, Stream, first_to_go};
+use crate::segment::{NO_BUFFER, SegmentState, Stream, first_to_go};
 use crate::types::SpaceId;
 
 /// States of segments whose records a recovery may find.
@@ -284,11 +284,14 @@ impl Log {
             }
             return;
         }
-        if let Some(at) = self.writes.iter().position(|(number, ..)| *number == completion.token) {
-            let (number, buffer, _) = self.writes.swap_remove(at);
-            match self.buffers.get_mut(buffer as usize) {
+        if let Some(at) = self.writes.iter().position(|write| write.number == completion.token) {
+            let write = self.writes.swap_remove(at);
+            match self.buffers.get_mut(write.buffer as usize) {
                 Some(buffer) => buffer.writes -= 1,
-                None => self.finish_erasing(number),
+                None => self.finish_erasing(write.number),
+            }
+            if write.buffer != NO_BUFFER && !self.is_poisoned() {
+                self.confirm(&write);
             }
         }
         if self.shape.erases_in_order && !self.is_poisoned() {
@@ -304,7 +307,7 @@ impl Log {
             return Ok(());
         };
         let early = planted!("partial-flush-reported-durable");
-        if self.writes.iter().any(|(number, ..)| *number <= last) && !early {
+        if self.writes.iter().any(|write| write.number <= last) && !early {
             return Ok(());
         }
         // A stream may have been sealed by a plain write while the round began: asked only now.
@@ -325,7 +328,7 @@ impl Log {
 
     /// Unsynced writes that have completed: those that a sync begun now covers.
     fn completed_unsynced(&self) -> u64 {
-        let in_flight = self.writes.iter().filter(|(.., mode)| *mode == WriteMode::Flushed);
+        let in_flight = self.writes.iter().filter(|write| write.mode == WriteMode::Flushed);
         self.unsynced_writes - in_flight.count() as u64
     }
 

@@ -89,6 +89,7 @@ impl Log {
         if let Some(segment) = self.buffers[number].segment.take() {
             self.segments[segment as usize].buffer = NO_BUFFER;
         }
+        self.unconfirm(number as u16);
         Ok(number as u16)
     }
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use entresol_device::{SharedMemory, WriteBuffer};
 
-use super::survey::Images;
+use super::survey::{Image, Images};
 use crate::error::Result;
 use crate::format::{BUFFER_FILE_HEADER, BufferOwner, Superblock};
+use crate::log::{MARK_BYTES, ShardBuffers, mark_of};
 use crate::options::{OpenMode, StoreOptions};
 use crate::types::Durability;
 
@@ -30,28 +31,64 @@ pub(super) fn buffer_file(options: &StoreOptions, store: u64) -> Option<PathBuf>
 pub(super) fn buffer_memory(
     options: &StoreOptions,
     file: Option<(&Path, &BufferOwner)>,
-) -> Result<Vec<Vec<WriteBuffer>>> {
+) -> Result<Vec<ShardBuffers>> {
     let per_shard = usize::from(options.buffers_per_shard);
-    let count = per_shard * usize::from(options.shards);
-    let bytes = options.segment_bytes as usize;
-    let mut all = match file {
-        None => {
-            let made = (0..count).map(|_| WriteBuffer::anonymous(bytes));
-            made.collect::<entresol_device::Result<Vec<_>>>()?
-        }
-        Some((path, owner)) => {
-            let memory = SharedMemory::create(path, BUFFER_FILE_HEADER + count * bytes)?;
-            let (mut header, buffers) = memory.buffers(BUFFER_FILE_HEADER, bytes, count)?;
-            header.bytes_mut().copy_from_slice(&owner.encode());
-            buffers
-        }
+    let (shards, bytes) = (usize::from(options.shards), options.segment_bytes as usize);
+    let Some((path, owner)) = file else {
+        let shard = || {
+            let buffers = (0..per_shard).map(|_| WriteBuffer::anonymous(bytes));
+            let buffers = buffers.collect::<entresol_device::Result<Vec<_>>>()?;
+            Ok(ShardBuffers { buffers, marks: None })
+        };
+        return (0..shards).map(|_| shard()).collect();
     };
-    let mut shards = Vec::new();
-    for _ in 0..options.shards {
-        let rest = all.split_off(per_shard);
-        shards.push(std::mem::replace(&mut all, rest));
+    let layout = Layout { shards, per_shard, bytes };
+    let memory = SharedMemory::create(path, layout.file_bytes())?;
+    let (mut header, parts) = layout.cut(memory)?;
+    header.bytes_mut().copy_from_slice(&owner.encode());
+    Ok(parts)
+}
+
+/// How a file of write buffers is laid out: a header, the buffers shard by shard, and the marks
+/// shard by shard.
+struct Layout {
+    shards: usize,
+    per_shard: usize,
+    bytes: usize,
+}
+
+impl Layout {
+    /// That of a file of so many bytes; `None` if it has no marks, as those of earlier versions.
+    fn of_file(length: usize, superblock: &Superblock) -> Option<Layout> {
+        let (shards, bytes) = (usize::from(superblock.shards), superblock.segment_bytes as usize);
+        let most = length.checked_sub(BUFFER_FILE_HEADER)? / bytes.max(1) / shards.max(1);
+        let layout = Layout { shards, per_shard: most, bytes };
+        (most > 0 && layout.file_bytes() == length).then_some(layout)
     }
-    Ok(shards)
+
+    fn mark_bytes(&self) -> usize {
+        (self.per_shard * MARK_BYTES).next_multiple_of(4096)
+    }
+
+    fn file_bytes(&self) -> usize {
+        BUFFER_FILE_HEADER + self.shards * (self.per_shard * self.bytes + self.mark_bytes())
+    }
+
+    fn cut(&self, memory: SharedMemory) -> Result<(WriteBuffer, Vec<ShardBuffers>)> {
+        let mut lengths = vec![BUFFER_FILE_HEADER];
+        lengths.resize(1 + self.shards * self.per_shard, self.bytes);
+        lengths.resize(lengths.len() + self.shards, self.mark_bytes());
+        let mut parts = memory.parts(&lengths)?;
+        let marks = parts.split_off(1 + self.shards * self.per_shard);
+        let mut rest = parts.split_off(1);
+        let shards = marks.into_iter().map(|marks| {
+            let later = rest.split_off(self.per_shard);
+            let buffers = std::mem::replace(&mut rest, later);
+            ShardBuffers { buffers, marks: Some(marks) }
+        });
+        let shards = shards.collect();
+        Ok((parts.remove(0), shards))
+    }
 }
 
 /// Where new buffers are made, besides those of a former process.
@@ -71,21 +108,38 @@ pub(super) fn give_up_buffers(former: Option<&Path>, new: Option<&Path>) -> Resu
 
 /// What stood in the former process's write buffers, by shard and segment.
 pub(super) fn surviving_images(path: &Path, superblock: &Superblock) -> Images {
-    let header_of = |image: &WriteBuffer| crate::format::SegmentHeader::decode(image.bytes());
     let mut images = Images::new();
-    let Ok(memory) = SharedMemory::open(path) else { return images };
-    let bytes = superblock.segment_bytes as usize;
-    let count = memory.len().saturating_sub(BUFFER_FILE_HEADER) / bytes;
-    let Ok((_, buffers)) = memory.buffers(BUFFER_FILE_HEADER, bytes, count) else { return images };
-    for buffer in buffers {
-        let Some(header) = header_of(&buffer).filter(|h| h.store == superblock.store) else {
+    for image in SharedMemory::open(path).map_or(Vec::new(), |memory| cut(memory, superblock)) {
+        let Some(header) = image.header().filter(|h| h.store == superblock.store) else {
             continue;
         };
         let key = (header.shard, header.segment);
-        let present = images.get(&key).and_then(header_of);
+        let present = images.get(&key).and_then(Image::header);
         if present.is_none_or(|present| present.sequence < header.sequence) {
-            images.insert(key, buffer);
+            images.insert(key, image);
         }
     }
     images
+}
+
+/// The buffers in a file with what is confirmed of each.
+fn cut(memory: SharedMemory, superblock: &Superblock) -> Vec<Image> {
+    let bytes = superblock.segment_bytes as usize;
+    let Some(layout) = Layout::of_file(memory.len(), superblock) else {
+        let count = memory.len().saturating_sub(BUFFER_FILE_HEADER) / bytes;
+        let mut lengths = vec![BUFFER_FILE_HEADER];
+        lengths.resize(1 + count, bytes);
+        let parts = memory.parts(&lengths).unwrap_or_default();
+        let buffers = parts.into_iter().skip(1);
+        return buffers.map(|buffer| Image { buffer, confirmed: bytes }).collect();
+    };
+    let Ok((_, shards)) = layout.cut(memory) else { return Vec::new() };
+    let images = shards.into_iter().flat_map(|ShardBuffers { buffers, marks }| {
+        let buffers = buffers.into_iter().enumerate();
+        buffers.map(move |(number, buffer)| {
+            let mark = marks.as_ref().and_then(|marks| mark_of(marks.bytes(), number));
+            Image { buffer, confirmed: mark.map_or(bytes, |mark| mark as usize) }
+        })
+    });
+    images.collect()
 }

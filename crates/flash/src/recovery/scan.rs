@@ -172,6 +172,8 @@ pub(crate) fn parse(
 pub(crate) struct Whole {
     pub bytes: IoBuffer,
     pub gaps: Gaps,
+    /// Bytes from its beginning on that need not be written again where they are as they should.
+    pub confirmed: usize,
 }
 
 /// Reads a whole segment.
@@ -179,7 +181,8 @@ pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<Whole> {
     let mut bytes = IoBuffer::aligned(shard.log.shape.segment_bytes as usize);
     let offset = shard.log.shape.offset_of(segment);
     let gaps = read_around(&*shard.log.device, offset, &mut bytes)?;
-    Ok(Whole { bytes, gaps })
+    let confirmed = bytes.len();
+    Ok(Whole { bytes, gaps, confirmed })
 }
 
 /// The records of a segment without a footer. An error if they lead to what cannot be read: what

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuffer};
+use entresol_planted::planted;
 
 use super::claims::PASS_BYTES;
 use super::entries::Intake;
@@ -31,7 +32,25 @@ const DEPTH_MAX: usize = 256;
 const SAMPLE: u32 = 64;
 
 /// Copies of segments that stood in write buffers of a former process, by shard and segment.
-pub(crate) type Images = HashMap<(u16, u32), WriteBuffer>;
+pub(crate) type Images = HashMap<(u16, u32), Image>;
+
+/// A copy of a segment that stood in a write buffer of a former process.
+pub(crate) struct Image {
+    pub buffer: WriteBuffer,
+    /// Bytes from its beginning on that the device is known to hold. What it shows of others may
+    /// be of a write that failed, and be gone later.
+    pub confirmed: usize,
+}
+
+impl Image {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    pub(crate) fn header(&self) -> Option<SegmentHeader> {
+        SegmentHeader::decode(self.bytes())
+    }
+}
 
 /// What a segment was found to hold.
 #[derive(Debug)]
@@ -220,7 +239,9 @@ fn adopt_images(
 ) -> Result<()> {
     let shape = shard.log.shape;
     for ((_, segment), image) in images.iter().filter(|((s, _), _)| *s == shape.shard) {
+        let confirmed = if planted!("unconfirmed-believed") { usize::MAX } else { image.confirmed };
         let image = image.bytes();
+        let whole = confirmed >= image.len();
         let Some((header, footer)) = parse(image, shape.store, shape.shard) else { continue };
         if *segment >= shape.segments {
             continue;
@@ -229,7 +250,7 @@ fn adopt_images(
         if let Some(present) = at.map(|at| &found[at]) {
             let newer = present.header.sequence > header.sequence;
             let same = present.header == header && footer.is_some();
-            if newer || same && *read_whole(shard, *segment)?.bytes == *image {
+            if newer || whole && same && *read_whole(shard, *segment)?.bytes == *image {
                 continue;
             }
         }
@@ -241,26 +262,26 @@ fn adopt_images(
             let present = (found[at].header.sequence, found[at].count);
             let is_checked = matches!(found[at].lines, Lines::Own(_));
             let held = (header.sequence, entries.len() as u32);
-            if present > held || present == held && is_checked {
+            if present > held || whole && present == held && is_checked {
                 continue;
             }
             found.swap_remove(at);
         }
         let mut bytes = IoBuffer::aligned(image.len());
         bytes.copy_from_slice(image);
-        let whole = Whole { bytes, gaps: Gaps::default() };
+        let whole = Whole { bytes, gaps: Gaps::default(), confirmed };
         found.push(sealed(shard, *segment, (header, entries), whole, context)?);
     }
     Ok(())
 }
 
-/// Writes a segment back with a footer for what it was found to hold. Units that are as they should
-/// be are not written again: power may fail, and they may hold what was acknowledged.
+/// Writes a segment back with a footer for what it was found to hold. Confirmed units that are as
+/// they should be are not written again: power may fail, and they may hold what was acknowledged.
 fn sealed(
     shard: &Shard,
     segment: u32,
     (header, entries): (SegmentHeader, Vec<FooterEntry>),
-    Whole { mut bytes, gaps }: Whole,
+    Whole { mut bytes, gaps, confirmed }: Whole,
     context: Context,
 ) -> Result<Found> {
     let unit = shard.log.shape.sync_unit;
@@ -275,8 +296,10 @@ fn sealed(
         for gap in gaps.until(end.next_multiple_of(unit) as usize) {
             bytes[gap.clone()].copy_from_slice(&before[gap]);
         }
-        let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize));
-        let differs = |(is, should): (&[u8], &[u8])| is != should;
+        let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize)).enumerate();
+        let differs = |(number, (is, should)): (usize, (&[u8], &[u8]))| {
+            is != should || (number + 1) * unit as usize > confirmed
+        };
         if let Some(first) = units().position(differs) {
             let last = units().rposition(differs).unwrap_or(first);
             let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
