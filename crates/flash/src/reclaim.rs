@@ -98,7 +98,7 @@ impl Inner {
         }
         let noted = most_noted(&shard.log.segments);
         drop(shard);
-        noted.map_or(Ok(()), |segment| self.sweep(number, segment, now)).map(|()| false)
+        noted.map_or(Ok(true), |segment| self.sweep(number, segment, now)).map(|_| false)
     }
 
     /// One piece of work on one shard; false if there was none.
@@ -131,9 +131,9 @@ impl Inner {
             }
         }
         if let Some(segment) = noted.or(expired) {
-            self.sweep(number, segment, now)?;
-            done.more = true;
-            return Ok(true);
+            let all = self.sweep(number, segment, now)?;
+            done.more |= all;
+            return Ok(all);
         }
         Ok(false)
     }
@@ -326,8 +326,10 @@ impl Inner {
         read_around(&*self.device, offset, out).map(drop)
     }
 
-    /// Settles the notes on a segment and drops what ended in it, by its footer alone.
-    fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<()> {
+    /// Settles the notes on a segment and drops what ended in it, by its footer alone. False if
+    /// large values are left for want of room for their tombstones: the segment is to be swept
+    /// again.
+    pub(crate) fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<bool> {
         let (shape, state, held) = {
             let shard = self.shards[number].lock();
             let (shape, state) = (shard.log.shape, shard.log.segments[segment as usize]);
@@ -344,7 +346,7 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         let current = shard.log.segments[segment as usize];
         if current.sequence != state.sequence || current.state != SegmentState::Sealed {
-            return Ok(());
+            return Ok(true);
         }
         let Some(footer) = footer else {
             let row = &mut shard.log.segments[segment as usize];
@@ -354,7 +356,7 @@ impl Inner {
             } else {
                 row.state = SegmentState::Damaged;
             }
-            return Ok(());
+            return Ok(true);
         };
         let mut next_end = u32::MAX;
         let mut ended = false;
@@ -364,15 +366,17 @@ impl Inner {
             if noted.binary_search(&shape.address(segment, entry.offset)).is_ok() {
                 shard.settle(segment, entry);
             }
+            if state.sequence < shard.floor_of(entry.space, entry.partition) {
+                let place = place_of(&shard, segment, entry);
+                shard.let_go(entry.hash, place);
+                continue;
+            }
             if entry.ends_seconds == 0 {
                 continue;
             }
-            let dropped = state.sequence < shard.floor_of(entry.space, entry.partition);
             let over = shard.is_over(entry.ends_seconds, now);
             ended |= over;
-            if dropped {
-                // Counted no more; its slot goes when the segment is reclaimed.
-            } else if over {
+            if over {
                 let place = place_of(&shard, segment, entry);
                 let owner = (entry.space, entry.partition);
                 if shard.large.is_manifest(place.address) {
@@ -389,10 +393,30 @@ impl Inner {
         }
         shard.log.segments[segment as usize].next_end = next_end;
         drop(shard);
+        self.bury_all(number, (segment, state.sequence), large)
+    }
+
+    /// Buries large values of a segment whose time is over. False if there was no room for all of
+    /// their tombstones.
+    fn bury_all(
+        &self,
+        number: usize,
+        (segment, sequence): (u32, u64),
+        large: Vec<(u128, Place, u32)>,
+    ) -> Result<bool> {
         for (hash, place, ends_seconds) in large {
-            self.bury_large(number, hash, (place, ends_seconds))?;
+            match self.bury_large(number, hash, (place, ends_seconds)) {
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    let row = &mut self.shards[number].lock().log.segments[segment as usize];
+                    if (row.sequence, row.state) == (sequence, SegmentState::Sealed) {
+                        row.next_end = row.next_end.min(ends_seconds);
+                    }
+                    return Ok(false);
+                }
+                buried => buried?,
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of

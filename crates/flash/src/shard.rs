@@ -34,6 +34,7 @@ use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
 use crate::reclaim::UnderWay;
 use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
+use crate::segment::{Segment, SegmentState};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
@@ -76,6 +77,8 @@ pub(crate) struct Shard {
     pub(crate) maintained_at: u64,
     /// The second for which no segment was found in which something had ended.
     none_ended_at: u32,
+    /// What was dropped below this sequence is looked for, or was.
+    swept_below: u64,
     /// Where the search for a victim goes on.
     pub(crate) victim_cursor: usize,
     pinned: PinnedBytes,
@@ -170,6 +173,7 @@ impl Shard {
             copied_ahead: 0,
             maintained_at: 0,
             none_ended_at: 0,
+            swept_below: 0,
             victim_cursor: 0,
             pinned: PinnedBytes::default(),
             trail: Trail::default(),
@@ -366,6 +370,13 @@ impl Shard {
         }
     }
 
+    /// Lets what was dropped at `place` go; it is counted no more.
+    pub(crate) fn let_go(&mut self, hash: u128, place: Place) {
+        if self.index.remove(index_hash(hash), place.address) {
+            self.forget(place);
+        }
+    }
+
     /// Gives up a location that no slot holds any more, pieces of a large value included.
     pub(crate) fn forget(&mut self, place: Place) {
         self.log.change_live(place.address, -(place.size.bytes() as i64));
@@ -380,14 +391,26 @@ impl Shard {
         }
     }
 
+    /// A segment that is to be swept before a put is refused for want of room: something in it has
+    /// ended by `seconds`, or may have been dropped. What was counts as live until it is let go.
+    pub(crate) fn first_gone(&mut self, seconds: u32) -> Option<u32> {
+        let newest = self.floors.iter().map(|floor| floor.below).max().unwrap_or(0);
+        if newest > self.swept_below {
+            self.swept_below = newest;
+            self.none_ended_at = u32::MAX;
+            let used = [SegmentState::Sealed, SegmentState::Open];
+            let below = |s: &&mut Segment| used.contains(&s.state) && s.sequence < newest;
+            self.log.segments.iter_mut().filter(below).for_each(|segment| segment.next_end = 0);
+        }
+        self.first_expired(seconds)
+    }
+
     /// A segment in which something ended by `seconds`; looked for once a second if there is none.
     pub(crate) fn first_expired(&mut self, seconds: u32) -> Option<u32> {
         if seconds == self.none_ended_at {
             return None;
         }
-        let ended = |s: &crate::segment::Segment| {
-            s.state == crate::segment::SegmentState::Sealed && s.next_end <= seconds
-        };
+        let ended = |s: &Segment| s.state == SegmentState::Sealed && s.next_end <= seconds;
         let found = self.log.segments.iter().position(ended);
         if found.is_none() {
             self.none_ended_at = seconds;

@@ -329,6 +329,7 @@ impl Inner {
         let evicts = self.evicts();
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
+        let mut swept = None;
         loop {
             let mut shard = self.gather(number);
             match shard.put(request, known, pace) {
@@ -337,6 +338,16 @@ impl Inner {
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    let gone = shard.first_gone((request.now.0 / 1000) as u32);
+                    let Some(segment) = gone.filter(|gone| swept != Some(*gone)) else {
+                        return Err(error);
+                    };
+                    drop(shard);
+                    swept = Some(segment);
+                    self.sweep(number, segment, request.now)?;
+                    continue;
+                }
                 // Reclaim moved what was read, and would again if that were read before there is
                 // room.
                 Ok(PutStep::Changed)

@@ -209,6 +209,9 @@ impl Log {
     /// Erases the headers of released segments whose successors are durable. What recovery does not
     /// find need not be reclaimed again; a lost erasure only brings back what is known to be dead.
     pub(super) fn free_released(&mut self) -> Result<()> {
+        if self.is_poisoned() {
+            return Ok(());
+        }
         let durable = self.durable;
         self.ghosts.retain(|(_, stamp)| *stamp > durable);
         while let Some(at) = self.next_to_erase() {
@@ -288,6 +291,8 @@ impl Log {
             let write = self.writes.swap_remove(at);
             match self.buffers.get_mut(write.buffer as usize) {
                 Some(buffer) => buffer.writes -= 1,
+                // Nothing is erased after one that failed: it may be younger.
+                None if completion.result.is_err() => {}
                 None => self.finish_erasing(write.number),
             }
             if write.buffer != NO_BUFFER && !self.is_poisoned() {

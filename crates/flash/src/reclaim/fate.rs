@@ -94,10 +94,7 @@ impl Shard {
     ) -> Fate {
         let live = self.index.contains(index_hash(entry.hash), place.address);
         if victim.segment.sequence < self.floor_of(entry.space, entry.partition) {
-            if live {
-                self.index.remove(index_hash(entry.hash), place.address);
-                self.forget(place);
-            }
+            self.let_go(entry.hash, place);
             return Fate::Dead;
         }
         if self.is_over(entry.ends_seconds, now) {

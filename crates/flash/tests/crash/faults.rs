@@ -16,6 +16,9 @@ const FAULTS_MAX: usize = 60;
 const FAILS_WHILE_A_BUFFER_IS_TAKEN: u64 = 6_654_152_623_761_618;
 /// One in which a write fails, and the process is killed and started before it hears of it.
 const KILLED_BEFORE_IT_HEARS: u64 = 2;
+/// One in which a cache cannot erase an evicted segment, and erased a younger one all the same: the
+/// older value of a key came back.
+const FAILS_TO_ERASE: u64 = 60_948_496_239_438_199;
 
 fn setups() -> [Setup; 5] {
     let synced = Setup::of("synced", Durability::Synced);
@@ -147,6 +150,7 @@ fn faults_of_writes_that_lost_something_once_lose_nothing() {
         strike_run((setup, FAILS_WHILE_A_BUFFER_IS_TAKEN), is_write, &fill_up);
     }
     strike_run((&setups()[2], KILLED_BEFORE_IT_HEARS), is_write, &fail_write);
+    strike_run((&setups()[1], FAILS_TO_ERASE), is_write, &fail_write);
 }
 
 #[test]

@@ -123,6 +123,24 @@ fn refilled(device: &Arc<dyn Device>, (segments, length): (u64, usize), ends: bo
     }
 }
 
+// Only maintenance let ended entries go: puts were refused until it came round to them.
+#[test]
+fn a_full_store_takes_new_entries_in_place_of_ended_ones_that_nobody_swept() {
+    for (segments, length) in [(33, 50), (65, 300), (65, 9000), (129, 40_000)] {
+        let device = device(segments << 16);
+        let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+        let ends = Some(Timestamp(NOW.0 + 1000));
+        let mut put = |n: u64, now, ends| put_ending(&mut session, n, length, (now, ends));
+        let stored = (0..).take_while(|n| put(*n, NOW, ends).is_ok()).count() as u64;
+        let later = Timestamp(NOW.0 + 10_000);
+        // Entries of segments that are open yet are let go with those.
+        let again = (stored..2 * stored).take_while(|n| put(*n, later, None).is_ok()).count();
+        let told = format!("{again} of {stored}, {length}, {segments} segments");
+        assert!(again as u64 * 20 >= stored * 17, "{told}");
+        assert!(store.count(SPACE) < stored + stored / 5, "{told}");
+    }
+}
+
 fn put_ending(
     session: &mut Session,
     n: u64,
@@ -380,5 +398,24 @@ fn a_value_that_compression_makes_fit_is_stored() {
             Operation::Put { key: key(b"noise"), value: &noise, options: PutOptions::default() };
         let refused = session.run(NOW, operation, &mut |_| {}).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    }
+}
+
+// What was dropped counted as live until reclaim came round to it: a full store refused puts after
+// all of it was dropped.
+#[test]
+fn a_full_store_takes_as_many_entries_again_once_all_were_dropped() {
+    for (segments, length) in [(33, 50), (65, 300), (65, 9000), (129, 40_000)] {
+        let device = device(segments << 16);
+        let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+        let first = fill(&mut session, 0, length);
+        for round in 0..4 {
+            store.drop_space(SPACE).unwrap();
+            let stored = fill(&mut session, 0, length);
+            assert_eq!(store.count(SPACE), stored);
+            let told = format!("{stored} of {first}, {length}, {segments} segments, round {round}");
+            // What filled segments lose is a mean, so that a few less may fit.
+            assert!(stored * 20 >= first * 19, "{told}");
+        }
     }
 }
