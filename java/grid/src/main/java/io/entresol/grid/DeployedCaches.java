@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
@@ -229,7 +230,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 .thenCompose(noted -> attempt == null ? done() : attempt.end())
                 .thenCompose(ended -> blockingManager.runBlocking(() -> {
                     note(name);
-                    unsave(name);
+                    unsave(name, attempt);
                 }, name))
                 .thenCompose(forgotten -> super.removeCache(name, flags))
                 .whenComplete((removed, failure) -> {
@@ -245,8 +246,25 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     }
 
     /** Once nobody takes the cache back any more, who would meet the next one of the name. */
-    private synchronized void unsave(String name) {
+    private synchronized void unsave(String name, Attempt attempt) {
+        // What is on the devices of one that was never made is not its own.
+        if (attempt == null || attempt.known() || !attempt.failed()) {
+            noteDevices(name);
+        }
         saved.remove(name);
+    }
+
+    /** Whoever removes a cache that is open empties its store; that of another stays as it is. */
+    private void noteDevices(String name) {
+        Configuration configuration = SecurityActions.getCacheConfiguration(cacheManager, name);
+        if (configuration != null && !cacheManager.isRunning(name)) {
+            List<Configuration> others = cacheManager.getCacheConfigurationNames().stream()
+                    .filter(other -> !other.equals(name))
+                    .map(other -> SecurityActions.getCacheConfiguration(cacheManager, other))
+                    .filter(Objects::nonNull).toList();
+            UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(cacheManager))
+                    .note(configuration, others);
+        }
     }
 
     /** One that failed is asked for until there is another of the name. */
@@ -345,6 +363,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 note(name);
             } else if (saved.has(name) && !isMaking(name) && !cacheManager.isRunning(name)) {
                 note(name);
+                noteDevices(name);
                 drop(name);
             }
         }
@@ -470,6 +489,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             }
             if (isGone(failure)) {
                 LOG.infof("Cache %s was undeployed while this node was away", name);
+                noteDevices(name);
                 drop(name);
             } else {
                 LOG.errorf(failure, "Cache %s does not run on this node, which serves its others."

@@ -357,6 +357,51 @@ class DeployedCachesTest {
         }
     }
 
+    /**
+     * A node that withdrew had stopped the cache: nobody emptied its device, and the next cache on
+     * it answered with entries of the former.
+     */
+    @Test
+    void entriesOfACacheThatIsUndeployedWhereItIsStoppedAreNotInTheNextOne() throws Exception {
+        Configuration onDevice = onDevice(folder.resolve("device"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", onDevice).put("key", "value");
+            manager.getCache("first").stop();
+            manager.getCache("first").start();
+            assertEquals("value", manager.getCache("first").get("key"));
+            manager.getCache("first").stop();
+            manager.administration().removeCache("first");
+            Cache<String, String> next = manager.administration().createCache("second", onDevice);
+            assertFalse(next.containsKey("key"), "an entry of the former cache is there");
+            next.put("key", "newer");
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("newer", manager.getCache("second").get("key"));
+        }
+        // One that could not start, as the device is the second's, has nothing on it.
+        Files.writeString(folder.resolve("caches.xml"),
+                Endpoints.xml(Map.of("second", onDevice, "third", onDevice)));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertFalse(manager.isRunning("third"));
+            manager.administration().removeCache("third");
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("newer", manager.getCache("second").get("key"));
+        }
+    }
+
+    private static Configuration onDevice(Path device) {
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.persistence().passivation(false)
+                .addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(device.toString()).capacity("64MiB").memory("32MiB");
+        return stored.build();
+    }
+
     private static Cache<?, ?> state(DefaultCacheManager manager) {
         return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class)
                 .getStateCache();
