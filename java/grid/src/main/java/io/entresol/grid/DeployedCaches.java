@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
@@ -75,6 +76,12 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** The latest to make caches, by name: of those that there are, and some that failed. */
     private final Map<String, Attempt> attempts = new ConcurrentHashMap<>();
     private volatile boolean refuses;
+    /**
+     * Held where it is said that a name's store is about to be opened, and where one is removed once
+     * nobody has said so: a file that is removed is nobody's. That is the I/O under it; whoever waits
+     * for it does so in a thread that may. It is taken after this object's own, never before.
+     */
+    private final Object stores = new Object();
 
     /** Those of a node; empty before it comes to them. */
     static Optional<DeployedCaches> of(EmbeddedCacheManager manager) {
@@ -126,7 +133,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             if (!make) {
                 made.remove(name);
             }
-            if (!make && !recovers(each.getValue())) {
+            if (!make && !recovers(each.getValue()) && saved.has(name)) {
                 LOG.warnf("The cluster does not have cache %s, which this node had: it was"
                         + " undeployed while this node was away, or deployed while the others"
                         + " were. Its entries stay in the file of its store here: deploy the"
@@ -140,15 +147,20 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> createCache(String name, String template,
             Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
-        Attempt attempt = begin(name);
-        CompletionStage<Void> made;
-        try {
-            made = super.createCache(name, template, configuration, NOT_SAVED);
-        } catch (RuntimeException failure) {
-            made = CompletableFuture.failedFuture(failure);
-        }
-        CompletionStage<Void> saving = flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE) ? made
-                : blockingManager.thenRunBlocking(made, () -> save(name), name);
+        return blockingManager.supplyBlocking(() -> begin(name), name).thenCompose(attempt -> {
+            CompletionStage<Void> made;
+            try {
+                made = super.createCache(name, template, configuration, NOT_SAVED);
+            } catch (RuntimeException failure) {
+                made = CompletableFuture.failedFuture(failure);
+            }
+            return ended(name, attempt, flags.contains(CacheContainerAdmin.AdminFlag.VOLATILE)
+                    ? made : blockingManager.thenRunBlocking(made, () -> save(name), name));
+        });
+    }
+
+    private CompletionStage<Void> ended(String name, Attempt attempt,
+            CompletionStage<Void> saving) {
         return saving.handle((done, failure) -> failure)
                 .thenCompose(failure -> blockingManager.runBlocking(
                         () -> end(name, attempt, failure), name)
@@ -157,14 +169,16 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     }
 
     private Attempt begin(String name) {
-        boolean known = saved.has(name)
-                || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
-        if (attempts.size() >= FAILED_MAX) {
-            attempts.values().removeIf(each -> each.isRemoved());
+        synchronized (stores) {
+            boolean known = saved.has(name)
+                    || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
+            if (attempts.size() >= FAILED_MAX) {
+                attempts.values().removeIf(each -> each.isRemoved());
+            }
+            Attempt attempt = new Attempt(known, Files.exists(StoreFiles.of(cacheManager, name)));
+            attempts.put(name, attempt);
+            return attempt;
         }
-        Attempt attempt = new Attempt(known, Files.exists(StoreFiles.of(cacheManager, name)));
-        attempts.put(name, attempt);
-        return attempt;
     }
 
     /**
@@ -216,7 +230,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 .thenCompose(noted -> attempt == null ? done() : attempt.end())
                 .thenCompose(ended -> blockingManager.runBlocking(() -> {
                     note(name);
-                    saved.remove(name);
+                    unsave(name, attempt);
                 }, name))
                 .thenCompose(forgotten -> super.removeCache(name, flags))
                 .whenComplete((removed, failure) -> {
@@ -229,6 +243,28 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     private static CompletionStage<Void> done() {
         return CompletableFuture.completedFuture(null);
+    }
+
+    /** Once nobody takes the cache back any more, who would meet the next one of the name. */
+    private synchronized void unsave(String name, Attempt attempt) {
+        // What is on the devices of one that was never made is not its own.
+        if (attempt == null || attempt.known() || !attempt.failed()) {
+            noteDevices(name);
+        }
+        saved.remove(name);
+    }
+
+    /** Whoever removes a cache that is open empties its store; that of another stays as it is. */
+    private void noteDevices(String name) {
+        Configuration configuration = SecurityActions.getCacheConfiguration(cacheManager, name);
+        if (configuration != null && !cacheManager.isRunning(name)) {
+            List<Configuration> others = cacheManager.getCacheConfigurationNames().stream()
+                    .filter(other -> !other.equals(name))
+                    .map(other -> SecurityActions.getCacheConfiguration(cacheManager, other))
+                    .filter(Objects::nonNull).toList();
+            UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(cacheManager))
+                    .note(configuration, others);
+        }
     }
 
     /** One that failed is asked for until there is another of the name. */
@@ -286,7 +322,9 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     }
 
     private synchronized void takeBack(String name, Attempt attempt) {
-        if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
+        // A removal waits for who makes the cache, and else drops it itself.
+        boolean isRemoved = attempt.isRemoved() && !attempt.isUnderWay();
+        if (isRemoved || SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
             return;
         }
         try {
@@ -301,10 +339,12 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         if (cache != null) {
             SecurityActions.stopCache(cache);
         }
-        GlobalComponentRegistry.of(cacheManager).removeCache(name);
-        removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
-        if (!attempt.found()) {
-            StoreFiles.sweep(cacheManager, name);
+        synchronized (stores) {
+            GlobalComponentRegistry.of(cacheManager).removeCache(name);
+            removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
+            if (!attempt.found()) {
+                StoreFiles.sweep(cacheManager, name);
+            }
         }
     }
 
@@ -318,11 +358,32 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
      * waits finds that it was undeployed, as a node does that was away; so do those who wait for it.
      */
     void abandon(String name) {
-        if (waiting.contains(name)) {
-            note(name);
-        } else if (saved.has(name) && !cacheManager.isRunning(name)) {
-            note(name);
-            drop(name);
+        synchronized (stores) {
+            if (waiting.contains(name)) {
+                note(name);
+            } else if (saved.has(name) && !isMaking(name) && !cacheManager.isRunning(name)) {
+                note(name);
+                noteDevices(name);
+                drop(name);
+            }
+        }
+    }
+
+    /**
+     * Removes what a cache that was dropped has left in this node's folder. What is started drops
+     * itself; one that another deployment of the name has begun to make is in use.
+     */
+    void sweep(String name) {
+        synchronized (stores) {
+            abandon(name);
+            if (waiting.contains(name)) {
+                return;
+            }
+            if (isMaking(name)
+                    || SecurityActions.getCacheConfiguration(cacheManager, name) != null) {
+                throw new IllegalStateException("cache '" + name + "' is in use");
+            }
+            StoreFiles.sweep(cacheManager, name);
         }
     }
 
@@ -407,10 +468,16 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
      * tell: it takes part in what somebody has of it, and never starts it empty.
      */
     private boolean start(String name, Configuration configuration, boolean beside) {
-        if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
-            SecurityActions.defineConfiguration(cacheManager, name, configuration);
+        synchronized (stores) {
+            if (!saved.has(name)) {
+                // It was dropped while others were started.
+                return false;
+            }
+            if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
+                SecurityActions.defineConfiguration(cacheManager, name, configuration);
+            }
+            waiting.add(name);
         }
-        waiting.add(name);
         try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
                 Offer told = Offer.begin(cacheManager, name,
                 Endpoints.xml(Map.of(name, configuration)))) {
@@ -422,6 +489,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             }
             if (isGone(failure)) {
                 LOG.infof("Cache %s was undeployed while this node was away", name);
+                noteDevices(name);
                 drop(name);
             } else {
                 LOG.errorf(failure, "Cache %s does not run on this node, which serves its others."
@@ -436,7 +504,9 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private void borrow(String name, String xml) {
         Borrowed others = Borrowed.begin(cacheManager, name);
         borrowed.add(others);
-        waiting.add(name);
+        synchronized (stores) {
+            waiting.add(name);
+        }
         if (refuses) {
             others.giveBack();
         }
@@ -484,13 +554,14 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     /** The file of its store last: with it goes what tells that the cache was undeployed. */
     private void drop(String name) {
-        // Nobody takes it from others before its file is gone.
-        boolean free = taken.add(name);
-        removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
-        saved.remove(name);
-        StoreFiles.sweep(cacheManager, name);
-        if (free) {
-            taken.remove(name);
+        synchronized (stores) {
+            if (isMaking(name)) {
+                // Another deployment of the name has it, and what there is.
+                return;
+            }
+            removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
+            saved.remove(name);
+            StoreFiles.sweep(cacheManager, name);
         }
     }
 }

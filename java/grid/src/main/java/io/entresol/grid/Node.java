@@ -38,8 +38,13 @@ public final class Node {
     static final String REALM = "entresol.realm";
     static final String OPEN = "open";
     static final String USERS = "users";
-    /** A thread of Infinispan's {@code FileWatcher}. */
-    private static final String WATCHER = "FileWatcher";
+    /**
+     * How long Infinispan's {@code FileWatcher} sleeps, in milliseconds: the server waits at its end
+     * until it has slept, for up to two seconds. It offers no other way to have it end sooner but to
+     * interrupt whichever threads have its name, and reads this once, when the class is loaded.
+     */
+    private static final String WATCHER_SLEEP = "infinispan.filewatcher.interval";
+    private static final String WATCHER_SLEEP_MILLIS = "100";
     /** How long endpoints may take once the caches are there. */
     private static final long ENDPOINTS_SECONDS = 60;
 
@@ -59,6 +64,9 @@ public final class Node {
         Properties plan = folder.plan();
         // JGroups and the diagnostics look here, not into the server's properties.
         plan.forEach((key, value) -> System.setProperty((String) key, (String) value));
+        if (System.getProperty(WATCHER_SLEEP) == null) {
+            System.setProperty(WATCHER_SLEEP, WATCHER_SLEEP_MILLIS);
+        }
         System.setProperty("log4j2.configurationFile",
                 folder.configuration().resolve("log4j2.xml").toUri().toString());
         PrintStream launcher = System.out;
@@ -113,26 +121,9 @@ public final class Node {
         if (sql != null) {
             sql.close();
         }
-        Thread waking = new Thread(this::wakeWatcher, "wakes");
-        waking.setDaemon(true);
-        waking.start();
         server.getExitHandler().exit(ExitStatus.SERVER_SHUTDOWN);
         exit.handle((status, failure) -> null).join();
         folder.removePid();
-    }
-
-    /**
-     * The server looks every two seconds whether files have changed, and at its end waits until it
-     * has slept for so long.
-     */
-    private void wakeWatcher() {
-        for (Thread thread : Thread.getAllStackTraces().keySet()) {
-            // It sleeps again until the server has told it to end.
-            while (thread.getName().equals(WATCHER) && thread.isAlive()) {
-                thread.interrupt();
-                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(10));
-            }
-        }
     }
 
     /** Until clients are served; the server itself swallows what fails after its caches stand. */

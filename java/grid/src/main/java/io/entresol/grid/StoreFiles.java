@@ -25,18 +25,25 @@ final class StoreFiles {
      * store that was not closed: nobody opens it any more.
      */
     static void sweep(EmbeddedCacheManager manager, String cache) {
+        Path folder = folder(manager, cache);
+        // Names that differ in what a file's name cannot have, such as a space, have one folder.
+        boolean isAnothers = manager.getCacheConfigurationNames().stream()
+                .anyMatch(name -> !name.equals(cache) && folder(manager, name).equals(folder));
+        if (isAnothers) {
+            return;
+        }
         try {
             Files.deleteIfExists(of(manager, cache));
-            Files.deleteIfExists(folder(manager, cache).resolve(WithdrawalMark.NAME));
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove the file of '" + cache + "'", failure);
         }
-        Store.sweepBuffers(folder(manager, cache));
+        WithdrawalMark.of(SecurityActions.getCacheManagerConfiguration(manager), cache,
+                of(manager, cache)).remove();
+        Store.sweepBuffers(folder);
     }
 
     private static Path folder(EmbeddedCacheManager manager, String cache) {
         return PersistenceUtil.getQualifiedLocation(
-                SecurityActions.getCacheManagerConfiguration(manager), null,
-                PersistenceUtil.sanitizedCacheName(cache), "entresol");
+                SecurityActions.getCacheManagerConfiguration(manager), null, cache, "entresol");
     }
 }

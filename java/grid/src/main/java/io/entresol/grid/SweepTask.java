@@ -1,8 +1,5 @@
 package io.entresol.grid;
 
-import java.util.Optional;
-import org.infinispan.manager.EmbeddedCacheManager;
-
 /**
  * Removes the file of a dropped cache's store on every node: Infinispan empties the store of such a
  * cache and never tells it that it is not needed any more. Devices that were named stay.
@@ -18,17 +15,9 @@ public final class SweepTask extends GridTask {
     @Override
     public String call() {
         String name = String.valueOf(context().getParameters().orElseThrow().get("name"));
-        EmbeddedCacheManager manager = context().getCacheManager();
-        Optional<DeployedCaches> caches = DeployedCaches.of(manager);
-        caches.ifPresent(deployed -> deployed.abandon(name));
-        if (caches.filter(deployed -> deployed.isStarting(name)).isPresent()) {
-            // What starts it drops it, files and all.
-            return name;
-        }
-        if (manager.getCacheConfiguration(name) != null) {
-            throw new IllegalStateException("cache '" + name + "' is in use");
-        }
-        StoreFiles.sweep(manager, name);
+        // A node that has not come to its caches yet is as one that is away: it finds out itself.
+        DeployedCaches.of(context().getCacheManager())
+                .ifPresent(deployed -> deployed.sweep(name));
         return name;
     }
 }

@@ -21,8 +21,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.infinispan.Cache;
+import org.infinispan.configuration.ConfigurationManager;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.cache.CustomStoreConfigurationBuilder;
@@ -31,6 +33,8 @@ import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.ConfigurationStorage;
 import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.manager.impl.AbstractDelegatingEmbeddedCacheManager;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted;
 import org.infinispan.notifications.cachemanagerlistener.annotation.ConfigurationChanged;
@@ -39,6 +43,8 @@ import org.infinispan.notifications.cachemanagerlistener.event.ConfigurationChan
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.NonBlockingStore;
+import org.infinispan.tasks.TaskContext;
+import org.infinispan.util.concurrent.BlockingManager;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -153,27 +159,23 @@ class DeployedCachesTest {
     /** A cache that does not start stayed among the deployed, and its name was taken. */
     @Test
     void aCacheThatIsTakenBackLeavesNothingButWhatWasThereBefore() throws Exception {
-        ConfigurationBuilder stored = new ConfigurationBuilder();
-        stored.persistence().passivation(false)
-                .addStore(EntresolStoreConfigurationBuilder.class)
-                .capacity("64MiB").memory("32MiB");
         Path former = folder.resolve("first/entresol/entresol.data");
         try (DefaultCacheManager manager = container()) {
             manager.start();
-            manager.administration().createCache("first", stored.build()).put("key", "value");
+            manager.administration().createCache("first", stored()).put("key", "value");
         }
         Files.delete(folder.resolve("caches.xml"));
         try (DefaultCacheManager manager = container()) {
             manager.start();
-            takeBack(manager, "first", stored.build());
+            takeBack(manager, "first", stored());
             assertTrue(Files.exists(former), "the entries of the former cache are gone");
-            takeBack(manager, "second", stored.build());
+            takeBack(manager, "second", stored());
             assertFalse(Files.exists(folder.resolve("second/entresol/entresol.data")));
-            assertEquals("value", manager.administration().createCache("first", stored.build())
+            assertEquals("value", manager.administration().createCache("first", stored())
                     .get("key"));
             // What was deployed in between is nobody's any more.
             manager.administration().removeCache("first");
-            takeBack(manager, "first", stored.build());
+            takeBack(manager, "first", stored());
             manager.administration().createCache("second", configuration());
             assertEquals(List.of("second"), saved());
         }
@@ -249,6 +251,157 @@ class DeployedCachesTest {
         }
     }
 
+    /** Its file was removed while it was open, and what it had acknowledged was lost. */
+    @Test
+    void aCacheThatIsDeployedWhileItsNameIsSweptKeepsWhatItAcknowledges() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            AtomicReference<CompletableFuture<?>> deployment = new AtomicReference<>();
+            EmbeddedCacheManager looked = new AbstractDelegatingEmbeddedCacheManager(manager) {
+                @Override
+                public Configuration getCacheConfiguration(String name) {
+                    Configuration found = super.getCacheConfiguration(name);
+                    if (found == null && deployment.get() == null) {
+                        // Whoever looks acts on what is over by now, unless nothing can begin.
+                        deployment.set(CompletableFuture.runAsync(() -> manager.administration()
+                                .createCache(name, stored()).put("key", "value")));
+                        TestGrid.await(() -> deployment.get().isDone() || isHeldBack(),
+                                "the deployment neither ends nor waits");
+                    }
+                    return found;
+                }
+            };
+            GlobalComponentRegistry components = GlobalComponentRegistry.of(manager);
+            deployed.initialize(looked, components.getComponent(ConfigurationManager.class),
+                    components.getComponent(BlockingManager.class));
+            SweepTask task = new SweepTask();
+            task.setTaskContext(new TaskContext().cacheManager(looked)
+                    .addParameter("name", "first"));
+            task.call();
+            deployment.get().join();
+            assertEquals("value", manager.getCache("first").get("key"));
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("value", manager.getCache("first").get("key"));
+        }
+    }
+
+    /** Whether an attempt waits for somebody who removes a store. */
+    private static boolean isHeldBack() {
+        return Thread.getAllStackTraces().entrySet().stream().anyMatch(each ->
+                each.getKey().getState() == Thread.State.BLOCKED
+                && Stream.of(each.getValue()).anyMatch(frame ->
+                        frame.getClassName().equals(DeployedCaches.class.getName())
+                        && frame.getMethodName().equals("begin")));
+    }
+
+    /** A node that comes to it in its start had it taken away, file and all. */
+    @Test
+    void aCacheThatIsBeingMadeIsNotSwept() throws Exception {
+        ConfigurationBuilder slow = new ConfigurationBuilder();
+        slow.persistence().addStore(CustomStoreConfigurationBuilder.class)
+                .customStoreClass(SlowStore.class);
+        Files.writeString(folder.resolve("caches.xml"),
+                Endpoints.xml(Map.of("first", slow.build())));
+        SlowStore.begin(folder.resolve("first/entresol/entresol.data"));
+        try (DefaultCacheManager manager = container()) {
+            CompletableFuture<Void> starting = CompletableFuture.runAsync(manager::start);
+            SlowStore.starts.await();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            CompletableFuture<Void> sweeping = CompletableFuture.runAsync(() ->
+                    deployed.sweep("first"));
+            TestGrid.await(sweeping::isDone, "who sweeps waits for who makes the cache");
+            assertTrue(sweeping.isCompletedExceptionally(), "what is being made was dropped");
+            SlowStore.end.countDown();
+            starting.join();
+            assertTrue(manager.isRunning("first"));
+            assertTrue(Files.exists(SlowStore.file), "the file of its store is gone");
+            assertEquals(List.of("first"), saved());
+        }
+    }
+
+    /** It was started all the same, empty, and the cluster had it again. */
+    @Test
+    void aCacheThatIsDroppedBeforeItsTurnInTheStartDoesNotComeBack() throws Exception {
+        ConfigurationBuilder recovering = new ConfigurationBuilder();
+        recovering.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .capacity("64MiB").memory("32MiB").recovery("true");
+        Files.writeString(folder.resolve("caches.xml"), Endpoints.xml(
+                Map.of("first", recovering.build(), "second", recovering.build())));
+        try (DefaultCacheManager manager = container()) {
+            manager.addListener(new Dropping(manager));
+            manager.start();
+            assertTrue(manager.isRunning("first"));
+            assertFalse(manager.cacheExists("second"), "what was dropped has come back");
+            assertEquals(List.of("first"), saved());
+        }
+    }
+
+    /** Both have the file name, and whoever was dropped took the other one's entries along. */
+    @Test
+    void aNameThatIsSweptLeavesTheFileOfAnotherThatIsAlikeAlone() throws Exception {
+        Path file = folder.resolve("one_name/entresol/entresol.data");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            manager.administration().createCache("one name", stored()).put("key", "value");
+            deployed.sweep("one_name");
+            assertTrue(Files.exists(file), "the file of another cache is gone");
+            manager.administration().removeCache("one name");
+            Files.writeString(file.resolveSibling("entresol.withdrawn"), "its device failed\n");
+            deployed.sweep("one name");
+            assertFalse(Files.exists(file), "the file of the store is there");
+            assertFalse(Files.exists(file.resolveSibling("entresol.withdrawn")));
+        }
+    }
+
+    /**
+     * A node that withdrew had stopped the cache: nobody emptied its device, and the next cache on
+     * it answered with entries of the former.
+     */
+    @Test
+    void entriesOfACacheThatIsUndeployedWhereItIsStoppedAreNotInTheNextOne() throws Exception {
+        Configuration onDevice = onDevice(folder.resolve("device"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", onDevice).put("key", "value");
+            manager.getCache("first").stop();
+            manager.getCache("first").start();
+            assertEquals("value", manager.getCache("first").get("key"));
+            manager.getCache("first").stop();
+            manager.administration().removeCache("first");
+            Cache<String, String> next = manager.administration().createCache("second", onDevice);
+            assertFalse(next.containsKey("key"), "an entry of the former cache is there");
+            next.put("key", "newer");
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("newer", manager.getCache("second").get("key"));
+        }
+        // One that could not start, as the device is the second's, has nothing on it.
+        Files.writeString(folder.resolve("caches.xml"),
+                Endpoints.xml(Map.of("second", onDevice, "third", onDevice)));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertFalse(manager.isRunning("third"));
+            manager.administration().removeCache("third");
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("newer", manager.getCache("second").get("key"));
+        }
+    }
+
+    private static Configuration onDevice(Path device) {
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.persistence().passivation(false)
+                .addStore(EntresolStoreConfigurationBuilder.class)
+                .devices(device.toString()).capacity("64MiB").memory("32MiB");
+        return stored.build();
+    }
+
     private static Cache<?, ?> state(DefaultCacheManager manager) {
         return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class)
                 .getStateCache();
@@ -270,6 +423,14 @@ class DeployedCachesTest {
                 .configurationStorage(ConfigurationStorage.CUSTOM)
                 .configurationStorageSupplier(DeployedCaches::new);
         return new DefaultCacheManager(global.build(), false);
+    }
+
+    private static Configuration stored() {
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.persistence().passivation(false)
+                .addStore(EntresolStoreConfigurationBuilder.class)
+                .capacity("64MiB").memory("32MiB");
+        return stored.build();
     }
 
     private static Configuration configuration() {
@@ -358,6 +519,24 @@ class DeployedCachesTest {
         public void started(CacheStartedEvent event) {
             if (NAMES.contains(event.getCacheName())) {
                 whileStarting.put(event.getCacheName(), saved());
+            }
+        }
+    }
+
+    /** Drops the second cache once the first one has started. */
+    @Listener
+    public static final class Dropping {
+        private final DefaultCacheManager manager;
+
+        Dropping(DefaultCacheManager manager) {
+            this.manager = manager;
+        }
+
+        /** As Infinispan tells. */
+        @CacheStarted
+        public void started(CacheStartedEvent event) {
+            if (event.getCacheName().equals("first")) {
+                DeployedCaches.of(manager).orElseThrow().sweep("second");
             }
         }
     }

@@ -45,6 +45,11 @@ final class DeviceFiles {
         return paths;
     }
 
+    /** Those that are there. */
+    List<Path> paths() {
+        return List.copyOf(opened.keySet());
+    }
+
     /** What became of the first that is not what it was; empty if all are. */
     Optional<String> change() {
         for (Map.Entry<Path, BasicFileAttributes> each : opened.entrySet()) {

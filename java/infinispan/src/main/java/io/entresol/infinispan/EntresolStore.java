@@ -385,6 +385,13 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 beginAnew();
             }
             DeviceFiles files = place.files();
+            UndeployedDevices undeployed =
+                    UndeployedDevices.of(context.getGlobalConfiguration());
+            // Who recovers tells by the lineage of the entries whether they count.
+            if (recovering == null && undeployed.hasAny(files.paths())) {
+                forget("they are of a cache that was undeployed");
+            }
+            undeployed.strike(files.paths());
             health = new StoreHealth(context.getCache().getName(),
                     configuration.get(EntresolStoreConfiguration.CAPACITY), opened, files,
                     shared ? Withdrawal.ready(context, files.toString(), mark, opened::statistics)

@@ -110,6 +110,6 @@ final class StorePlace {
 
     private static Path ownFolder(InitializationContext context, String path) {
         return PersistenceUtil.getQualifiedLocation(context.getGlobalConfiguration(), path,
-                PersistenceUtil.sanitizedCacheName(context.getCache().getName()), "entresol");
+                context.getCache().getName(), "entresol");
     }
 }

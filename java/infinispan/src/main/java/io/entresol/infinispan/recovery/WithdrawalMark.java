@@ -15,7 +15,7 @@ import org.infinispan.persistence.PersistenceUtil;
  */
 public final class WithdrawalMark {
     /** Its name, in the folder of the cache. */
-    public static final String NAME = "entresol.withdrawn";
+    private static final String NAME = "entresol.withdrawn";
 
     /** Null where a node has no folder that lasts. */
     private final Path file;
