@@ -7,6 +7,7 @@ import java.util.Queue;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -30,7 +31,7 @@ import org.jboss.logging.Logger;
 final class Undo {
     private static final Logger LOG = Logger.getLogger(Undo.class);
     private static final long PATIENCE_SECONDS = 60;
-    private static final int ATTEMPTS = 3;
+    private static final long PAUSE_MILLIS = 100;
     private static final EnumSet<CacheContainerAdmin.AdminFlag> NO_FLAGS =
             EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class);
 
@@ -65,7 +66,8 @@ final class Undo {
     }
 
     private static void undo(EmbeddedCacheManager manager, String cache, BooleanSupplier holds) {
-        for (int attempt = 1; awaitTurn(manager, cache) && holds.getAsBoolean(); attempt++) {
+        long begun = System.nanoTime();
+        while (awaitTurn(manager, cache) && holds.getAsBoolean()) {
             try {
                 if (everywhere(manager, knowing(cache)).contains(true)) {
                     LOG.errorf("Cache %s stays, as other nodes had it before. Mend what hinders it"
@@ -82,11 +84,13 @@ final class Undo {
                 LOG.infof("Cache %s is on no node", cache);
                 return;
             } catch (CompletionException failure) {
-                // As of a node that died meanwhile; it is not asked again.
-                if (attempt == ATTEMPTS) {
+                // As of a node that died meanwhile, which is not asked again, or of one in which
+                // somebody who wants the cache has it started once more, until that has failed.
+                if (System.nanoTime() - begun > TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
                     throw failure;
                 }
             }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PAUSE_MILLIS));
         }
     }
 
