@@ -1,6 +1,6 @@
 //! Benchmarks of this project, the comparison with other stores, and the soak.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Verdict;
 use crate::invocation::Invocation;
@@ -38,10 +38,16 @@ const SOAKED: &[Target] = &[
     simulate::HEAP_CRASH,
     simulate::COLLECTIONS_CRASH,
     Target { package: "entresol-flash", test: "collisions" },
+    Target { package: "entresol-flash", test: "arbitrary" },
+    Target { package: "entresol-volume", test: "consistency" },
+    Target { package: "entresol-volume", test: "backing" },
+    Target { package: "entresol-heap", test: "encryption" },
+    Target { package: "entresol-heap", test: "collections" },
+    Target { package: "entresol-server", test: "differential" },
+    Target { package: "entresol-wire", test: "arbitrary" },
+    Target { package: "entresol-certify", test: "arbitrary" },
 ];
 const SOAK_MINUTES: u64 = 60;
-/// Beyond the seeds that the gate runs.
-const FIRST_SEED: u64 = 10_000;
 
 /// `cargo x bench [NAME | --smoke]`.
 pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
@@ -86,20 +92,34 @@ pub(crate) fn smoke() -> Result<bool, String> {
     Ok(text.contains("\"device_reads_per_get\"") && figures.contains("get under one guard"))
 }
 
-/// `cargo x soak [--minutes N]`: kills at every level, then the seeded tests in turn, each with
-/// seeds of its own, then volumes against what others wrote.
+/// `cargo x soak [--minutes N] [--seed S]`: kills at every level, then the seeded tests in turn,
+/// with seeds from S on, then volumes against what others wrote. Without S no soak runs the seeds
+/// of another.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
-    let minutes = crate::number_option(arguments, "--minutes", SOAK_MINUTES)?;
+    let (minutes, first) = soak_options(arguments)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
     let mut report = Report::default();
     report.perform("kill", "cargo x kill", &mut || kill::check(kill::ROUNDS))?;
     for target in SOAKED {
         let built = target.build()?;
-        let repeat = format!("cargo x soak --minutes {minutes}");
-        report.perform(target.test, &repeat, &mut || built.run_for(FIRST_SEED, share))?;
+        let repeat = format!("cargo x soak --minutes {minutes} --seed {first}");
+        report.perform(target.test, &repeat, &mut || built.run_for(first, share))?;
     }
     outside::run_all(&mut report)?;
     Ok(report.close())
+}
+
+/// Minutes, and the first seed.
+fn soak_options(arguments: &[String]) -> Result<(u64, u64), String> {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+    let (mut minutes, mut first) = (SOAK_MINUTES, clock.map_or(0, |since| since.as_secs()) << 20);
+    for pair in arguments.chunks(2) {
+        match pair.first().map(String::as_str) {
+            Some("--seed") => first = crate::number_option(pair, "--seed", first)?,
+            _ => minutes = crate::number_option(pair, "--minutes", minutes)?,
+        }
+    }
+    Ok((minutes, first))
 }
 
 fn heap_benchmark(name: &str) -> Invocation {
@@ -108,4 +128,20 @@ fn heap_benchmark(name: &str) -> Invocation {
 
 fn benchmark(name: &str) -> Invocation {
     Invocation::cargo(&format!("run --quiet --release -p entresol -- bench {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_soak_takes_minutes_and_a_seed_in_any_order_and_else_one_of_its_own() {
+        let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(soak_options(&words("--minutes 5 --seed 9")), Ok((5, 9)));
+        assert_eq!(soak_options(&words("--seed 9 --minutes 5")), Ok((5, 9)));
+        let (minutes, first) = soak_options(&[]).unwrap();
+        assert!(minutes == SOAK_MINUTES && first > 1 << 40, "{first}");
+        assert!(soak_options(&words("--minutes")).is_err());
+        assert!(soak_options(&words("--seeds 9")).is_err());
+    }
 }

@@ -106,8 +106,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "soak",
-        arguments: "[--minutes N]",
-        summary: "kills, then crash, collision and simulation seeds for so long (60 minutes)",
+        arguments: "[--minutes N] [--seed S]",
+        summary: "kills, then seeds never run before for so long (60 minutes)",
         perform: bench::perform_soak,
     },
     Task {
