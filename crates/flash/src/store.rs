@@ -345,7 +345,10 @@ impl Inner {
                     };
                     drop(shard);
                     swept = Some(segment);
-                    self.sweep(number, segment, request.now)?;
+                    if self.sweep(number, segment, request.now).is_err() {
+                        // A footer cannot be read: maintenance says so. The put lacks room.
+                        return Err(error);
+                    }
                     continue;
                 }
                 // Reclaim moved what was read, and would again if that were read before there is
