@@ -9,6 +9,8 @@ use crate::world::World;
 
 /// Choices tried per prefix, at most, besides keeping and dropping all.
 const CHOICES_MAX: u64 = 14;
+/// Turns of maintenance after which there is room in any setup for what waits for some.
+const MAINTAINED: usize = 40;
 /// Steps of a store's second life.
 const LIFE_STEPS: usize = 25;
 
@@ -209,8 +211,13 @@ pub(crate) fn recover(world: &mut World, ending: Ending) -> Result<(), String> {
     }
     let opened = world.parts().0.statistics().opened;
     // A checkpoint counts entries whose end nobody has noticed yet; a recovery counts such large
-    // values, as they leave tombstones when they go. The reads above have noticed all.
-    let recounts = SPACES.iter().map(|s| world.parts().0.count(SpaceId(*s)));
+    // values, as they leave tombstones when they go. The reads above have noticed all; where a
+    // tombstone found no room, it goes once maintenance has made some.
+    let recount = |world: &mut World| SPACES.map(|s| world.parts().0.count(SpaceId(s)));
+    if opened != Opened::Checkpoint && !evicts && recount(world) != live {
+        (0..MAINTAINED).try_for_each(|_| world.maintain())?;
+    }
+    let recounts = recount(world);
     let counted = counts.iter().zip(&live).zip(recounts).all(|((counted, live), recounted)| {
         let noticed = opened == Opened::Checkpoint || recounted == *live;
         counted == live || (counted > live && noticed)
