@@ -100,3 +100,11 @@ fn caches_that_recovered_take_what_they_took_before() {
     // The removal of a key without an entry, whose tombstone found no segment.
     explore_prefix(&shared, 12_909_668_073_531_468, 72);
 }
+
+// Found with another seed: the touch of an entry that was evicted, and that a kill brought back.
+#[test]
+fn what_a_touch_missed_comes_back_as_it_was() {
+    let shared =
+        Setup { reclaim: Reclaim::Evict, ..Setup::of("cache-process", Durability::Process) };
+    explore_prefix(&shared, 8_030_013_198_394_148, 63);
+}

@@ -68,6 +68,11 @@ impl Model {
         self.keys.entry(name).or_insert_with(history).states.push(state);
     }
 
+    /// The last write of `name` was answered: it changed nothing.
+    pub(crate) fn withdraw(&mut self, name: Name) {
+        self.keys.get_mut(&name).unwrap().states.pop();
+    }
+
     /// The last write of `name` was acknowledged at a level that outlives `ending`.
     pub(crate) fn make_certain(&mut self, name: Name, ending: Ending) {
         let history = self.keys.get_mut(&name).unwrap();

@@ -308,6 +308,9 @@ impl World {
         assert!(touched == present.is_some() || (evicts && !touched), "touch of {name:?}");
         if touched {
             self.acknowledge(name, self.setup.durability);
+        } else if present.is_some() {
+            // Evicted before: a crash may bring it back, with the end that it had.
+            self.model.withdraw(name);
         }
         Ok(())
     }
