@@ -118,7 +118,8 @@ public class FailingDiskTest {
     }
 
     public void aNodeThatIsFullStopsOwningWhereTheOthersHaveRoom() throws Exception {
-        makeGrid(false, LARGE_BYTES, "160MiB", "160MiB", "40MiB");
+        // Each of the others' two shards has room for all, were a key's hash always the same one's.
+        makeGrid(false, LARGE_BYTES, "256MiB", "256MiB", "40MiB");
         // Each of them is acknowledged.
         grid.put(0, 0, 70, ++generation);
         withdrew(2, "is full");
