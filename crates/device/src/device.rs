@@ -38,6 +38,12 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Whether a transfer of `length` bytes is a copy that the calling thread makes, so that nothing
+    /// is gained by having others in flight beside it.
+    fn answers_at_once(&self, _length: usize) -> bool {
+        false
+    }
+
     /// Reads exactly `buffer.len()` bytes at `offset`. Blocking. `buffer` must be aligned
     /// ([`IoBuffer`] is).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;

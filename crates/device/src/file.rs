@@ -25,7 +25,7 @@ use crate::buffer::{IoBuffer, WriteHold};
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
-use crate::inline::InlineQueue;
+use crate::inline::{INLINE_BYTES_MAX, InlineQueue};
 use crate::pending::{InFlight, Pending, PendingIo};
 use crate::uring::{self, Threads, UringQueue};
 use crate::{creation, foreign, residence, system};
@@ -365,6 +365,10 @@ impl Device for FileDevice {
 
     fn is_file(&self) -> bool {
         self.file.kind == Kind::File
+    }
+
+    fn answers_at_once(&self, length: usize) -> bool {
+        self.io == IoEngine::Inline && length <= INLINE_BYTES_MAX
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

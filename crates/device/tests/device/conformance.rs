@@ -49,6 +49,8 @@ fn file_on_a_memory_file_system_conforms() {
         let device = FileDevice::open(path, &options(io, Preparation::Allocated)).unwrap();
         let inline = device.describe().contains("inline");
         assert_eq!(inline, io == IoEngine::Auto, "{}", device.describe());
+        assert_eq!(device.answers_at_once(4096), inline, "{}", device.describe());
+        assert!(!device.answers_at_once(1 << 20), "{}", device.describe());
         conformance::check(&device);
     }
 }
