@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the comparison: installs what is missing (Debian), builds, plays, prints, leaves nothing.
 # Options go to the program: ./run.sh --quick --rounds 3 --json figures.json
+# ./run.sh resp: entresol serve beside redis-server.
 set -eu
 cd "$(dirname "$0")"
 
@@ -18,6 +19,11 @@ if [ -n "$missing" ]; then
 fi
 
 cargo build --release --quiet
+if [ "${1:-}" = resp ]; then
+    shift
+    (cd .. && cargo build --release --quiet --package entresol)
+    set -- resp --entresol "${CARGO_TARGET_DIR:-../target}/release/entresol" "$@"
+fi
 scratch=$(mktemp -d "${COMPARE_DIR:-$PWD}/compare.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM

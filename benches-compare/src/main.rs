@@ -7,6 +7,7 @@ mod contestants;
 mod plan;
 mod probe;
 mod report;
+mod resp;
 mod stage;
 mod turn;
 mod usage;
@@ -21,6 +22,7 @@ use crate::comparison::Bout;
 use crate::contestant::{Entrant, Kind, Result, entrants};
 use crate::plan::{Durability, Plan};
 use crate::report::Report;
+use crate::resp::RespArguments;
 
 /// The same workload, memory cap and durability against Entresol and its peers.
 #[derive(Debug, Parser)]
@@ -36,12 +38,15 @@ const EXAMPLES: &str = "Examples:
   compare                                     all contestants, 1.7 GB, one round
   compare --quick --rounds 3                  400 MB, three rounds, medians
   compare --only entresol,lmdb --json out.json
+  compare --dir DIR resp                      entresol serve beside redis-server
 
 Exit status: 0 done, 1 a contestant returned wrong values or Entresol did not finish, 2 could not \
 run.";
 
 #[derive(Debug, Subcommand)]
 enum Role {
+    /// `entresol serve` beside redis-server: gets over TCP from memory, and from flash.
+    Resp(RespArguments),
     /// Lists the contestants that this program was built with.
     List,
     /// One contestant's process; started by the comparison itself.
@@ -95,6 +100,7 @@ struct BoutArguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ended = match arguments.role {
+        Some(Role::Resp(resp)) => resp::run(&resp, &arguments.bout.dir),
         Some(Role::List) => {
             entrants().iter().for_each(|entrant| println!("{}", entrant.name));
             Ok(ExitCode::SUCCESS)

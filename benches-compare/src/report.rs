@@ -266,13 +266,13 @@ impl fmt::Display for Report {
 }
 
 /// Rows of words in columns that line up.
-struct Table {
+pub(crate) struct Table {
     head: Vec<String>,
-    rows: Vec<Vec<String>>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    fn new(head: &[&str]) -> Table {
+    pub(crate) fn new(head: &[&str]) -> Table {
         Table { head: head.iter().map(|word| (*word).to_owned()).collect(), rows: Vec::new() }
     }
 }
@@ -305,7 +305,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -315,7 +315,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     if value >= 10_000.0 { format!("{:.1} K", value / 1000.0) } else { format!("{value:.0}") }
 }
 
