@@ -117,7 +117,8 @@ pub fn run(arguments: &RespArguments, directory: &Path) -> Result<ExitCode> {
 fn beside(arguments: &RespArguments, directory: &Path, pipeline: usize) -> Result<Beside> {
     let data = arguments.data(arguments.keys);
     let (place, bytes) = (directory.join(format!("memory-{pipeline}")), data.bytes());
-    let (capacity, memory) = ((bytes as f64 * SPREAD) as u64 + (256 << 20), 2 * bytes + (256 << 20));
+    let (capacity, memory) =
+        ((bytes as f64 * SPREAD) as u64 + (256 << 20), 2 * bytes + (256 << 20));
     let ours = Server::entresol(&arguments.entresol, &place, capacity, memory)?;
     let redis = Server::redis(directory)?;
     data.fill(ours.port())?;
@@ -225,9 +226,8 @@ impl Figures {
 }
 
 fn row(case: &str, name: &str, turns: &[Turn], [throughput, cpu]: [String; 2]) -> Vec<String> {
-    let middle = |value: fn(&Turn) -> f64| {
-        median(turns.iter().map(value).collect()).unwrap_or_default()
-    };
+    let middle =
+        |value: fn(&Turn) -> f64| median(turns.iter().map(value).collect()).unwrap_or_default();
     vec![
         case.to_owned(),
         name.to_owned(),

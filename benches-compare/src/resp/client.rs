@@ -129,7 +129,8 @@ pub fn get(port: u16, data: Data, manner: Manner) -> Result<Done> {
     let mut gets = 0;
     while began.elapsed() < manner.duration {
         // SAFETY: the array is as long as said and outlives the call.
-        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 10_000) };
+        let ready =
+            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 10_000) };
         if ready == 0 {
             return Err(Fault::from("no reply came within ten seconds"));
         }

@@ -38,7 +38,7 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// Whether a transfer of `length` bytes is a copy that the calling thread makes, so that nothing
+    /// Whether a transfer of `length` bytes is a copy that the calling thread makes: nothing
     /// is gained by having others in flight beside it.
     fn answers_at_once(&self, _length: usize) -> bool {
         false

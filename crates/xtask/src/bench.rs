@@ -30,6 +30,7 @@ const HEAP_BENCHMARKS: &[&str] = &["transactions", "collections"];
 /// Entries of the map in a short turn.
 const SMOKE_ENTRIES: u32 = 20_000;
 
+/// The comparison with other stores; with `resp`, of the server with redis-server.
 const COMPARISON: &str = "benches-compare/run.sh";
 /// What the soak runs; a failure prints the line that replays its seed.
 const SOAKED: &[Target] = &[
@@ -62,6 +63,7 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
             }
             java::measure(&mut report)?;
             report.run("comparison", &Invocation::new(COMPARISON))?;
+            report.run("resp", &servers())?;
         }
         [flag] if flag == "--smoke" => {
             report.perform("bench smoke", "cargo x bench --smoke", &mut || smoke())?;
@@ -70,6 +72,9 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
             report.run(name, &heap_benchmark(name))?;
         }
         [name] if name == "java" => java::measure(&mut report)?,
+        [name] if name == "resp" => {
+            report.run(name, &servers())?;
+        }
         [name] => {
             report.run(name, &benchmark(name))?;
         }
@@ -124,6 +129,11 @@ fn soak_options(arguments: &[String]) -> Result<(u64, u64), String> {
 
 fn heap_benchmark(name: &str) -> Invocation {
     Invocation::cargo(&format!("bench --quiet -p entresol-heap --bench {name}"))
+}
+
+/// The server beside redis-server.
+fn servers() -> Invocation {
+    Invocation::new(COMPARISON).with_argument("resp")
 }
 
 fn benchmark(name: &str) -> Invocation {

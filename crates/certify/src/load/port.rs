@@ -270,10 +270,10 @@ fn plain(error: entresol_device::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Arrival;
     use crate::load::content::Marking;
     use crate::load::plan::{Engine, Plan, Timing, Writing};
     use crate::load::target::{Manner, Target};
-    use crate::load::Arrival;
     use entresol_device::{FileDevice, FileOptions, IoEngine};
 
     const READ_BYTES: usize = 4096;
