@@ -18,6 +18,7 @@ mod confirmed;
 mod handing;
 mod open_segment;
 mod segment_read;
+mod succession;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,7 @@ pub(crate) use confirmed::{MARK_BYTES, ShardBuffers, mark_of};
 use handing::Handing;
 use open_segment::OpenSegment;
 use segment_read::SegmentRead;
+use succession::Succession;
 
 /// Where the shard's segments are and how large.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +120,7 @@ impl Buffer {
 pub(crate) struct Log {
     pub(crate) shape: Shape,
     pub(crate) segments: Vec<Segment>,
+    pub(crate) succession: Succession,
     pub(crate) device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
     handing: Handing,
@@ -217,6 +220,7 @@ impl Log {
         Ok(Log {
             shape,
             segments: vec![Segment::UNUSED; shape.segments as usize],
+            succession: Succession::new(shape.segments),
             device,
             queue,
             handing,
@@ -259,6 +263,7 @@ impl Log {
             .collect();
         free.sort_by_key(|&s| self.segments[s as usize].sequence);
         self.free = free.into();
+        self.succession = Succession::of(&self.segments);
         self.proven_below = self.siblings.sequences.load(Ordering::Relaxed);
     }
 
@@ -513,6 +518,7 @@ impl Log {
         let segment = self.free.pop_front().ok_or_else(|| {
             Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
         })?;
+        self.succession.open(segment, stream as usize);
         let entry = &mut self.segments[segment as usize];
         let sequence = self.siblings.sequences.fetch_add(1, Ordering::Relaxed);
         *entry = Segment {

@@ -100,6 +100,29 @@ fn readers_that_follow_the_log_find_most_entries_in_memory() {
     }
 }
 
+/// Segments that became free are used again in the order they became so, which is not that of their
+/// numbers: what was written next may stand anywhere.
+#[test]
+fn readers_follow_a_log_that_has_been_rewritten_many_times() {
+    let (tiered, mut session) = filled();
+    for version in 1..=6 {
+        (0..KEYS).for_each(|id| put(&mut session, id, version));
+        tiered.sync().unwrap();
+        let before = tiered.statistics();
+        for first in (0..KEYS).step_by(4) {
+            let ids: Vec<u64> = (first..first + 4).collect();
+            for (id, found) in ids.iter().zip(get(&mut session, &ids)) {
+                assert_eq!(found, Some(value(*id, version)), "entry {id}");
+            }
+        }
+        let after = tiered.statistics();
+        let reads = after.device_reads - before.device_reads;
+        let segments = after.segments_ahead - before.segments_ahead;
+        println!("version {version}: {reads} reads, {segments} segments ahead");
+        assert!(reads < KEYS / 5, "version {version}: {reads} reads for {KEYS} gets");
+    }
+}
+
 #[test]
 fn readers_in_no_order_make_no_reads_ahead() {
     let (tiered, mut session) = filled();

@@ -14,8 +14,8 @@ const DENSE: usize = 3;
 const CHANCE: usize = 8;
 /// Segments lately begun to be read ahead, so that none is read twice in a row.
 const BEGUN: usize = 32;
-/// Segments behind the present one, by number, that may have been written next.
-const NEXT_WINDOW: u32 = 16;
+/// Segments that are looked at for one that still holds something.
+const PASSED_MAX: usize = 16;
 
 /// The last device reads of a shard.
 #[derive(Debug)]
@@ -64,28 +64,18 @@ impl Shard {
         if self.trail.note(segment, in_use) { self.begin_ahead(segment) } else { None }
     }
 
-    /// The segment that was written after `before`, as far as it is easily found, unless it was
-    /// read ahead lately.
+    /// The segment that was written after `before`, unless it was read ahead lately. What has become
+    /// free since is passed over.
     pub(crate) fn segment_after(&mut self, before: SegmentUse) -> Option<SegmentUse> {
-        let segments = &self.log.segments;
-        let row = segments.get(before.segment as usize)?;
-        if row.sequence != before.sequence {
+        if self.log.segments.get(before.segment as usize)?.sequence != before.sequence {
             return None;
         }
-        let count = segments.len() as u32;
-        let next = (1..=NEXT_WINDOW.min(count.saturating_sub(1)))
-            .map(|step| (before.segment + step) % count)
-            .filter(|next| {
-                let next = &segments[*next as usize];
-                next.stream == row.stream && next.sequence > row.sequence
-            })
-            .min_by_key(|next| segments[*next as usize].sequence)?;
-        let following = SegmentUse {
-            shard: before.shard,
-            segment: next,
-            sequence: segments[next as usize].sequence,
-        };
-        self.begin_ahead(next).filter(|begun| *begun == following)
+        let after = |at: &u32| self.log.succession.after(*at);
+        let next = std::iter::successors(Some(before.segment), after)
+            .skip(1)
+            .take(PASSED_MAX)
+            .find(|&next| self.log.segments[next as usize].live_bytes > 0)?;
+        self.begin_ahead(next)
     }
 
     /// Whether `used` is what its segment still holds, and none of it is to be written.
