@@ -64,8 +64,8 @@ impl Shard {
         if self.trail.note(segment, in_use) { self.begin_ahead(segment) } else { None }
     }
 
-    /// The segment that was written after `before`, unless it was read ahead lately. What has become
-    /// free since is passed over.
+    /// The segment that was written after `before`, unless it was read ahead lately. What is
+    /// free since then is passed over.
     pub(crate) fn segment_after(&mut self, before: SegmentUse) -> Option<SegmentUse> {
         if self.log.segments.get(before.segment as usize)?.sequence != before.sequence {
             return None;
