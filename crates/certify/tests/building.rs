@@ -154,6 +154,34 @@ fn logs_of_fio_give_sizes_and_rates_by_direction() {
     assert_eq!(torn.line, Some(2));
 }
 
+/// Fio counts microseconds in these. They were taken for milliseconds, and rates were a thousandth
+/// of what they had been.
+#[test]
+fn times_of_an_io_log_of_version_3_are_microseconds() {
+    let timed = "fio version 3 iolog\n31 /dev/a add\n204 /dev/a open\n210 /dev/a read 4096 4096\n\
+                 1000210 /dev/a write 4096 512\n2000210 /dev/a read 0 4096\n2000300 /dev/a close\n";
+    let profile = imported(timed, Source::Fio);
+    assert_eq!((profile.reads, profile.writes), (Some(1.0), Some(0.5)));
+}
+
+/// Each average was counted as one transfer of less than a byte.
+#[test]
+fn a_log_of_fio_of_averages_is_refused() {
+    let averages = "500, 1800, 0, 0, 0\n500, 736, 1, 0, 0\n1000, 2208, 0, 0, 0\n";
+    assert_eq!(import::detect(averages), Some(Source::Fio));
+    let error = import::import(Source::Fio, averages, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(1));
+    assert!(error.to_string().contains("without `log_avg_msec`"), "{error}");
+}
+
+#[test]
+fn trims_in_a_log_of_fio_are_no_transfers() {
+    let lines = "0, 90, 2, 65536, 0\n0, 120, 0, 4096, 0\n500, 90, 2, 65536, 0\n\
+                 1000, 130, 0, 4096, 8192\n";
+    let profile = imported(lines, Source::Fio);
+    assert_eq!((profile.reads, profile.writes, profile.large_writes), (Some(2.0), None, None));
+}
+
 #[test]
 fn our_servers_statistics_give_a_load_of_our_engine() {
     let stats = r#"{"uptime_seconds":100,"store":{"flash_hits":200000,"puts":50000,
