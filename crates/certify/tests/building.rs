@@ -134,6 +134,33 @@ fn a_capture_of_iostat_leaves_out_the_time_before_it_and_idle_devices() {
     assert!(error.contains("no device `sdz`"), "{error}");
 }
 
+/// The last figure of such a line may be cut short, too; it was counted as it stood.
+#[test]
+fn a_capture_of_iostat_whose_last_line_is_cut_short_is_refused() {
+    let (whole, _) = IOSTAT.rsplit_once("064.00  72.00").unwrap();
+    let error = import::device_load(whole, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(13));
+}
+
+/// A block of 128 KiB was taken from what is read for each that is written, though so much was not
+/// read: what was left were records of one byte.
+#[test]
+fn large_blocks_are_not_taken_from_reads_that_have_no_room_for_them() {
+    let capture = |reads: &str| {
+        format!(
+            "Device            r/s     rkB/s     w/s     wkB/s  %util\n\
+             nvme0n1      {reads} 1500.00 192000.00  70.00\n"
+        )
+    };
+    let profile = imported(&capture("12000.00 24000.00"), Source::Iostat);
+    assert_eq!((profile.reads, profile.record_bytes), (Some(12000.0), Some(2048)));
+    assert_eq!(profile.writes, Some(1500.0 * 64.0 / 2.0));
+    // Records that nobody reads may have any size: that of the defaults, or of another text.
+    let profile = imported(&capture("0.00 0.00"), Source::Iostat);
+    assert_eq!((profile.reads, profile.record_bytes), (Some(0.0), None));
+    assert_eq!(profile.writes, Some(1500.0 * 85.0 / 2.0));
+}
+
 #[test]
 fn logs_of_fio_give_sizes_and_rates_by_direction() {
     let lines = "0, 120, 0, 4096, 0\n500, 130, 0, 1500, 8192\n1000, 99, 1, 131072, 0\n\
