@@ -87,6 +87,21 @@ fn a_server_log_gives_sizes_between_its_dumps_and_the_devices_rates() {
     assert_eq!(import::import(Source::ServerLog, &two, &chosen).unwrap(), profile);
 }
 
+/// A name as `iostat` has it, or a mistyped one, left the device's rates out in silence, and large
+/// blocks that are freed directly were taken for read.
+#[test]
+fn devices_of_a_server_log_are_selected_as_those_of_iostat() {
+    let whole = import::import(Source::ServerLog, LOG, &selection(&[])).unwrap();
+    for name in ["nvme0n1", "/dev/nvme0n1"] {
+        let chosen = import::import(Source::ServerLog, LOG, &selection(&[name])).unwrap();
+        assert_eq!(chosen, whole, "{name}");
+    }
+    let error = import::import(Source::ServerLog, LOG, &selection(&["sdz"])).unwrap_err();
+    assert!(error.to_string().contains("no device `sdz`; it shows `nvme0n1`"), "{error}");
+    let dumps: String = LOG.split_inclusive('\n').filter(|line| !line.contains("/dev/")).collect();
+    assert!(import::import(Source::ServerLog, &dumps, &selection(&["sdz"])).is_ok());
+}
+
 /// A dump of one histogram of sizes at a minute past seven; its title says `total`.
 fn dump(minute: u32, total: u64, counts: [u64; 2]) -> String {
     let [small, large] = counts;

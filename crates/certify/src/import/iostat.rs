@@ -1,7 +1,7 @@
 //! Captures of `iostat -x`, old and new columns, KiB or MiB.
 
 use super::profile::{large_block_kbytes, records_behind};
-use super::{ImportError, Profile, Selection, the_only};
+use super::{ImportError, Profile, Selection, short, the_only};
 use crate::config::Storage;
 
 /// What one device did, per second; the mean, where several are selected.
@@ -48,9 +48,8 @@ pub(super) fn device_load(text: &str, selection: &Selection) -> Result<DeviceLoa
         let busy: Vec<&str> = names.iter().copied().filter(busy).collect();
         vec![the_only("busy device", None, &busy)?]
     } else {
-        let short = |device: &str| device.rsplit('/').next().unwrap_or(device).to_owned();
         let wanted = selection.devices.iter().map(|device| short(device));
-        wanted.map(|device| the_only("device", Some(&device), &names)).collect::<Result<_, _>>()?
+        wanted.map(|device| the_only("device", Some(device), &names)).collect::<Result<_, _>>()?
     };
     let mut sum = DeviceLoad::default();
     for (_, _, load) in samples.iter().filter(|(name, _, _)| chosen.contains(name)) {
