@@ -73,6 +73,25 @@ fn compatible_runs_print_everything_on_standard_output_and_exit_as_act_does() {
     }
 }
 
+/// Another table of words was printed, which has `I/O error` for the commonest of all errors.
+#[test]
+fn errors_of_the_system_are_told_in_the_words_that_act_prints() {
+    let directory = Directory::new("words");
+    let ring = directory.path("ring");
+    std::os::unix::fs::symlink(&ring, &ring).expect("there is nothing yet");
+    let words = "40 'Too many levels of symbolic links'";
+    let device = format!("device-names: {ring}\n{LOAD}");
+    let device = directory.file("device.conf", &device).display().to_string();
+    for (config, expected) in [
+        (&device, format!("ERROR: open device {ring} errno {words}\n")),
+        (&ring, format!("ERROR: couldn't open config file {ring} errno {words}\n")),
+    ] {
+        let output = entresol(&["act", "storage", "--compat", config]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.ends_with(&expected), "{text}");
+    }
+}
+
 #[test]
 fn logs_of_either_tester_hold_service_and_response_and_are_tabulated() {
     let directory = Directory::new("logs");

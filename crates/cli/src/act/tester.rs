@@ -110,7 +110,7 @@ fn run_compat<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
         Ok(file) => file,
         Err(error) => {
             let number = error.raw_os_error().unwrap_or_default();
-            let words = nix::errno::Errno::from_raw(number).desc();
+            let words = load::errno_text(number);
             let path = config.display();
             let line = format!("ERROR: couldn't open config file {path} errno {number} '{words}'");
             say(out, &format!("{line}\n"))?;
@@ -384,16 +384,15 @@ fn compat_lines(tester: Tester, trouble: &Trouble) -> String {
     const LOAD: &str = "ACT can't do requested load - test stopped\n\
                         try configuring more 'service-threads'\n";
     match trouble {
-        Trouble::Failed { kind, errno: 0, .. } => {
-            let call = if kind.writes() { "pwrite" } else { "pread" };
-            format!("ERROR: {call}() returned 0\n")
-        }
         Trouble::Failed { kind, device, errno, .. } => {
-            let doing = if kind.writes() { "writing" } else { "reading" };
-            let words = nix::errno::Errno::from_raw(*errno).desc();
-            format!("ERROR: {doing} {device}: {errno} '{words}'\n")
+            let (call, doing) =
+                if kind.writes() { ("pwrite", "writing") } else { ("pread", "reading") };
+            let nothing =
+                if *errno == 0 { format!("ERROR: {call}() returned 0\n") } else { String::new() };
+            let words = load::errno_text(*errno);
+            format!("{nothing}ERROR: {doing} {device}: {errno} '{words}'\n")
         }
-        Trouble::Wrong { text, .. } => format!("ERROR: {text}\n"),
+        Trouble::Wrong { text, .. } => format!("ERROR: wrong contents: {text}\n"),
         Trouble::Lagged { kind: Kind::LargeRead | Kind::Raid, .. } => {
             format!("ERROR: large block reads can't keep up\n{DRIVES}")
         }
