@@ -148,6 +148,8 @@ fn failed_transfers_are_a_fault_and_the_reason_of_an_end_is_not() {
         1,
     );
     assert_eq!(faults(&failing, &each_second()), ["1 transfers failed, which no histogram shows"]);
+    let wrong = failing.replace("reading /dev/loop0: 5 'Input/output error'", "wrong contents: x");
+    assert_eq!(faults(&wrong, &each_second()), ["1 transfers brought wrong contents"]);
     let (_, stopped) = LOGS[3];
     let log = Log::read(stopped).unwrap();
     let analysis = latency::analyse(&log, &each_second()).unwrap();

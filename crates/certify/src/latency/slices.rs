@@ -175,9 +175,14 @@ impl Analysis {
             text.starts_with("ERROR: reading") || text.starts_with("ERROR: writing")
         });
         let failed = failed.count();
+        let wrong = said.clone().filter(|text| text.starts_with("ERROR: wrong contents")).count();
         let stopped = said.clone().any(|text| text.contains("test stopped"));
         if failed != 0 {
             let text = format!("{failed} transfers failed, which no histogram shows");
+            self.faults.push(Finding { line: None, text });
+        }
+        if wrong != 0 {
+            let text = format!("{wrong} transfers brought wrong contents");
             self.faults.push(Finding { line: None, text });
         }
         let Some(duration) = log.duration_sec else { return };

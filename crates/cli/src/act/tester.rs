@@ -22,7 +22,7 @@ use entresol_certify::text::{self, ReportText, Tester};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::outcome::Sums;
+use super::outcome::{Sums, lagging};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
 
@@ -373,7 +373,10 @@ impl Observer for Log<'_> {
                 let lines = compat_lines(self.tester, trouble);
                 self.write(&lines);
             }
-            Manner::Strict => self.sums.trouble(trouble),
+            Manner::Strict => {
+                self.sums.trouble(trouble);
+                self.write(&strict_lines(self.tester, trouble));
+            }
         }
     }
 }
@@ -409,6 +412,17 @@ fn compat_lines(tester: Tester, trouble: &Trouble) -> String {
             }
         },
         Trouble::Unlisted { count } => format!("ERROR: {count} more errors are not listed\n"),
+    }
+}
+
+/// What a log of ours says of it, so that a table of the log alone does not look sound.
+fn strict_lines(tester: Tester, trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Lagged { kind, .. } => {
+            let what = lagging(*kind);
+            format!("ERROR: {what} can't keep up\ndrive(s) can't keep up - test stopped\n")
+        }
+        other => compat_lines(tester, other),
     }
 }
 
