@@ -123,10 +123,8 @@ impl Storage {
     }
 
     fn plain(&self, arithmetic: Arithmetic) -> Result<StorageRates, DeriveError> {
-        if self.read_reqs_per_sec == 0
-            && self.write_reqs_per_sec == 0
-            && self.large_block_ops_per_sec == 0
-        {
+        let none = arithmetic.come_to_nothing(self.read_reqs_per_sec, self.write_reqs_per_sec);
+        if none && self.large_block_ops_per_sec == 0 {
             return Err(DeriveError::NoRequests);
         }
         let update_reads = arithmetic.times(self.write_reqs_per_sec, self.update_pct) / 100;
@@ -199,7 +197,7 @@ impl Index {
     }
 
     fn rates(&self, arithmetic: Arithmetic, threads: u32) -> Result<IndexRates, DeriveError> {
-        if self.read_reqs_per_sec == 0 && self.write_reqs_per_sec == 0 {
+        if arithmetic.come_to_nothing(self.read_reqs_per_sec, self.write_reqs_per_sec) {
             return Err(DeriveError::NoRequests);
         }
         let writes = arithmetic.writes(self.replication_factor, self.write_reqs_per_sec)?;
@@ -258,6 +256,14 @@ impl Arithmetic {
         match self {
             Arithmetic::Wrapping => Ok(a.wrapping_add(b)),
             Arithmetic::Checked => a.checked_add(b).ok_or(DeriveError::TooLarge(what)),
+        }
+    }
+
+    /// Whether there are no requests, which ACT asks of their sum.
+    fn come_to_nothing(self, reads: u32, writes: u32) -> bool {
+        match self {
+            Arithmetic::Wrapping => reads.wrapping_add(writes) == 0,
+            Arithmetic::Checked => reads == 0 && writes == 0,
         }
     }
 

@@ -121,6 +121,11 @@ fn the_only<'a>(
     }
 }
 
+/// The name of a device without the directory, which not every text shows.
+fn short(device: &str) -> &str {
+    device.rsplit('/').next().unwrap_or(device)
+}
+
 impl ImportError {
     fn of_text(problem: String) -> ImportError {
         ImportError { line: None, problem }

@@ -31,7 +31,7 @@ pub use content::{
     Content, Description, Fault, Marking, OWN_MAGIC, Place, UNIT_BYTES, Unit, Verified, Wrong,
     read_unit,
 };
-pub use error::{Error, Result};
+pub use error::{Error, Result, errno_text};
 pub use interval::{Ending, Interval, Kind, Series, SeriesInterval, Telemetry};
 pub use journal::{JournalReport, check_journal};
 pub use ledger::{Floor, Floors};

@@ -87,6 +87,21 @@ fn a_server_log_gives_sizes_between_its_dumps_and_the_devices_rates() {
     assert_eq!(import::import(Source::ServerLog, &two, &chosen).unwrap(), profile);
 }
 
+/// A name as `iostat` has it, or a mistyped one, left the device's rates out in silence, and large
+/// blocks that are freed directly were taken for read.
+#[test]
+fn devices_of_a_server_log_are_selected_as_those_of_iostat() {
+    let whole = import::import(Source::ServerLog, LOG, &selection(&[])).unwrap();
+    for name in ["nvme0n1", "/dev/nvme0n1"] {
+        let chosen = import::import(Source::ServerLog, LOG, &selection(&[name])).unwrap();
+        assert_eq!(chosen, whole, "{name}");
+    }
+    let error = import::import(Source::ServerLog, LOG, &selection(&["sdz"])).unwrap_err();
+    assert!(error.to_string().contains("no device `sdz`; it shows `nvme0n1`"), "{error}");
+    let dumps: String = LOG.split_inclusive('\n').filter(|line| !line.contains("/dev/")).collect();
+    assert!(import::import(Source::ServerLog, &dumps, &selection(&["sdz"])).is_ok());
+}
+
 /// A dump of one histogram of sizes at a minute past seven; its title says `total`.
 fn dump(minute: u32, total: u64, counts: [u64; 2]) -> String {
     let [small, large] = counts;
@@ -134,6 +149,33 @@ fn a_capture_of_iostat_leaves_out_the_time_before_it_and_idle_devices() {
     assert!(error.contains("no device `sdz`"), "{error}");
 }
 
+/// The last figure of such a line may be cut short, too; it was counted as it stood.
+#[test]
+fn a_capture_of_iostat_whose_last_line_is_cut_short_is_refused() {
+    let (whole, _) = IOSTAT.rsplit_once("064.00  72.00").unwrap();
+    let error = import::device_load(whole, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(13));
+}
+
+/// A block of 128 KiB was taken from what is read for each that is written, though so much was not
+/// read: what was left were records of one byte.
+#[test]
+fn large_blocks_are_not_taken_from_reads_that_have_no_room_for_them() {
+    let capture = |reads: &str| {
+        format!(
+            "Device            r/s     rkB/s     w/s     wkB/s  %util\n\
+             nvme0n1      {reads} 1500.00 192000.00  70.00\n"
+        )
+    };
+    let profile = imported(&capture("12000.00 24000.00"), Source::Iostat);
+    assert_eq!((profile.reads, profile.record_bytes), (Some(12000.0), Some(2048)));
+    assert_eq!(profile.writes, Some(1500.0 * 64.0 / 2.0));
+    // Records that nobody reads may have any size: that of the defaults, or of another text.
+    let profile = imported(&capture("0.00 0.00"), Source::Iostat);
+    assert_eq!((profile.reads, profile.record_bytes), (Some(0.0), None));
+    assert_eq!(profile.writes, Some(1500.0 * 85.0 / 2.0));
+}
+
 #[test]
 fn logs_of_fio_give_sizes_and_rates_by_direction() {
     let lines = "0, 120, 0, 4096, 0\n500, 130, 0, 1500, 8192\n1000, 99, 1, 131072, 0\n\
@@ -152,6 +194,34 @@ fn logs_of_fio_give_sizes_and_rates_by_direction() {
     assert_eq!(profile.write_sizes.unwrap().shares(100)[0].bytes, 256.0);
     let torn = import::import(Source::Fio, "0, 1, 0, 4096\nx\n", &selection(&[])).unwrap_err();
     assert_eq!(torn.line, Some(2));
+}
+
+/// Fio counts microseconds in these. They were taken for milliseconds, and rates were a thousandth
+/// of what they had been.
+#[test]
+fn times_of_an_io_log_of_version_3_are_microseconds() {
+    let timed = "fio version 3 iolog\n31 /dev/a add\n204 /dev/a open\n210 /dev/a read 4096 4096\n\
+                 1000210 /dev/a write 4096 512\n2000210 /dev/a read 0 4096\n2000300 /dev/a close\n";
+    let profile = imported(timed, Source::Fio);
+    assert_eq!((profile.reads, profile.writes), (Some(1.0), Some(0.5)));
+}
+
+/// Each average was counted as one transfer of less than a byte.
+#[test]
+fn a_log_of_fio_of_averages_is_refused() {
+    let averages = "500, 1800, 0, 0, 0\n500, 736, 1, 0, 0\n1000, 2208, 0, 0, 0\n";
+    assert_eq!(import::detect(averages), Some(Source::Fio));
+    let error = import::import(Source::Fio, averages, &selection(&[])).unwrap_err();
+    assert_eq!(error.line, Some(1));
+    assert!(error.to_string().contains("without `log_avg_msec`"), "{error}");
+}
+
+#[test]
+fn trims_in_a_log_of_fio_are_no_transfers() {
+    let lines = "0, 90, 2, 65536, 0\n0, 120, 0, 4096, 0\n500, 90, 2, 65536, 0\n\
+                 1000, 130, 0, 4096, 8192\n";
+    let profile = imported(lines, Source::Fio);
+    assert_eq!((profile.reads, profile.writes, profile.large_writes), (Some(2.0), None, None));
 }
 
 #[test]

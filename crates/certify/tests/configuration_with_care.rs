@@ -59,8 +59,11 @@ fn silent_misreadings_are_errors_that_name_line_item_and_expectation() {
         ("device-names: /dev/a", "line 4: `device-names` is `/dev/a`; expected every device once"),
         ("reads-per-sec: 1", "line 4: there is no item `reads-per-sec`"),
         ("read-req-per-sec: 1", "did you mean `read-reqs-per-sec`?"),
-        ("large-block-op-kbytes: 4194304", "line 4: `large-block-op-kbytes` has a value"),
-        ("record-bytes: 0", "line 4: `record-bytes` has a value that cannot be; expected 1 to"),
+        (
+            "large-block-op-kbytes: 4194304",
+            "line 4: `large-block-op-kbytes` is `4194304`; expected a power of two",
+        ),
+        ("record-bytes: 0", "line 4: `record-bytes` is `0`; expected 1 to 8388608 bytes"),
         ("seed: \0", "line 4: the line holds a NUL byte"),
     ];
     for (more, expected) in cases {

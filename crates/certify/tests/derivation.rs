@@ -73,6 +73,19 @@ fn rates_that_act_wraps_around_are_refused() {
     assert!(it.derive_compat().is_ok());
 }
 
+/// ACT asks whether the sum of both rates is 0, and that wraps around too; under `--compat` such
+/// a load was echoed and begun.
+#[test]
+fn rates_whose_sum_wraps_to_nothing_are_none_to_act() {
+    let rates = "read-reqs-per-sec: 4294967295\nwrite-reqs-per-sec: 1\nservice-threads: 1";
+    let it = storage(rates);
+    assert_eq!(it.derive_compat(), Err(DeriveError::NoRequests));
+    assert!(it.derive().is_ok());
+    let file = format!("device-names: /dev/a\ntest-duration-sec: 1\n{rates}\n");
+    let it = Index::parse(file.as_bytes()).unwrap().configuration;
+    assert_eq!(it.derive_compat(), Err(DeriveError::NoRequests));
+}
+
 #[test]
 fn a_block_smaller_than_a_record_is_refused() {
     let it = storage("write-reqs-per-sec: 10\nrecord-bytes: 200000");

@@ -148,11 +148,30 @@ fn failed_transfers_are_a_fault_and_the_reason_of_an_end_is_not() {
         1,
     );
     assert_eq!(faults(&failing, &each_second()), ["1 transfers failed, which no histogram shows"]);
+    let wrong = failing.replace("reading /dev/loop0: 5 'Input/output error'", "wrong contents: x");
+    assert_eq!(faults(&wrong, &each_second()), ["1 transfers brought wrong contents"]);
     let (_, stopped) = LOGS[3];
     let log = Log::read(stopped).unwrap();
     let analysis = latency::analyse(&log, &each_second()).unwrap();
     assert!(analysis.faults.is_empty());
     assert!(analysis.remarks.iter().any(|remark| remark.text.contains("test stopped")));
+}
+
+/// A drive that was slow in the last minutes of a test looked as good as in the hours before.
+#[test]
+fn what_comes_after_the_last_slice_is_remarked() {
+    let log = Log::read(BASIC).unwrap();
+    let remarks = |slice_sec| {
+        let options = LatencyOptions { slice_sec, ..LatencyOptions::default() };
+        latency::analyse(&log, &options).unwrap().remarks
+    };
+    assert_eq!(remarks(5), []);
+    let said: Vec<String> = remarks(7).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        ["the last 6 sec, after 14 sec, are less than a slice of 7 sec and not in the table; \
+          shorter slices show them"]
+    );
 }
 
 #[test]

@@ -73,6 +73,25 @@ fn compatible_runs_print_everything_on_standard_output_and_exit_as_act_does() {
     }
 }
 
+/// Another table of words was printed, which has `I/O error` for the commonest of all errors.
+#[test]
+fn errors_of_the_system_are_told_in_the_words_that_act_prints() {
+    let directory = Directory::new("words");
+    let ring = directory.path("ring");
+    std::os::unix::fs::symlink(&ring, &ring).expect("there is nothing yet");
+    let words = "40 'Too many levels of symbolic links'";
+    let device = format!("device-names: {ring}\n{LOAD}");
+    let device = directory.file("device.conf", &device).display().to_string();
+    for (config, expected) in [
+        (&device, format!("ERROR: open device {ring} errno {words}\n")),
+        (&ring, format!("ERROR: couldn't open config file {ring} errno {words}\n")),
+    ] {
+        let output = entresol(&["act", "storage", "--compat", config]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.ends_with(&expected), "{text}");
+    }
+}
+
 #[test]
 fn logs_of_either_tester_hold_service_and_response_and_are_tabulated() {
     let directory = Directory::new("logs");
@@ -120,6 +139,44 @@ fn a_signal_ends_a_load_with_a_last_report() {
     }
 }
 
+/// They were told on standard error alone: a table of the log looked as if nothing had happened.
+#[test]
+fn failed_transfers_stand_in_the_log_and_fail_its_table() {
+    let directory = Directory::new("failing");
+    let load = "test-duration-sec: 60\nread-reqs-per-sec: 50\n";
+    let config = configuration(&directory, load);
+    for manner in [&["--compat"][..], &[]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+            .args([&["act", "storage", &config], manner].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut reader = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        let mut log = String::new();
+        while !log.contains("after 1 sec:") {
+            assert_ne!(reader.read_line(&mut log).expect("the log is text"), 0);
+        }
+        let target = std::fs::OpenOptions::new().write(true).open(directory.path("target"));
+        target.expect("it was made").set_len(4096).expect("it can be cut");
+        while !log.contains("ERROR: reading") {
+            assert_ne!(reader.read_line(&mut log).expect("the log is text"), 0);
+        }
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
+        reader.read_to_string(&mut log).expect("the log is text");
+        child.wait().expect("it ends");
+        let target = directory.path("target");
+        let lines = format!("ERROR: pread() returned 0\nERROR: reading {target}: 0 'Success'\n");
+        assert!(log.contains(&lines), "{manner:?}: {log}");
+        let path = directory.file("log", &log).display().to_string();
+        let output = entresol(&["act", "latency", "-l", &path, "-t", "1"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("transfers failed, which no histogram shows"), "{said}");
+        std::fs::remove_file(&target).expect("it is there");
+    }
+}
+
 #[test]
 fn a_load_that_was_not_sustained_is_a_failure() {
     let directory = Directory::new("unsustained");
@@ -129,6 +186,8 @@ fn a_load_that_was_not_sustained_is_a_failure() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("behind their schedule"), "{said}");
+    let log = String::from_utf8_lossy(&output.stdout);
+    assert!(log.contains("can't keep up\ndrive(s) can't keep up - test stopped\n"), "{log}");
 }
 
 #[test]

@@ -48,6 +48,36 @@ fn a_certificate_is_one_json_object_and_one_html_file() {
     assert!(page.contains("PASS") && page.contains("<svg") && page.ends_with("</html>"));
 }
 
+/// A half of it stayed beside the place of the report, as on a disk that is full. The limit on the
+/// size of files stands for such a disk; the target is smaller.
+#[test]
+fn a_report_that_cannot_be_written_leaves_nothing_behind() {
+    let directory = Directory::new("half-report");
+    let target = directory.path("target");
+    std::fs::write(&target, vec![0; 16 << 10]).expect("it can be written");
+    let text = format!(
+        "device-names: {target}\nlarge-block-op-kbytes: 4\ntest-duration-sec: 1\n\
+         read-reqs-per-sec: 10\nrules: {LENIENT}\nrest-sec: 0\n"
+    );
+    let config = directory.file("act.conf", &text).display().to_string();
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_entresol"), "act", "certify", &config])
+        .args(["--skip-prepare", "--skip-steady", "--skip-stress"])
+        .args(["--report", &directory.path("report.html")])
+        .output()
+        .expect("a shell starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("report.html: File too large"), "{said}");
+    let mut left: Vec<String> = std::fs::read_dir(directory.path("."))
+        .expect("it is there")
+        .map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["act.conf", "target"]);
+}
+
 #[test]
 fn a_broken_rule_exits_with_one_and_says_which() {
     let directory = Directory::new("broken-rule");

@@ -123,6 +123,8 @@ impl Reader<Storage> {
 struct Reader<T> {
     it: T,
     lines: BTreeMap<String, usize>,
+    /// As they are written.
+    values: BTreeMap<String, String>,
     queues: [Option<u32>; 2],
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
@@ -133,6 +135,7 @@ impl<T: Subject> Reader<T> {
         let mut reader = Reader {
             it: T::default(),
             lines: BTreeMap::new(),
+            values: BTreeMap::new(),
             queues: [None; 2],
             errors: Vec::new(),
             warnings: Vec::new(),
@@ -198,6 +201,7 @@ impl<T: Subject> Reader<T> {
         if value.is_empty() {
             return Err(format!("`{name}` has no value; write `{name}: VALUE`"));
         }
+        self.values.insert(name.to_owned(), value.to_owned());
         self.fill(&item, value, line.number)
             .map_err(|expected| format!("`{name}` is `{value}`; expected {expected}"))
     }
@@ -254,8 +258,8 @@ impl<T: Subject> Reader<T> {
             && let Some(Violation { item, expected }) = validate(&self.it)
         {
             let line = self.lines.get(item).copied();
-            let text = match line {
-                Some(_) => format!("`{item}` has a value that cannot be; expected {expected}"),
+            let text = match self.values.get(item) {
+                Some(found) => format!("`{item}` is `{found}`; expected {expected}"),
                 None => format!("`{item}` is missing; expected {expected}"),
             };
             self.errors.push(Finding { line, text });

@@ -1,5 +1,7 @@
 //! Logs of fio: those of `write_lat_log` and its like (time in ms, value, direction, size, …), and
-//! I/O logs of version 2 and 3 (file, action, offset, size).
+//! I/O logs of version 2 and 3 (file, action, offset, size; in version 3 the time in µs in front).
+//!
+//! A line of a log of averages, as `log_avg_msec` makes them, is no transfer, and has the size 0.
 
 use super::profile::{large_block_kbytes, records_behind};
 use super::{ImportError, Profile, Selection};
@@ -33,7 +35,7 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
         }
         let transfer = match version {
             Some(_) => of_io_log(line, timed),
-            None => of_latency_log(line).map(Some),
+            None => of_latency_log(line),
         };
         let Some(transfer) = transfer else {
             let problem = "this is no line of a log of fio; expected time, value, direction and \
@@ -41,6 +43,11 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
             return Err(ImportError::at(index + 1, problem.to_owned()));
         };
         let Some(transfer) = transfer else { continue };
+        if transfer.bytes == 0 {
+            let problem = "the size of the transfer is 0, as in a log of averages; log each \
+                           transfer: `write_lat_log` without `log_avg_msec`, or `write_iolog`";
+            return Err(ImportError::at(index + 1, problem.to_owned()));
+        }
         if let Some(time) = transfer.milliseconds {
             first = Some(first.map_or(time, |first: f64| first.min(time)));
             last = Some(last.map_or(time, |last: f64| last.max(time)));
@@ -50,7 +57,7 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
             large[direction] += 1;
             large_bytes = large_bytes.saturating_add(transfer.bytes);
         } else {
-            let power = transfer.bytes.max(1).next_power_of_two().trailing_zeros() as usize;
+            let power = transfer.bytes.next_power_of_two().trailing_zeros() as usize;
             counts[direction][power.min(POWER_MAX - 1)] += 1;
         }
     }
@@ -80,24 +87,27 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
     })
 }
 
-/// `12, 345, 0, 4096, 8192`: direction 0 reads, 1 writes.
-fn of_latency_log(line: &str) -> Option<Transfer> {
+/// `12, 345, 0, 4096, 8192`: direction 0 reads, 1 writes. `Some(None)` trims, which moves no data.
+fn of_latency_log(line: &str) -> Option<Option<Transfer>> {
     let mut words = line.split(',').map(str::trim);
     let milliseconds = words.next()?.parse().ok()?;
     words.next()?.parse::<f64>().ok()?;
     let is_write = match words.next()? {
-        "0" => false,
-        "1" => true,
+        "0" => Some(false),
+        "1" => Some(true),
+        "2" => None,
         _ => return None,
     };
     let bytes = words.next()?.parse().ok()?;
-    Some(Transfer { milliseconds: Some(milliseconds), is_write, bytes })
+    let transfer = |is_write| Transfer { milliseconds: Some(milliseconds), is_write, bytes };
+    Some(is_write.map(transfer))
 }
 
 /// `/dev/sdb read 8192 4096`, in version 3 with the time in front. `Some(None)` moves no data.
 fn of_io_log(line: &str, timed: bool) -> Option<Option<Transfer>> {
     let mut words = line.split_whitespace();
-    let milliseconds = if timed { Some(words.next()?.parse().ok()?) } else { None };
+    let microseconds: Option<f64> = if timed { Some(words.next()?.parse().ok()?) } else { None };
+    let milliseconds = microseconds.map(|time| time / 1000.0);
     words.next()?;
     let is_write = match words.next()? {
         "read" => false,

@@ -1,7 +1,8 @@
 //! Captures of `iostat -x`, old and new columns, KiB or MiB.
 
 use super::profile::{large_block_kbytes, records_behind};
-use super::{ImportError, Profile, Selection, the_only};
+use super::{ImportError, Profile, Selection, short, the_only};
+use crate::config::Storage;
 
 /// What one device did, per second; the mean, where several are selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -18,6 +19,7 @@ pub struct DeviceLoad {
 
 /// Columns that are looked for.
 struct Columns {
+    count: usize,
     reads: usize,
     writes: usize,
     read_bytes: (usize, f64),
@@ -46,9 +48,8 @@ pub(super) fn device_load(text: &str, selection: &Selection) -> Result<DeviceLoa
         let busy: Vec<&str> = names.iter().copied().filter(busy).collect();
         vec![the_only("busy device", None, &busy)?]
     } else {
-        let short = |device: &str| device.rsplit('/').next().unwrap_or(device).to_owned();
         let wanted = selection.devices.iter().map(|device| short(device));
-        wanted.map(|device| the_only("device", Some(&device), &names)).collect::<Result<_, _>>()?
+        wanted.map(|device| the_only("device", Some(device), &names)).collect::<Result<_, _>>()?
     };
     let mut sum = DeviceLoad::default();
     for (_, _, load) in samples.iter().filter(|(name, _, _)| chosen.contains(name)) {
@@ -67,22 +68,25 @@ pub(super) fn device_load(text: &str, selection: &Selection) -> Result<DeviceLoa
 }
 
 /// Reads and writes of records behind what a device did, if all its writes are large blocks and
-/// as many large blocks are read.
+/// as many large blocks are read; none are where what is read has no room for them.
 pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, ImportError> {
     let load = device_load(text, selection)?;
     let mean = if load.writes > 0.0 { load.written_bytes / load.writes } else { 0.0 };
     let large_block_kbytes = large_block_kbytes(mean);
     let large = large_block_kbytes.map_or(0.0, |_| load.writes);
     let block = f64::from(large_block_kbytes.unwrap_or(128)) * 1024.0;
-    let reads = (load.reads - large).max(0.0);
-    let read_bytes = (load.read_bytes - large * block).max(0.0);
-    let record_bytes = if reads > 0.0 { (read_bytes / reads).round() as u32 } else { 0 };
-    let record_bytes = record_bytes.clamp(1, 8 << 20);
-    let written = records_behind(large, large_block_kbytes.unwrap_or(128), record_bytes);
+    let defragmented =
+        if load.reads >= large && load.read_bytes > large * block { large } else { 0.0 };
+    let reads = load.reads - defragmented;
+    let read_bytes = load.read_bytes - defragmented * block;
+    let record_bytes =
+        (reads > 0.0).then(|| ((read_bytes / reads).round() as u32).clamp(1, 8 << 20));
+    let record = record_bytes.unwrap_or(Storage::default().record_bytes);
+    let written = records_behind(large, large_block_kbytes.unwrap_or(128), record);
     Ok(Profile {
         reads: Some(reads),
         writes: Some(written),
-        record_bytes: Some(record_bytes),
+        record_bytes,
         large_block_kbytes,
         device_load: Some(load),
         ..Profile::default()
@@ -107,6 +111,8 @@ fn samples(text: &str) -> Result<Vec<(&str, usize, DeviceLoad)>, ImportError> {
                 word.parse::<f64>().ok().filter(|figure| figure.is_finite())
             };
             let load = || {
+                // In a line that is cut short the last figure may be, too.
+                (words.len() == columns.count).then_some(())?;
                 Some(DeviceLoad {
                     reads: figure(columns.reads)?,
                     read_bytes: figure(columns.read_bytes.0)? * columns.read_bytes.1,
@@ -139,6 +145,7 @@ fn columns_of(words: &[&str], line: usize) -> Result<Columns, ImportError> {
         })
     };
     Ok(Columns {
+        count: words.len(),
         reads: find(["r/s", "r/s"])?.0,
         writes: find(["w/s", "w/s"])?.0,
         read_bytes: find(["rkB/s", "rMB/s"])?,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ImportError, Profile, Selection, the_only};
+use super::{ImportError, Profile, Selection, short, the_only};
 use crate::config::SizeHistogram;
 
 /// Counts at a time.
@@ -51,9 +51,7 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
             if let Some(span) = span {
                 span.add(&counts);
             }
-        } else if let Some((namespace, device, rest)) = device_line(line)
-            && is_selected(device, selection)
-        {
+        } else if let Some((namespace, device, rest)) = device_line(line) {
             for name in ["write", "defrag-read", "direct-frees"] {
                 if let Some(rate) = rate_of(rest, name) {
                     let rates = rates.entry(namespace).or_default();
@@ -76,19 +74,31 @@ pub(super) fn import(text: &str, selection: &Selection) -> Result<Profile, Impor
         );
         return Err(ImportError { line: span.cut, problem });
     }
-    Ok(profile(namespace, &spans, rates.get(namespace)))
+    let of_devices = rates.remove(namespace).unwrap_or_default();
+    Ok(profile(namespace, &spans, &selected(of_devices, selection)?))
 }
 
-fn profile(
-    namespace: &str,
-    spans: &BTreeMap<(&str, &str), Span>,
-    rates: Option<&Rates<'_>>,
-) -> Profile {
+/// The rates of the devices that are selected, each of which has to be there if any are.
+fn selected<'a>(mut rates: Rates<'a>, selection: &Selection) -> Result<Rates<'a>, ImportError> {
+    let mut shown: Vec<&str> = rates.keys().map(|&(_, device)| short(device)).collect();
+    shown.sort_unstable();
+    shown.dedup();
+    if selection.devices.is_empty() || shown.is_empty() {
+        return Ok(rates);
+    }
+    let wanted = selection.devices.iter().map(|device| short(device));
+    let wanted: Vec<&str> =
+        wanted.map(|device| the_only("device", Some(device), &shown)).collect::<Result<_, _>>()?;
+    rates.retain(|&(_, device), _| wanted.contains(&short(device)));
+    Ok(rates)
+}
+
+fn profile(namespace: &str, spans: &BTreeMap<(&str, &str), Span>, rates: &Rates<'_>) -> Profile {
     let span = |name| spans.get(&(namespace, name));
     let sizes = |name| span(name).and_then(Span::sizes);
     let rate = |name| span(name).and_then(Span::rate);
     let of_devices = |name: &str| {
-        let each: Vec<f64> = rates?
+        let each: Vec<f64> = rates
             .iter()
             .filter(|((counter, _), _)| *counter == name)
             .map(|(_, rates)| rates.iter().sum::<f64>() / rates.len() as f64)
@@ -161,10 +171,6 @@ impl Span {
         let grown = self.grown().iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         (seconds > 0).then(|| grown as f64 / seconds as f64)
     }
-}
-
-fn is_selected(device: &str, selection: &Selection) -> bool {
-    selection.devices.is_empty() || selection.devices.iter().any(|one| one == device)
 }
 
 /// `… histogram dump: {ns}-device-read-size (N total) bytes`.

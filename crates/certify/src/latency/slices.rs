@@ -22,7 +22,7 @@ pub struct Analysis {
     pub slices: Vec<Slice>,
     /// What must not be in a log: any of it makes figures doubtful.
     pub faults: Vec<Finding>,
-    /// What else the log says, such as why the test ended.
+    /// What else the log says, such as why the test ended, and what no slice shows.
     pub remarks: Vec<Finding>,
 }
 
@@ -99,6 +99,7 @@ pub fn analyse(log: &Log<'_>, options: &LatencyOptions) -> Result<Analysis, Anal
     }
     analysis.remarks = reports.remarks;
     analysis.check_end(log, last_seconds);
+    analysis.tell_of_rest(last_seconds);
     Ok(analysis)
 }
 
@@ -174,9 +175,14 @@ impl Analysis {
             text.starts_with("ERROR: reading") || text.starts_with("ERROR: writing")
         });
         let failed = failed.count();
+        let wrong = said.clone().filter(|text| text.starts_with("ERROR: wrong contents")).count();
         let stopped = said.clone().any(|text| text.contains("test stopped"));
         if failed != 0 {
             let text = format!("{failed} transfers failed, which no histogram shows");
+            self.faults.push(Finding { line: None, text });
+        }
+        if wrong != 0 {
+            let text = format!("{wrong} transfers brought wrong contents");
             self.faults.push(Finding { line: None, text });
         }
         let Some(duration) = log.duration_sec else { return };
@@ -188,6 +194,21 @@ impl Analysis {
             );
             self.faults.push(Finding { line: None, text });
         }
+    }
+
+    /// A table shows whole slices only; what comes after the last one must not pass unseen.
+    fn tell_of_rest(&mut self, last_seconds: u64) {
+        let shown = (self.slices.len() as u64).saturating_mul(self.slice_sec);
+        let rest = last_seconds.saturating_sub(shown);
+        if rest == 0 || self.slices.is_empty() || !self.faults.is_empty() {
+            return;
+        }
+        let text = format!(
+            "the last {rest} sec, after {shown} sec, are less than a slice of {} sec and not in \
+             the table; shorter slices show them",
+            self.slice_sec
+        );
+        self.remarks.push(Finding { line: None, text });
     }
 }
 

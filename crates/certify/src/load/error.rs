@@ -77,7 +77,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The system's words for an error number.
-pub(crate) fn errno_text(errno: i32) -> &'static str {
-    nix::errno::Errno::from_raw(errno).desc()
+/// The system's words for an error number, which ACT prints.
+pub fn errno_text(errno: i32) -> String {
+    let mut text = std::io::Error::from_raw_os_error(errno).to_string();
+    if let Some(end) = text.rfind(" (os error ") {
+        text.truncate(end);
+    }
+    text
 }

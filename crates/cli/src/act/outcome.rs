@@ -141,12 +141,17 @@ impl Sums {
 }
 
 fn lag_sentence(kind: Kind, lag_ns: u64) -> String {
-    let what = match kind {
+    let late = units::seconds(lag_ns as f64 / 1e9);
+    format!("{} fell {late} behind their schedule", lagging(kind))
+}
+
+/// What falls behind.
+pub(crate) fn lagging(kind: Kind) -> &'static str {
+    match kind {
         Kind::Read => "reads",
         Kind::Write => "writes",
         Kind::LargeRead => "large-block reads",
         Kind::LargeWrite => "large-block writes",
         Kind::Raid => "the tomb raider's reads",
-    };
-    format!("{what} fell {} behind their schedule", units::seconds(lag_ns as f64 / 1e9))
+    }
 }

@@ -156,7 +156,12 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
         Place::Other => fs::write(path, text),
         Place::File(file) => {
             let partial = partial(&file);
-            fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file))
+            let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file));
+            if written.is_err() {
+                // A half would take up room on a disk that is full.
+                let _nothing_left = fs::remove_file(&partial);
+            }
+            written
         }
     };
     written.map_err(|error| Failure::doing(format!("cannot write {}", path.display()), error))
