@@ -64,6 +64,25 @@ fn loading_names_the_line_that_is_wrong() {
     refused(&["load", &file, "--key", "name", "--dir", &store], "no field 'name'");
 }
 
+/// The file stayed: whoever gave it more capacity then was refused for the bytes it had.
+#[test]
+fn a_load_that_can_make_no_store_leaves_no_file_to_refuse_the_next_one() {
+    let directory = Directory::new("little");
+    let csv = directory.file("a.csv", "id,v\n1,2\n").display().to_string();
+    let store = directory.path("store");
+    let file = format!("{store}/entresol.data");
+    for place in [["--dir", &store], ["--devices", &file]] {
+        let load = [&["load", &csv, "--key", "id"], &place[..], &["--capacity"]].concat();
+        refused(&[&load[..], &["1MiB"]].concat(), "need at least");
+        assert!(!Path::new(&file).exists(), "{place:?}");
+        let output = entresol(&[&load[..], &["64MiB"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // What was there before is nobody's leftover.
+        refused(&["load", &csv, "--key", "no", place[0], place[1]], "no field 'no'");
+        std::fs::remove_file(&file).expect("the store is there");
+    }
+}
+
 #[test]
 fn what_is_loaded_is_verified_dumped_and_exported_unchanged() {
     let directory = Directory::new("trip");

@@ -46,7 +46,7 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     demand_memory(config, machine_memory_bytes())?;
     demand_no_vain_budget(config)?;
     let encryption = config.read_encryption_key()?;
-    let files = new_files(config);
+    let files = config.new_files();
     let device = config.open_device()?;
     let opened = open_on(config, device, encryption, now).inspect_err(|_| files.remove())?;
     for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
@@ -118,6 +118,13 @@ impl Config {
         }
     }
 
+    /// The files that are named and not there: what is made and then of no use is to be removed.
+    pub fn new_files(&self) -> NewFiles {
+        let list = DeviceList::parse(self.devices(), self.instance());
+        let own = self.dir().map(|dir| dir.join(DEVICE_FILE));
+        NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
+    }
+
     /// Reads the file that `encryption-key` names; `None` if it names none.
     ///
     /// # Errors
@@ -174,13 +181,6 @@ fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError>
     };
     let list = DeviceList::parse(list, config.instance())?;
     Ok(list.open(selection, &file_options(config), &mut progress())?)
-}
-
-/// Files that are named and not there.
-fn new_files(config: &Config) -> NewFiles {
-    let list = DeviceList::parse(config.devices(), config.instance());
-    let own = config.dir().map(|dir| dir.join(DEVICE_FILE));
-    NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
 }
 
 /// Refuses a directory of write buffers that is not there, where they are needed.
