@@ -137,7 +137,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     let mut writer = Writer::new(layout, BufWriter::with_capacity(1 << 20, output))?;
     let spinner = progress::spinner("exporting");
     let (mut count, mut damage) = (0u64, Damage::default());
-    place.visit(&mut damage, &mut |item| {
+    let left_out = place.visit(&mut damage, &mut |item| {
         count += 1;
         if count.is_multiple_of(10_000) {
             spinner.set_message(format!("exported {count} entries"));
@@ -151,7 +151,14 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     for (space, entries) in place.other_spaces() {
         eprintln!("note: {entries} entries are in space {space}; --space {space} exports those");
     }
-    damage.judge("all others were exported")
+    damage.judge("all others were exported")?;
+    match left_out {
+        0 => Ok(()),
+        count => Err(Failure::Failed(format!(
+            "{count} keys hold neither a string nor a hash and were left out; all others were \
+             exported"
+        ))),
+    }
 }
 
 /// A file that is in its place once it is whole; until then, what was there stays. What cannot be

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -338,6 +338,39 @@ fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "ycsb-a", "--value-size", "lognormal:9:NaN:99"], "lognormal:MEDIAN");
     refused(&["bench", "load", "--shards", "99"], "1..=64");
     refused(&["demo", "--times", "0"], "1..=1000");
+}
+
+/// All that was said was how many entries were exported, and the status was 0.
+#[test]
+fn an_export_that_leaves_keys_out_says_so_and_exits_with_one() {
+    let directory = Directory::new("others");
+    let (out, socket) = (directory.path("out.jsonl"), directory.path("socket"));
+    let listener = UnixListener::bind(&socket).expect("it can listen");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let mut commands = BufReader::new(stream.try_clone().expect("it can be shared")).lines();
+        for (words, reply) in [
+            (2, "+OK\r\n"),
+            (4, "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nl\r\n$1\r\ns\r\n"),
+            (2, "-WRONGTYPE a list\r\n"),
+            (2, ":-1\r\n"),
+            (2, "$1\r\nv\r\n"),
+            (2, ":-1\r\n"),
+            (2, "-WRONGTYPE a list\r\n"),
+        ] {
+            assert_eq!(commands.next().unwrap().unwrap(), format!("*{words}"));
+            (0..2 * words).for_each(|_| drop(commands.next().unwrap().unwrap()));
+            stream.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+    let target = format!("unix:{socket}");
+    let output = entresol(&["export", "--target", &target, "--output", &out]);
+    server.join().expect("it was asked for what it answers");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 keys hold neither a string nor a hash"), "{said}");
+    let text = std::fs::read_to_string(&out).expect("all others were exported");
+    assert_eq!(text, "{\"key\":\"s\",\"value\":\"v\"}\n");
 }
 
 /// The file was emptied before anything else was looked at.
