@@ -325,6 +325,31 @@ fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Reads by reclaim counted as those of gets: `ycsb-a` on a small store took 394 for each.
+#[test]
+fn reads_of_the_device_are_held_against_gets_only_where_nothing_else_reads() {
+    let directory = Directory::new("mixed");
+    let options = ["--keys", "20000", "--seconds", "0.3", "--rounds", "1", "--json"];
+    let where_to = ["--memory", "64MiB", "--dir", directory.0.to_str().unwrap()];
+    for (bench, is_pure) in [("ycsb-c", true), ("ycsb-a", false), ("bigmemory", false)] {
+        let report = json(&entresol(&[&["bench", bench], &options[..], &where_to[..]].concat()));
+        assert_eq!(report["device_reads_per_get"].is_number(), is_pure, "{report}");
+        assert_eq!(report["device_bytes_per_get"].is_number(), is_pure, "{report}");
+        assert_eq!(report["write_amplification"].is_number(), !is_pure, "{report}");
+        assert!(report["memory_hit_ratio"].is_number(), "{report}");
+    }
+}
+
+/// It was called `periodic(500)`, which no option takes.
+#[test]
+fn a_bench_names_the_durability_as_its_option_does() {
+    let directory = Directory::new("named");
+    let where_to = ["--dir", directory.0.to_str().unwrap(), "--durability", "periodic:500"];
+    let load = ["bench", "load", "--keys", "1000", "--rounds", "1", "--json"];
+    let report = json(&entresol(&[&load[..], &where_to[..]].concat()));
+    assert_eq!(report["durability"], "periodic:500");
+}
+
 #[test]
 fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "load", "--keys", "18446744073709551615"], "found '18446744073709551615'");

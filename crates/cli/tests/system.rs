@@ -50,6 +50,24 @@ fn a_second_process_on_a_store_is_refused_and_told_who_has_it() {
     assert_eq!(info["entries"], 1);
 }
 
+/// The report gave the server the durability that an engine in the process would have had.
+#[test]
+fn a_bench_of_a_server_says_nothing_of_what_its_writes_survive() {
+    let directory = Directory::new("target");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    let target = format!("unix:{}", directory.path("socket"));
+    for bench in ["load", "grid"] {
+        let common = ["bench", bench, "--target", &target, "--durability", "synced", "--json"];
+        let small = ["--keys", "500", "--iterations", "20", "--rounds", "1", "--seconds", "0.2"];
+        let report = json(&entresol(&[&common[..], &small].concat()));
+        assert!(report["durability"].is_null(), "{report}");
+        assert!(report["ops_per_second"].is_number(), "{report}");
+        assert_eq!(report["target"], *target, "{report}");
+    }
+    served.stop();
+}
+
 #[test]
 fn a_full_device_refuses_writes_reads_on_and_recovers_room_by_removals() {
     let directory = Directory::new("full");
