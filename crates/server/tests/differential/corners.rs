@@ -201,3 +201,84 @@ fn swapdb_is_answered_as_by_a_redis_that_has_it_disabled() {
         assert_eq!(ours.call(command), theirs.call(command), "{command}");
     }
 }
+
+/// What another client does to a string, a hash, a string that ends and a key that is absent, all
+/// of them watched.
+const CHANGES: &[&str] = &[
+    "SET a 1",
+    "SET a 1 XX",
+    "SET absent 1 XX",
+    "SET absent 1 PXAT 1",
+    "SETNX a 1",
+    "MSETNX absent 1 a 2",
+    "GETSET a 1",
+    "GETDEL absent",
+    "GETEX a",
+    "GETEX a PERSIST",
+    "GETEX a PXAT 1",
+    "GETEX t PERSIST",
+    "APPEND a ",
+    "APPEND absent ",
+    "SETRANGE a 0 ",
+    "SETRANGE a 0 1",
+    "SETRANGE absent 5 ",
+    "INCRBY a 0",
+    "INCRBYFLOAT a 0",
+    "INCR h",
+    // Each of these was a change, though the bit was what it became.
+    "SETBIT a 1 0",
+    "SETBIT a 2 1",
+    "SETBIT a 1 1",
+    "SETBIT a 100 0",
+    "SETBIT absent 0 0",
+    "EXPIRE a 100",
+    "EXPIRE a 100 XX",
+    "EXPIRE a -1",
+    "EXPIRE t 50000 GT",
+    "EXPIRE t 50000 LT",
+    "EXPIRE absent 5",
+    "PERSIST a",
+    "PERSIST t",
+    "DEL absent",
+    "RENAME a a",
+    "RENAMENX t a",
+    "RENAME t absent",
+    "COPY t a",
+    "COPY t a REPLACE",
+    "COPY a absent DB 1",
+    "MOVE a 1",
+    "TOUCH a",
+    "FLUSHDB",
+    "HSET h f 1",
+    "HSETNX h f 1",
+    "HSETNX h g 1",
+    "HDEL h f",
+    "HDEL h g",
+    "HINCRBY h f 0",
+    "HINCRBY h s 1",
+    "HINCRBYFLOAT h f 0",
+];
+
+#[test]
+fn a_watch_sees_the_changes_that_those_of_redis_see() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let theirs = || Client::unix(&redis.directory.path("redis"));
+    let ends = |mut watcher: Client<_>, mut other: Client<_>, change: &str| {
+        for command in ["FLUSHALL", "SET a 1", "HSET h f 1 s x", "SET t 1 EX 100000"] {
+            other.call(command);
+        }
+        watcher.call("WATCH a h t absent");
+        other.call(change);
+        watcher.call("MULTI");
+        watcher.call("PING");
+        watcher.call("EXEC")
+    };
+    for change in CHANGES {
+        let expected = ends(theirs(), theirs(), change);
+        assert_eq!(ends(server.client(), server.client(), change), expected, "{change}");
+    }
+}
