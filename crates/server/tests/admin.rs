@@ -32,7 +32,19 @@ fn head_is_answered_as_get_without_the_body() {
         assert!(!body.is_empty());
         assert_eq!(request(address, &format!("HEAD {path}")), format!("{head}\r\n\r\n"));
     }
-    assert!(request(address, "POST /health").starts_with("HTTP/1.1 405"));
+}
+
+/// RFC 9110 has a server that refuses a method name those that it takes.
+#[test]
+fn a_method_that_there_is_not_is_refused_with_those_that_there_are() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let address = server.server.ports().admin.unwrap();
+    for what in ["POST /health", "DELETE /nothing", "OPTIONS *"] {
+        let answer = request(address, what);
+        assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{answer}");
+        assert!(answer.contains("\r\nAllow: GET, HEAD\r\n"), "{answer}");
+    }
+    assert!(!request(address, "GET /health").contains("Allow:"));
 }
 
 fn request(address: SocketAddr, what: &str) -> String {
