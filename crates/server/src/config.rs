@@ -143,6 +143,8 @@ impl Config {
     /// Reads the text of a configuration file called `name`: lines of `key = value`, `#` comments,
     /// `[section]` lines that only structure the text.
     pub fn read_text(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        // The mark that some programs begin a text with is no part of it.
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         for (number, line) in text.lines().enumerate() {
             let place = format!("{name} line {}", number + 1);
             let line = without_comment(line).trim();
