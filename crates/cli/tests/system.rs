@@ -314,6 +314,12 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     );
     refused_with(&["serve", "--dir", "/proc/no/such"], &["`dir`", "/proc/no/such", "may write"]);
     refused_with(&["serve", "--devices", "/nowhere/a"], &["/nowhere/a", "capacity"]);
+    // It named a command that lists TCP ports, and told to choose another of those.
+    refused_with(
+        &["serve", "--dir", &data, "--port", "", "--unix", &file],
+        &["`unix`", &file, "what is there is no socket", "another path"],
+    );
+    assert_eq!(fs::read(&file).expect("it is left alone"), b"x");
     refused_with(&["export", "--target", "unix:/nowhere"], &["/nowhere", "entresol serve"]);
 }
 
@@ -325,12 +331,23 @@ fn mistakes_in_a_configuration_are_told_with_file_and_line() {
         ("dir = x\nport 99\n", &["line 2", "`key = value`", "`port 99`"]),
         ("port = 99999\n", &["line 1", "`port`", "65535", "`99999`"]),
         ("[store]\ndurability = \"none\"\n", &["line 2", "`durability`", "`none`"]),
+        ("\u{FEFF}port = 99999\n", &["line 1", "`port`", "65535"]),
+        ("config = more.conf\n", &["line 1", "`config`", "a file cannot name another"]),
+        // What only the use of a value shows was told without its line.
+        ("dir = x\n\nbind = 0.0.0.0\n", &["line 3: key `bind`", "other machines"]),
+        ("dir = x\nusers = /nowhere/users\n", &["line 2: key `users`", "/nowhere/users"]),
+        ("memory = 100TiB\ndir = x\n", &["line 1: key `memory`", "than this machine has"]),
+        ("# \nunix = /dev/null\nport =\ndir = x\n", &["line 2: key `unix`", "no socket"]),
+        ("dir = /dev/null/x\nport = 0\n", &["line 1: key `dir`", "/dev/null/x"]),
     ];
     for (text, expected) in cases {
         let file = directory.file("entresol.conf", text).display().to_string();
         refused_with(&["serve", "--config", &file], &[&[file.as_str()], expected].concat());
     }
     refused_with(&["serve", "--config", "/nowhere.conf"], &["/nowhere.conf", "cannot be read"]);
+    let file = directory.file("entresol.conf", "users = /nowhere/1\n").display().to_string();
+    let both = ["serve", "--dir", "x", "--users", "/nowhere/2", "--config", &file];
+    refused_with(&both, &["command line: key `users`", "/nowhere/2"]);
 }
 
 #[test]
