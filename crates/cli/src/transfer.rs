@@ -1,7 +1,8 @@
 //! `entresol load` and `entresol export`: CSV and JSON lines into a store or server, and out.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -184,7 +185,8 @@ impl ExportFile {
         let Some(place) = place else { return ExportFile::in_place(path).map_err(cannot_write) };
         if there.is_ok() {
             // One that may not be written is not replaced either.
-            File::options().write(true).open(&place).map_err(cannot_write)?;
+            let file = File::options().write(true).open(&place).map_err(cannot_write)?;
+            demand_free(&file).map_err(cannot_write)?;
         }
         let made = match ExportFile::beside(&place, there.ok().map(|found| found.permissions())) {
             Err(error) if bars_others(&error) => ExportFile::in_place(&place),
@@ -196,7 +198,11 @@ impl ExportFile {
     fn in_place(path: &Path) -> io::Result<ExportFile> {
         // Systems refuse to make what is there and another's, though it may be written.
         let is_new = path.metadata().is_err();
-        let file = File::options().write(true).create(is_new).truncate(true).open(path)?;
+        let file = File::options().write(true).create(is_new).truncate(false).open(path)?;
+        demand_free(&file)?;
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
         Ok(ExportFile { path: path.to_owned(), file, partial: None })
     }
 
@@ -253,6 +259,22 @@ impl Drop for ExportFile {
             drop(std::fs::remove_file(partial));
             forget_file(partial);
         }
+    }
+}
+
+/// Refuses what an open store is on, that which is exported too: stores hold a lock on it.
+fn demand_free(file: &File) -> io::Result<()> {
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::other("it is in use, as by a store; name another file"))
+        }
+        // Where nothing can be locked, no store is.
+        Err(TryLockError::Error(_)) => Ok(()),
+        Ok(()) => file.unlock(),
     }
 }
 

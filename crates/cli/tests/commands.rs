@@ -421,6 +421,25 @@ fn an_export_that_fails_leaves_the_earlier_one_as_it_is() {
 
 /// A link to nothing was replaced by the file, and of a standard output that was removed another
 /// file was made.
+/// The export took the place of the store that it was read from.
+#[test]
+fn an_export_to_the_file_of_an_open_store_is_refused() {
+    let directory = Directory::new("itself");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let (file, link) = (format!("{store}/entresol.data"), directory.path("link"));
+    std::fs::hard_link(&file, &link).expect("it can be linked");
+    for output in [&file, &link] {
+        refused(&["export", "--dir", &store, "--output", output], "is in use");
+    }
+    let verified = json(&entresol(&["store", "verify", "--dir", &store, "--json"]));
+    assert_eq!(verified["entries_verified"], 1);
+    let left = std::fs::read_dir(&store).expect("it is there").count();
+    assert_eq!(left, 1, "nothing is beside the store");
+}
+
 #[test]
 fn an_export_goes_where_its_name_leads() {
     let directory = Directory::new("leads");
