@@ -362,6 +362,8 @@ fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "ycsb-a", "--distribution", "zipf:inf"], "up to 100");
     refused(&["bench", "ycsb-a", "--value-size", "lognormal:9:NaN:99"], "lognormal:MEDIAN");
     refused(&["bench", "load", "--shards", "99"], "1..=64");
+    // The bench's own processor time was given for that of a process that there is not.
+    refused(&["bench", "load", "--target", "unix:/x", "--server-pid", "0"], "found '0'");
     refused(&["demo", "--times", "0"], "1..=1000");
 }
 
