@@ -7,7 +7,7 @@ use clap::Args;
 use entresol_device::{Device, machine_memory_bytes};
 use entresol_flash::Opened;
 use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
-use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
+use entresol_tier::{Admission, Durability, EncryptionKey, OpenMode, StoreOptions, TieredOptions};
 
 use crate::engine::{DATA_FILE, Engine};
 use crate::failure::{Failure, Outcome};
@@ -56,7 +56,18 @@ impl DataArgs {
         let config = self.config(capacity)?;
         self.demand_file(capacity)?;
         let encryption = config.read_encryption_key().map_err(ServeError::from)?;
+        let files = config.new_files();
         let device: Arc<dyn Device> = config.open_device()?;
+        let opened = self.open_on(device, (mode, capacity), encryption);
+        opened.inspect_err(|_| files.remove())
+    }
+
+    fn open_on(
+        &self,
+        device: Arc<dyn Device>,
+        (mode, capacity): (OpenMode, Option<u64>),
+        encryption: Option<EncryptionKey>,
+    ) -> Outcome<Engine> {
         let store = StoreOptions {
             capacity_bytes: capacity,
             mode,

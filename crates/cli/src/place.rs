@@ -198,14 +198,14 @@ impl Place {
     }
 
     /// Visits every entry; one that is written meanwhile may come twice. Those that cannot be read
-    /// are noted in `damage`.
+    /// are noted in `damage`. Returns how many a server has of types that an [`Item`] has not.
     pub(crate) fn visit(
         &mut self,
         damage: &mut Damage,
         visit: &mut dyn FnMut(Item) -> Outcome<()>,
-    ) -> Outcome<()> {
+    ) -> Outcome<u64> {
         match self {
-            Place::Embedded(embedded) => embedded.visit(damage, visit),
+            Place::Embedded(embedded) => embedded.visit(damage, visit).map(|()| 0),
             Place::Server { client, .. } => visit_server(client, damage, visit),
         }
     }
@@ -333,8 +333,8 @@ fn visit_server(
     client: &mut Client,
     damage: &mut Damage,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
-) -> Outcome<()> {
-    let mut cursor = b"0".to_vec();
+) -> Outcome<u64> {
+    let (mut cursor, mut left_out) = (b"0".to_vec(), 0);
     loop {
         let (next, keys) = client
             .call(&[b"SCAN", &cursor, b"COUNT", b"512"], |reply| match reply {
@@ -369,12 +369,14 @@ fn visit_server(
                 damage.note_key(&key, text);
                 continue;
             }
-            if let Some(item) = item_of(client, damage, key, pair)? {
-                visit(item)?;
+            match item_of(client, damage, key, pair)? {
+                Held::Item(item) => visit(item)?,
+                Held::OtherType => left_out += 1,
+                Held::Nothing => {}
             }
         }
         if next == b"0" {
-            return Ok(());
+            return Ok(left_out);
         }
         cursor = next;
     }
@@ -388,36 +390,48 @@ enum Got {
     Nothing,
 }
 
+/// What a key of a server holds.
+enum Held {
+    /// A string or a hash.
+    Item(Item),
+    /// What is neither, such as a list of a redis-server.
+    OtherType,
+    /// Nothing by now, or what the server does not give.
+    Nothing,
+}
+
 /// The entry of `key`, if it is still there and a string or a hash that the server gives.
-fn item_of(
-    client: &mut Client,
-    damage: &mut Damage,
-    key: Vec<u8>,
-    pair: &[Got],
-) -> Outcome<Option<Item>> {
-    let Some(expires_at_ms) = end_of(&key, pair.get(1))? else { return Ok(None) };
+fn item_of(client: &mut Client, damage: &mut Damage, key: Vec<u8>, pair: &[Got]) -> Outcome<Held> {
+    let Some(expires_at_ms) = end_of(&key, pair.get(1))? else { return Ok(Held::Nothing) };
     let mut item = Item { key, expires_at_ms, ..Item::default() };
     match pair.first() {
         Some(Got::Value(value)) => item.value.clone_from(value),
         Some(Got::OtherType) => {
-            let key = item.key.clone();
+            let (key, mut is_hash) = (item.key.clone(), true);
             let flat = client.call(&[b"HGETALL", &key], |reply| match reply {
                 Reply::Array(parts) => parts.iter().filter_map(bulk).collect(),
-                Reply::Error(text) if !text.starts_with(b"WRONGTYPE") => {
+                Reply::Error(text) if text.starts_with(b"WRONGTYPE") => {
+                    is_hash = false;
+                    Vec::new()
+                }
+                Reply::Error(text) => {
                     damage.note_key(&key, &String::from_utf8_lossy(text));
                     Vec::new()
                 }
                 _ => Vec::new(),
             })?;
+            if !is_hash {
+                return Ok(Held::OtherType);
+            }
             let pairs = flat.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone()));
             item.fields = pairs.collect();
             if item.fields.is_empty() {
-                return Ok(None);
+                return Ok(Held::Nothing);
             }
         }
-        _ => return Ok(None),
+        _ => return Ok(Held::Nothing),
     }
-    Ok(Some(item))
+    Ok(Held::Item(item))
 }
 
 /// When the key that PEXPIRETIME was asked of expires, if it does; `None` if it has by now.
@@ -449,7 +463,7 @@ fn bulk(reply: &Reply<'_>) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
 
@@ -489,6 +503,48 @@ mod tests {
         server.join().unwrap();
     }
 
+    /// Takes `command` from a client and answers with `reply`.
+    fn answer(stream: &mut TcpStream, command: &str, reply: &str) {
+        let words: Vec<&str> = command.split(' ').collect();
+        let mut expected = format!("*{}\r\n", words.len());
+        for word in words {
+            expected.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        }
+        let mut bytes = vec![0; expected.len()];
+        stream.read_exact(&mut bytes).unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        stream.write_all(reply.as_bytes()).unwrap();
+    }
+
+    /// Lists and the like of a redis-server were left out without a word.
+    #[test]
+    fn keys_of_types_that_no_export_has_are_counted_and_those_that_are_gone_are_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut answer = |command: &str, reply: &str| answer(&mut stream, command, reply);
+            answer("SCAN 0 COUNT 512", "*2\r\n$1\r\n0\r\n*3\r\n$1\r\nl\r\n$1\r\ng\r\n$1\r\nb\r\n");
+            answer("GET l", "-WRONGTYPE a list\r\n");
+            answer("PEXPIRETIME l", ":-1\r\n");
+            answer("GET g", "-WRONGTYPE a hash\r\n");
+            answer("PEXPIRETIME g", ":-1\r\n");
+            answer("GET b", "$1\r\nx\r\n");
+            answer("PEXPIRETIME b", ":-1\r\n");
+            answer("HGETALL l", "-WRONGTYPE a list\r\n");
+            answer("HGETALL g", "*0\r\n");
+        });
+        let client = Box::new(Client::connect(&address).unwrap());
+        let (mut damage, mut keys) = (Damage::default(), Vec::new());
+        let left_out = Place::Server { client, owed: 0 }.visit(&mut damage, &mut |item| {
+            keys.push(item.key);
+            Ok(())
+        });
+        server.join().unwrap();
+        assert_eq!((left_out.unwrap(), keys), (1, vec![b"b".to_vec()]));
+        assert_eq!(damage.sentences().len(), 0);
+    }
+
     /// Its end, which a server that refuses the value does not tell either, ended the export; of a
     /// hash nothing was said.
     #[test]
@@ -497,17 +553,7 @@ mod tests {
         let address = Address::tcp(listener.local_addr().unwrap().to_string());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut answer = |command: &str, reply: &str| {
-                let words: Vec<&str> = command.split(' ').collect();
-                let mut expected = format!("*{}\r\n", words.len());
-                for word in words {
-                    expected.push_str(&format!("${}\r\n{word}\r\n", word.len()));
-                }
-                let mut bytes = vec![0; expected.len()];
-                stream.read_exact(&mut bytes).unwrap();
-                assert_eq!(String::from_utf8_lossy(&bytes), expected);
-                stream.write_all(reply.as_bytes()).unwrap();
-            };
+            let mut answer = |command: &str, reply: &str| answer(&mut stream, command, reply);
             answer("SCAN 0 COUNT 512", "*2\r\n$1\r\n0\r\n*3\r\n$1\r\na\r\n$1\r\nh\r\n$1\r\nb\r\n");
             answer("GET a", "-NOPERM no access\r\n");
             answer("PEXPIRETIME a", "-NOPERM no access\r\n");

@@ -249,6 +249,9 @@ fn demand_headings(headings: &StringRecord, fields: &Fields) -> Result<(), Strin
 fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, String> {
     let mut key = Vec::new();
     for (i, name) in fields.key.iter().enumerate() {
+        if record.get(name).is_some_and(Value::is_null) {
+            return Err(format!("the key field '{name}' is null"));
+        }
         if i > 0 {
             key.extend_from_slice(fields.separator.as_bytes());
         }
@@ -410,6 +413,23 @@ mod tests {
             Ok(())
         })?;
         Ok(items)
+    }
+
+    /// The keys of all such records were the text `null`: each took the place of the one before.
+    #[test]
+    fn a_key_that_is_null_is_refused_like_one_that_is_empty() {
+        let text = "{\"id\":1,\"part\":2}\n{\"id\":1,\"part\":null}\n";
+        for key in ["part", "id,part"] {
+            let refused = all(text, Layout::Jsonl, &fields(key, None)).unwrap_err().to_string();
+            assert_eq!(refused, "line 2: the key field 'part' is null");
+        }
+        assert_eq!(all(text, Layout::Jsonl, &fields("id", None)).unwrap().len(), 2);
+        let named = "{\"id\":\"null\",\"v\":null}\n";
+        let items = all(named, Layout::Jsonl, &fields("id", Some("v"))).unwrap();
+        assert_eq!(
+            (items[0].key.as_slice(), items[0].value.as_slice()),
+            (&b"null"[..], &b"null"[..])
+        );
     }
 
     #[test]

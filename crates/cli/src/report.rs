@@ -175,7 +175,11 @@ fn text(value: &Value) -> String {
                 fields.iter().map(|(name, value)| format!("{name} {}", text(value))).collect();
             parts.join(" · ")
         }
-        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join("  "),
+        Value::Array(items) => {
+            let is_prose = items.iter().all(Value::is_string);
+            let parts: Vec<String> = items.iter().map(text).collect();
+            parts.join(if is_prose { "\n" } else { "  " })
+        }
         Value::Bool(answer) => if *answer { "yes" } else { "no" }.to_owned(),
     }
 }
@@ -195,6 +199,13 @@ mod tests {
     fn a_run_is_held_against_the_probes_around_it() {
         assert_eq!(fraction(&[50.0, 200.0, 80.0], &[100.0, 100.0, 300.0, 100.0]), 0.5);
         assert_eq!(fraction(&[], &[1.0]), 0.0);
+    }
+
+    /// What was damaged stood in one line, as wide as all of it, and so did the table.
+    #[test]
+    fn sentences_of_a_list_stand_below_each_other() {
+        assert_eq!(text(&json!(["one is", "another is"])), "one is\nanother is");
+        assert_eq!(text(&json!([1, 2])), "1  2");
     }
 
     #[test]

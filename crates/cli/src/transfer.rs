@@ -1,7 +1,8 @@
 //! `entresol load` and `entresol export`: CSV and JSON lines into a store or server, and out.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -137,7 +138,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     let mut writer = Writer::new(layout, BufWriter::with_capacity(1 << 20, output))?;
     let spinner = progress::spinner("exporting");
     let (mut count, mut damage) = (0u64, Damage::default());
-    place.visit(&mut damage, &mut |item| {
+    let left_out = place.visit(&mut damage, &mut |item| {
         count += 1;
         if count.is_multiple_of(10_000) {
             spinner.set_message(format!("exported {count} entries"));
@@ -151,7 +152,14 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     for (space, entries) in place.other_spaces() {
         eprintln!("note: {entries} entries are in space {space}; --space {space} exports those");
     }
-    damage.judge("all others were exported")
+    damage.judge("all others were exported")?;
+    match left_out {
+        0 => Ok(()),
+        count => Err(Failure::Failed(format!(
+            "{count} keys hold neither a string nor a hash and were left out; all others were \
+             exported"
+        ))),
+    }
 }
 
 /// A file that is in its place once it is whole; until then, what was there stays. What cannot be
@@ -177,7 +185,8 @@ impl ExportFile {
         let Some(place) = place else { return ExportFile::in_place(path).map_err(cannot_write) };
         if there.is_ok() {
             // One that may not be written is not replaced either.
-            File::options().write(true).open(&place).map_err(cannot_write)?;
+            let file = File::options().write(true).open(&place).map_err(cannot_write)?;
+            demand_free(&file).map_err(cannot_write)?;
         }
         let made = match ExportFile::beside(&place, there.ok().map(|found| found.permissions())) {
             Err(error) if bars_others(&error) => ExportFile::in_place(&place),
@@ -189,7 +198,11 @@ impl ExportFile {
     fn in_place(path: &Path) -> io::Result<ExportFile> {
         // Systems refuse to make what is there and another's, though it may be written.
         let is_new = path.metadata().is_err();
-        let file = File::options().write(true).create(is_new).truncate(true).open(path)?;
+        let file = File::options().write(true).create(is_new).truncate(false).open(path)?;
+        demand_free(&file)?;
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
         Ok(ExportFile { path: path.to_owned(), file, partial: None })
     }
 
@@ -246,6 +259,22 @@ impl Drop for ExportFile {
             drop(std::fs::remove_file(partial));
             forget_file(partial);
         }
+    }
+}
+
+/// Refuses what an open store is on, that which is exported too: stores hold a lock on it.
+fn demand_free(file: &File) -> io::Result<()> {
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::other("it is in use, as by a store; name another file"))
+        }
+        // Where nothing can be locked, no store is.
+        Err(TryLockError::Error(_)) => Ok(()),
+        Ok(()) => file.unlock(),
     }
 }
 

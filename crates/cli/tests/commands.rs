@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -62,6 +62,25 @@ fn loading_names_the_line_that_is_wrong() {
     let arguments = ["load", &file, "--key", "id", "--dir", &store, "--capacity", "64MiB"];
     refused(&arguments, "line 3");
     refused(&["load", &file, "--key", "name", "--dir", &store], "no field 'name'");
+}
+
+/// The file stayed: whoever gave it more capacity then was refused for the bytes it had.
+#[test]
+fn a_load_that_can_make_no_store_leaves_no_file_to_refuse_the_next_one() {
+    let directory = Directory::new("little");
+    let csv = directory.file("a.csv", "id,v\n1,2\n").display().to_string();
+    let store = directory.path("store");
+    let file = format!("{store}/entresol.data");
+    for place in [["--dir", &store], ["--devices", &file]] {
+        let load = [&["load", &csv, "--key", "id"], &place[..], &["--capacity"]].concat();
+        refused(&[&load[..], &["1MiB"]].concat(), "need at least");
+        assert!(!Path::new(&file).exists(), "{place:?}");
+        let output = entresol(&[&load[..], &["64MiB"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // What was there before is nobody's leftover.
+        refused(&["load", &csv, "--key", "no", place[0], place[1]], "no field 'no'");
+        std::fs::remove_file(&file).expect("the store is there");
+    }
 }
 
 #[test]
@@ -306,6 +325,31 @@ fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Reads by reclaim counted as those of gets: `ycsb-a` on a small store took 394 for each.
+#[test]
+fn reads_of_the_device_are_held_against_gets_only_where_nothing_else_reads() {
+    let directory = Directory::new("mixed");
+    let options = ["--keys", "20000", "--seconds", "0.3", "--rounds", "1", "--json"];
+    let where_to = ["--memory", "64MiB", "--dir", directory.0.to_str().unwrap()];
+    for (bench, is_pure) in [("ycsb-c", true), ("ycsb-a", false), ("bigmemory", false)] {
+        let report = json(&entresol(&[&["bench", bench], &options[..], &where_to[..]].concat()));
+        assert_eq!(report["device_reads_per_get"].is_number(), is_pure, "{report}");
+        assert_eq!(report["device_bytes_per_get"].is_number(), is_pure, "{report}");
+        assert_eq!(report["write_amplification"].is_number(), !is_pure, "{report}");
+        assert!(report["memory_hit_ratio"].is_number(), "{report}");
+    }
+}
+
+/// It was called `periodic(500)`, which no option takes.
+#[test]
+fn a_bench_names_the_durability_as_its_option_does() {
+    let directory = Directory::new("named");
+    let where_to = ["--dir", directory.0.to_str().unwrap(), "--durability", "periodic:500"];
+    let load = ["bench", "load", "--keys", "1000", "--rounds", "1", "--json"];
+    let report = json(&entresol(&[&load[..], &where_to[..]].concat()));
+    assert_eq!(report["durability"], "periodic:500");
+}
+
 #[test]
 fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "load", "--keys", "18446744073709551615"], "found '18446744073709551615'");
@@ -318,7 +362,42 @@ fn figures_that_no_bench_can_take_are_refused() {
     refused(&["bench", "ycsb-a", "--distribution", "zipf:inf"], "up to 100");
     refused(&["bench", "ycsb-a", "--value-size", "lognormal:9:NaN:99"], "lognormal:MEDIAN");
     refused(&["bench", "load", "--shards", "99"], "1..=64");
+    // The bench's own processor time was given for that of a process that there is not.
+    refused(&["bench", "load", "--target", "unix:/x", "--server-pid", "0"], "found '0'");
     refused(&["demo", "--times", "0"], "1..=1000");
+}
+
+/// All that was said was how many entries were exported, and the status was 0.
+#[test]
+fn an_export_that_leaves_keys_out_says_so_and_exits_with_one() {
+    let directory = Directory::new("others");
+    let (out, socket) = (directory.path("out.jsonl"), directory.path("socket"));
+    let listener = UnixListener::bind(&socket).expect("it can listen");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let mut commands = BufReader::new(stream.try_clone().expect("it can be shared")).lines();
+        for (words, reply) in [
+            (2, "+OK\r\n"),
+            (4, "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nl\r\n$1\r\ns\r\n"),
+            (2, "-WRONGTYPE a list\r\n"),
+            (2, ":-1\r\n"),
+            (2, "$1\r\nv\r\n"),
+            (2, ":-1\r\n"),
+            (2, "-WRONGTYPE a list\r\n"),
+        ] {
+            assert_eq!(commands.next().unwrap().unwrap(), format!("*{words}"));
+            (0..2 * words).for_each(|_| drop(commands.next().unwrap().unwrap()));
+            stream.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+    let target = format!("unix:{socket}");
+    let output = entresol(&["export", "--target", &target, "--output", &out]);
+    server.join().expect("it was asked for what it answers");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 keys hold neither a string nor a hash"), "{said}");
+    let text = std::fs::read_to_string(&out).expect("all others were exported");
+    assert_eq!(text, "{\"key\":\"s\",\"value\":\"v\"}\n");
 }
 
 /// The file was emptied before anything else was looked at.
@@ -344,6 +423,25 @@ fn an_export_that_fails_leaves_the_earlier_one_as_it_is() {
 
 /// A link to nothing was replaced by the file, and of a standard output that was removed another
 /// file was made.
+/// The export took the place of the store that it was read from.
+#[test]
+fn an_export_to_the_file_of_an_open_store_is_refused() {
+    let directory = Directory::new("itself");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let (file, link) = (format!("{store}/entresol.data"), directory.path("link"));
+    std::fs::hard_link(&file, &link).expect("it can be linked");
+    for output in [&file, &link] {
+        refused(&["export", "--dir", &store, "--output", output], "is in use");
+    }
+    let verified = json(&entresol(&["store", "verify", "--dir", &store, "--json"]));
+    assert_eq!(verified["entries_verified"], 1);
+    let left = std::fs::read_dir(&store).expect("it is there").count();
+    assert_eq!(left, 1, "nothing is beside the store");
+}
+
 #[test]
 fn an_export_goes_where_its_name_leads() {
     let directory = Directory::new("leads");

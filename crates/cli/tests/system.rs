@@ -50,6 +50,24 @@ fn a_second_process_on_a_store_is_refused_and_told_who_has_it() {
     assert_eq!(info["entries"], 1);
 }
 
+/// The report gave the server the durability that an engine in the process would have had.
+#[test]
+fn a_bench_of_a_server_says_nothing_of_what_its_writes_survive() {
+    let directory = Directory::new("target");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    let target = format!("unix:{}", directory.path("socket"));
+    for bench in ["load", "grid"] {
+        let common = ["bench", bench, "--target", &target, "--durability", "synced", "--json"];
+        let small = ["--keys", "500", "--iterations", "20", "--rounds", "1", "--seconds", "0.2"];
+        let report = json(&entresol(&[&common[..], &small].concat()));
+        assert!(report["durability"].is_null(), "{report}");
+        assert!(report["ops_per_second"].is_number(), "{report}");
+        assert_eq!(report["target"], *target, "{report}");
+    }
+    served.stop();
+}
+
 #[test]
 fn a_full_device_refuses_writes_reads_on_and_recovers_room_by_removals() {
     let directory = Directory::new("full");
@@ -287,6 +305,11 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     serve(&["--users", "/nowhere/users"], &["`users`", "/nowhere/users", "entresol user add"]);
     serve(&["--tls-cert", "/nowhere/cert"], &["`tls-key`", "`tls-cert` is given"]);
     serve(&["--devices", "/nowhere"], &["`devices`", "not both"]);
+    // The file was made first, which takes minutes where it is large, and then removed.
+    let many = ["--memory", "32MiB", "--shards", "32", "--capacity", "512MiB"];
+    serve(&many, &["`memory`", "at least", "32 shards", "fewer shards"]);
+    let output = entresol(&[&["serve", "--dir", &data, "--port", "0"], &many[..]].concat());
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("making"), "nothing is made");
     serve(&["--capacity", "1MiB"], &["1048576 bytes", "need at least"]);
     assert!(!Path::new(&data).join("entresol.data").exists(), "what was made for nothing is gone");
     let file = directory.file("file", "x").display().to_string();
@@ -296,6 +319,12 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     );
     refused_with(&["serve", "--dir", "/proc/no/such"], &["`dir`", "/proc/no/such", "may write"]);
     refused_with(&["serve", "--devices", "/nowhere/a"], &["/nowhere/a", "capacity"]);
+    // It named a command that lists TCP ports, and told to choose another of those.
+    refused_with(
+        &["serve", "--dir", &data, "--port", "", "--unix", &file],
+        &["`unix`", &file, "what is there is no socket", "another path"],
+    );
+    assert_eq!(fs::read(&file).expect("it is left alone"), b"x");
     refused_with(&["export", "--target", "unix:/nowhere"], &["/nowhere", "entresol serve"]);
 }
 
@@ -307,12 +336,23 @@ fn mistakes_in_a_configuration_are_told_with_file_and_line() {
         ("dir = x\nport 99\n", &["line 2", "`key = value`", "`port 99`"]),
         ("port = 99999\n", &["line 1", "`port`", "65535", "`99999`"]),
         ("[store]\ndurability = \"none\"\n", &["line 2", "`durability`", "`none`"]),
+        ("\u{FEFF}port = 99999\n", &["line 1", "`port`", "65535"]),
+        ("config = more.conf\n", &["line 1", "`config`", "a file cannot name another"]),
+        // What only the use of a value shows was told without its line.
+        ("dir = x\n\nbind = 0.0.0.0\n", &["line 3: key `bind`", "other machines"]),
+        ("dir = x\nusers = /nowhere/users\n", &["line 2: key `users`", "/nowhere/users"]),
+        ("memory = 100TiB\ndir = x\n", &["line 1: key `memory`", "than this machine has"]),
+        ("# \nunix = /dev/null\nport =\ndir = x\n", &["line 2: key `unix`", "no socket"]),
+        ("dir = /dev/null/x\nport = 0\n", &["line 1: key `dir`", "/dev/null/x"]),
     ];
     for (text, expected) in cases {
         let file = directory.file("entresol.conf", text).display().to_string();
         refused_with(&["serve", "--config", &file], &[&[file.as_str()], expected].concat());
     }
     refused_with(&["serve", "--config", "/nowhere.conf"], &["/nowhere.conf", "cannot be read"]);
+    let file = directory.file("entresol.conf", "users = /nowhere/1\n").display().to_string();
+    let both = ["serve", "--dir", "x", "--users", "/nowhere/2", "--config", &file];
+    refused_with(&both, &["command line: key `users`", "/nowhere/2"]);
 }
 
 #[test]

@@ -24,6 +24,9 @@ use visitors::{Door, Visitors};
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
+/// The status that says which methods there are (RFC 9110, 15.5.6).
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
+
 /// The HTTP interface, listening.
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -101,7 +104,7 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
     let whole = match parsed.method {
         Some("GET") => true,
         Some("HEAD") => false,
-        _ => return Some(plain("405 Method Not Allowed")),
+        _ => return Some(plain(NOT_ALLOWED)),
     };
     let path = parsed.path.unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
@@ -161,10 +164,11 @@ impl Answer {
     fn encode(&self) -> Vec<u8> {
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-             Connection: close\r\n\r\n",
+             Connection: close\r\n{}\r\n",
             self.status,
             self.content_type,
-            self.body.len()
+            self.body.len(),
+            if self.status == NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" }
         );
         let body = if self.whole { self.body.as_bytes() } else { &[] };
         [head.as_bytes(), body].concat()

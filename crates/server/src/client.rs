@@ -179,6 +179,11 @@ impl Client {
         Some((transaction, watched))
     }
 
+    /// Whether a transaction that has commands is being carried out.
+    pub(crate) fn is_executing(&self) -> bool {
+        self.executed_bytes.get() > 0
+    }
+
     /// Says that nothing is left of what [`Client::begin_execution`] took.
     pub(crate) fn end_execution(&self) {
         self.executed_bytes.set(0);

@@ -19,6 +19,8 @@ use std::time::Duration;
 use entresol_device::machine_memory_bytes;
 use entresol_tier::Durability;
 
+use crate::error::ServeError;
+
 pub(crate) use keys::{Change, KEYS};
 pub(crate) use value::parse_durability;
 pub use value::{format_size, parse_duration, parse_size};
@@ -29,6 +31,8 @@ pub struct Config {
     values: BTreeMap<&'static str, String>,
     arguments: BTreeMap<&'static str, ()>,
     changed: BTreeMap<&'static str, ()>,
+    /// Where each key that is no default was given.
+    places: BTreeMap<&'static str, String>,
     file: Option<PathBuf>,
 }
 
@@ -39,6 +43,9 @@ pub struct ConfigError {
     key: String,
     detail: String,
 }
+
+/// The place of a value that is found wrong when it is used; a users file is a place of its own.
+const UNPLACED: &str = "configuration";
 
 impl ConfigError {
     pub(crate) fn new(
@@ -82,7 +89,7 @@ impl Config {
     pub(crate) fn on_machine_with(memory_bytes: Option<u64>) -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
         let (arguments, changed) = (BTreeMap::new(), BTreeMap::new());
-        let mut config = Config { values, arguments, changed, file: None };
+        let mut config = Config { values, arguments, changed, places: BTreeMap::new(), file: None };
         if let Some(total) = memory_bytes.filter(|total| *total < config.memory_bytes()) {
             config.values.insert("memory", format_size(total));
         }
@@ -143,6 +150,8 @@ impl Config {
     /// Reads the text of a configuration file called `name`: lines of `key = value`, `#` comments,
     /// `[section]` lines that only structure the text.
     pub fn read_text(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        // The mark that some programs begin a text with is no part of it.
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         for (number, line) in text.lines().enumerate() {
             let place = format!("{name} line {}", number + 1);
             let line = without_comment(line).trim();
@@ -172,6 +181,17 @@ impl Config {
     pub fn get(&self, key: &str) -> Option<&str> {
         let key = keys::find(key)?;
         self.values.get(key.name).map(String::as_str)
+    }
+
+    /// `error` of a value that cannot be used, with the place where the value was given.
+    pub(crate) fn located(&self, error: ServeError) -> ServeError {
+        match error {
+            ServeError::Config(ConfigError { place, key, detail }) => {
+                let given = self.places.get(key.as_str()).filter(|_| place == UNPLACED).cloned();
+                ServeError::Config(ConfigError { place: given.unwrap_or(place), key, detail })
+            }
+            other => other,
+        }
     }
 
     /// The text of `--help`.
@@ -226,6 +246,10 @@ impl Config {
     ) -> Result<&'static str, ConfigError> {
         let Some(key) = keys::find(name) else {
             let detail = match keys::nearest(name) {
+                Some(near) if near == name => {
+                    "a file cannot name another; `--config FILE` on the command line does"
+                        .to_owned()
+                }
                 Some(near) => format!("there is no such key; did you mean `{near}`?"),
                 None => "there is no such key; `--help` lists all".to_owned(),
             };
@@ -236,6 +260,7 @@ impl Config {
             ConfigError::new(place, key.name, detail)
         })?;
         self.values.insert(key.name, value);
+        self.places.insert(key.name, place.to_owned());
         Ok(key.name)
     }
 

@@ -45,23 +45,19 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     demand_buffers(config)?;
     demand_memory(config, machine_memory_bytes())?;
     demand_no_vain_budget(config)?;
-    let encryption = config.read_encryption_key()?;
-    let files = new_files(config);
+    let options = tiered_options(config, config.read_encryption_key()?);
+    options.demand_memory().map_err(|error| wrong("memory", &error.to_string()))?;
+    let files = config.new_files();
     let device = config.open_device()?;
-    let opened = open_on(config, device, encryption, now).inspect_err(|_| files.remove())?;
+    let opened = Tiered::open(device, options, now).inspect_err(|_| files.remove())?;
     for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
         report(&leftover.to_string());
     }
     Ok(opened)
 }
 
-/// Opens the store on `device`, or makes it.
-fn open_on(
-    config: &Config,
-    device: Arc<dyn Device>,
-    encryption: Option<EncryptionKey>,
-    now: Timestamp,
-) -> Result<Arc<Tiered>, ServeError> {
+/// How `config` has the store opened, or made.
+fn tiered_options(config: &Config, encryption: Option<EncryptionKey>) -> TieredOptions {
     let store = StoreOptions {
         capacity_bytes: config.capacity(),
         mode: match config.forces() {
@@ -96,8 +92,7 @@ fn open_on(
     };
     let beside = client_memory_bytes(config) + process_memory_bytes(config);
     let memory_bytes = config.memory_bytes().saturating_sub(beside);
-    let options = TieredOptions { store, memory_bytes, cache_bytes: None, admission };
-    Ok(Tiered::open(device, options, now)?)
+    TieredOptions { store, memory_bytes, cache_bytes: None, admission }
 }
 
 /// What a configuration names on the medium.
@@ -116,6 +111,13 @@ impl Config {
                 Err(wrong("dir", detail).into())
             }
         }
+    }
+
+    /// The files that are named and not there: what is made and then of no use is to be removed.
+    pub fn new_files(&self) -> NewFiles {
+        let list = DeviceList::parse(self.devices(), self.instance());
+        let own = self.dir().map(|dir| dir.join(DEVICE_FILE));
+        NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
     }
 
     /// Reads the file that `encryption-key` names; `None` if it names none.
@@ -174,13 +176,6 @@ fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError>
     };
     let list = DeviceList::parse(list, config.instance())?;
     Ok(list.open(selection, &file_options(config), &mut progress())?)
-}
-
-/// Files that are named and not there.
-fn new_files(config: &Config) -> NewFiles {
-    let list = DeviceList::parse(config.devices(), config.instance());
-    let own = config.dir().map(|dir| dir.join(DEVICE_FILE));
-    NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
 }
 
 /// Refuses a directory of write buffers that is not there, where they are needed.

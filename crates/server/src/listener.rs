@@ -277,6 +277,8 @@ fn open_unix(path: &Path, mode: u32) -> Result<UnixListener, ConfigError> {
 
 pub(crate) fn cannot(key: &str, what: &str, error: &io::Error) -> ConfigError {
     let next = match (error.kind(), key) {
+        // A socket that nobody listens on was removed before.
+        (ErrorKind::AddrInUse, "unix") => "; what is there is no socket: choose another path",
         (ErrorKind::AddrInUse, _) => {
             "; another process has it (`ss -ltnp` names it): choose another port, or 0 for any \
              free one"

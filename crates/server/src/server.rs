@@ -237,6 +237,11 @@ impl Drop for RunningServer {
 /// # Errors
 /// The store cannot be opened, the server cannot start, or it does not stop cleanly.
 pub fn serve(config: Config) -> Result<(), ServeError> {
+    let given = config.clone();
+    run(config).map_err(|error| given.located(error))
+}
+
+fn run(config: Config) -> Result<(), ServeError> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;

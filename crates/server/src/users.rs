@@ -153,6 +153,8 @@ impl Users {
     /// The users in the text of a file.
     pub(crate) fn parse(place: &str, text: &str) -> Result<Users, ConfigError> {
         let mut all = BTreeMap::new();
+        // The mark that some programs begin a text with is no part of the first name.
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -247,6 +249,13 @@ mod tests {
         assert_eq!(verify(b"secret", alice.password().unwrap()), Verdict::Right);
         assert_eq!(verify(b"Secret", alice.password().unwrap()), Verdict::Wrong);
         assert!(users.initial().is_none() && users.all_have_passwords());
+    }
+
+    /// The first user had the mark in the name, and no password was right.
+    #[test]
+    fn a_mark_before_the_text_is_no_part_of_the_first_name() {
+        let users = Users::parse("test", "\u{FEFF}bob nopass +@all ~*\n").unwrap();
+        assert!(users.find(b"bob").is_some());
     }
 
     #[test]

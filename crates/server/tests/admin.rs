@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -32,7 +33,68 @@ fn head_is_answered_as_get_without_the_body() {
         assert!(!body.is_empty());
         assert_eq!(request(address, &format!("HEAD {path}")), format!("{head}\r\n\r\n"));
     }
-    assert!(request(address, "POST /health").starts_with("HTTP/1.1 405"));
+}
+
+/// RFC 9110 has a server that refuses a method name those that it takes.
+#[test]
+fn a_method_that_there_is_not_is_refused_with_those_that_there_are() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let address = server.server.ports().admin.unwrap();
+    for what in ["POST /health", "DELETE /nothing", "OPTIONS *"] {
+        let answer = request(address, what);
+        assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{answer}");
+        assert!(answer.contains("\r\nAllow: GET, HEAD\r\n"), "{answer}");
+    }
+    assert!(!request(address, "GET /health").contains("Allow:"));
+}
+
+/// Ten metrics stood in no row of the reference, which had three names that there are not.
+#[test]
+fn each_metric_is_well_formed_and_in_the_reference_with_its_kind() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    server.client().call("SET k v");
+    let text = request(server.server.ports().admin.unwrap(), "GET /metrics");
+    let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut current = "";
+    for line in text.split_once("\r\n\r\n").unwrap().1.lines() {
+        if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|declared| declared.split_once(' '))
+        {
+            assert_eq!(kinds.insert(name, kind), None, "{name} is declared twice");
+            current = name;
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').unwrap();
+        let part = sample.split('{').next().unwrap().strip_prefix(current).unwrap();
+        let parts: &[&str] =
+            if kinds[current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+        assert!(parts.contains(&part), "{line} follows {current}");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+    let reference = include_str!("../../../docs/reference/http.md");
+    let section = reference.split("## ").find(|text| text.starts_with("`/metrics`")).unwrap();
+    let names = |cell: &str| -> Vec<String> {
+        let quoted = cell.split('`').skip(1).step_by(2);
+        let short = quoted.filter_map(|name| {
+            let name = name.strip_prefix("entresol_").or(name.strip_prefix('…'))?;
+            name.split('{').next()
+        });
+        short.filter(|name| !name.is_empty()).map(|name| format!("entresol_{name}")).collect()
+    };
+    let rows = section.lines().filter_map(|row| row.strip_prefix("| `"));
+    for row in rows {
+        // A label's bars are escaped, so the first plain one ends the names.
+        let (first, rest) = row.split_once(" | ").unwrap();
+        let kind = rest.split(" | ").next().unwrap();
+        for name in names(&format!("`{first}")) {
+            let found = kinds.get(name.as_str());
+            assert!(found.is_some_and(|found| kind.contains(found)), "{name} is {found:?}");
+        }
+    }
+    let described = names(section);
+    let missing: Vec<_> =
+        kinds.keys().filter(|name| !described.contains(&name.to_string())).collect();
+    assert!(missing.is_empty(), "in no row: {missing:?}");
 }
 
 fn request(address: SocketAddr, what: &str) -> String {

@@ -59,6 +59,34 @@ pub struct TieredOptions {
 }
 
 impl TieredOptions {
+    /// Refuses a memory cap that does not hold the write buffers, as [`Tiered::open`] does: for
+    /// whoever would make a device first.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it does not.
+    pub fn demand_memory(&self) -> Result<()> {
+        let (buffers, least) = (self.write_buffer_bytes(), self.least_memory_bytes());
+        if self.memory_bytes >= least {
+            return Ok(());
+        }
+        let detail = format!(
+            "a memory cap of {} bytes; at least {least} needed: {buffers} for write buffers \
+             ({} shards), the rest for index and cache; raise the cap or use fewer shards",
+            self.memory_bytes, self.store.shards
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+
+    fn write_buffer_bytes(&self) -> u64 {
+        u64::from(self.store.shards)
+            * u64::from(self.store.buffers_per_shard)
+            * u64::from(self.store.segment_bytes)
+    }
+
+    fn least_memory_bytes(&self) -> u64 {
+        self.write_buffer_bytes() + SLACK_BYTES + 2 * CACHE_BYTES_MIN
+    }
+
     /// Refuses a write budget of a store: it must take every entry, so that it cannot keep one.
     fn demand_no_vain_budget(&self) -> Result<()> {
         match (self.store.reclaim, self.admission) {
@@ -112,22 +140,12 @@ impl Tiered {
         mut options: TieredOptions,
         now: Timestamp,
     ) -> Result<Arc<Tiered>> {
-        let buffers = u64::from(options.store.shards)
-            * u64::from(options.store.buffers_per_shard)
-            * u64::from(options.store.segment_bytes);
-        let least = buffers + SLACK_BYTES + 2 * CACHE_BYTES_MIN;
-        if options.memory_bytes < least {
-            let detail = format!(
-                "a memory cap of {} bytes; at least {least} needed: {buffers} for write buffers \
-                 ({} shards), the rest for index and cache; raise the cap or use fewer shards",
-                options.memory_bytes, options.store.shards
-            );
-            return Err(Error::new(ErrorKind::InvalidInput, detail));
-        }
+        options.demand_memory()?;
+        let over = options.memory_bytes - options.least_memory_bytes();
         let index_max = options.memory_bytes
-            - buffers
+            - options.write_buffer_bytes()
             - SLACK_BYTES
-            - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(options.memory_bytes - least);
+            - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
         options.demand_no_vain_budget()?;
         let store = Store::open(device, options.store.clone(), now)?;

@@ -36,6 +36,7 @@ pub(crate) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
         let table = Table::of("target", address.clone(), setup.server_pid);
         let ran = run_tables(setup, vec![table])?;
         report.set("tables", rows(&grid, &ran));
+        report.figure("ops_per_second", ran[0].rate(Phase::Read));
         report.set("lost_keys", ran[0].lost());
         return Ok(report);
     }
@@ -93,7 +94,7 @@ impl Tables {
         let memory_directory = Scratch::below(&memory_parent(capacity), "entresol-grid")?;
         let buffers = Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?;
         let memory = setup.memory.unwrap_or(BASE_BYTES + data / 10);
-        let durability = durability_name(setup);
+        let durability = setup.durability_name();
         let threads = setup.server_threads.map(|count| count.to_string()).unwrap_or_default();
         let threads = || match threads.as_str() {
             "" => Vec::new(),
@@ -131,13 +132,6 @@ fn options(directory: &Path, (memory, capacity, durability): (u64, u64, &str)) -
         options.push(value.into());
     }
     options
-}
-
-fn durability_name(setup: &Setup) -> String {
-    match setup.durability {
-        entresol_tier::Durability::Periodic(ms) => format!("periodic:{ms}"),
-        other => format!("{other:?}").to_lowercase(),
-    }
 }
 
 /// One table's runs.

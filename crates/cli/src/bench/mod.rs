@@ -27,6 +27,7 @@ pub(crate) use recovery::fill_until_killed;
 
 use crate::address::{AccessArgs, Address, Unshown};
 use crate::failure::{Failure, Outcome};
+use crate::meter;
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
 use device::FioJob;
@@ -138,7 +139,7 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     access: AccessArgs,
     /// Process id of a server on this machine, for its processor time
-    #[arg(long)]
+    #[arg(long, value_parser = parse_pid)]
     server_pid: Option<u32>,
     /// Directory of the data file; a temporary one otherwise
     #[arg(long)]
@@ -347,6 +348,12 @@ impl Report {
 /// Parses `memory`, `process`, `flushed`, `periodic:MS` or `synced`.
 pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
     text.parse().map_err(|error: entresol_tier::Error| error.to_string())
+}
+
+/// Parses the id of a process whose processor time can be read.
+fn parse_pid(text: &str) -> Result<u32, String> {
+    let pid = text.parse().ok().filter(|pid| meter::process_cpu_us(*pid).is_some());
+    pid.ok_or_else(|| format!("expected the id of a process on this machine, found '{text}'"))
 }
 
 /// Most entries of a bench: their numbers fit into keys, and their bytes into 64 bits.

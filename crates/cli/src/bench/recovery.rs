@@ -97,10 +97,6 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
     let spinner = progress::spinner("a child fills the store and is killed");
     let program = std::env::current_exe()
         .map_err(|e| Failure::doing("cannot find this program's own file", e))?;
-    let durability = match setup.durability {
-        entresol_tier::Durability::Periodic(ms) => format!("periodic:{ms}"),
-        other => format!("{other:?}").to_lowercase(),
-    };
     let mut command = Command::new(program);
     command.arg("fill-until-killed");
     if let Some(buffers) = &setup.buffers {
@@ -111,7 +107,7 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
         .args(["--keys", &setup.keys.to_string()])
         .args(["--value-size", &setup.sizes.to_string()])
         .args(["--shards", &setup.shards.to_string()])
-        .args(["--durability", &durability])
+        .args(["--durability", &setup.durability_name()])
         .arg("--dir")
         .arg(directory)
         .stdout(Stdio::piped())

@@ -120,9 +120,12 @@ impl Rounds {
     /// Writes what the engine did on the device into `report`.
     pub(crate) fn describe_engine(&self, report: &mut Report) {
         let counted = &self.counted;
-        if counted.gets > 0 {
+        // Reclaim reads too, and nobody counts its reads apart.
+        if counted.gets > 0 && counted.user_written_bytes == 0 {
             report.figure("device_reads_per_get", counted.device_reads_per_get());
             report.figure("device_bytes_per_get", counted.bytes_per_read());
+        }
+        if counted.gets > 0 {
             let gets = counted.gets as f64;
             report.figure("memory_hit_ratio", counted.memory_hits as f64 / gets);
             report.figure("buffer_hit_ratio", counted.buffer_hits as f64 / gets);
@@ -211,7 +214,10 @@ pub(crate) fn head(bench: &str, setup: &Setup) -> Report {
     report.set("value_bytes", setup.sizes.to_string());
     report.set("threads", setup.threads as u64);
     report.set("in_flight", setup.in_flight as u64);
-    report.set("durability", format!("{:?}", setup.durability).to_lowercase());
+    // That of a server is its own, and not told.
+    if setup.target.is_none() {
+        report.set("durability", setup.durability_name());
+    }
     report
 }
 

@@ -64,6 +64,14 @@ impl Setup {
         keys as f64 * record * 1.002
     }
 
+    /// The durability, as the option names it.
+    pub(crate) fn durability_name(&self) -> String {
+        match self.durability {
+            Durability::Periodic(ms) => format!("periodic:{ms}"),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
     /// Capacity at which the data fill the device to the share asked for.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let wanted = self.data_bytes(self.keys) / self.fill;

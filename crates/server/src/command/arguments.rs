@@ -26,6 +26,12 @@ pub(crate) fn shown(argument: &[u8]) -> String {
     String::from_utf8_lossy(argument).into_owned()
 }
 
+/// The first `bytes_max` bytes of `argument` in an error, as C shows them: up to a byte 0.
+pub(crate) fn quoted(argument: &[u8], bytes_max: usize) -> String {
+    let cut = &argument[..argument.len().min(bytes_max)];
+    shown(cut.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
 /// The value of `entry` if it is a string; `None` if there is no entry.
 pub(crate) fn string_of<'a>(entry: Option<&Entry<'a>>) -> Result<Option<&'a [u8]>, Failure> {
     match entry {
@@ -121,10 +127,20 @@ pub(crate) fn check_reply(out: &[u8], limit: usize) -> Result<(), Failure> {
     Err(Failure::new(text))
 }
 
-/// A cursor as `SCAN` and kin give it.
+/// A cursor as `SCAN` and kin give it. As C's `strtoul` reads it, nothing is 0 and a sign counts.
 pub(crate) fn cursor(argument: &[u8]) -> Result<u64, Failure> {
-    let text = std::str::from_utf8(argument).map_err(|_| Failure::INVALID_CURSOR)?;
-    text.parse().map_err(|_| Failure::INVALID_CURSOR)
+    if argument.is_empty() {
+        return Ok(0);
+    }
+    let (digits, is_negative) = match argument.split_first() {
+        Some((b'-', digits)) => (digits, true),
+        Some((b'+', digits)) => (digits, false),
+        _ => (argument, false),
+    };
+    let has_sign = digits.first().is_none_or(|first| !first.is_ascii_digit());
+    let text = std::str::from_utf8(digits).ok().filter(|_| !has_sign);
+    let number: u64 = text.and_then(|text| text.parse().ok()).ok_or(Failure::INVALID_CURSOR)?;
+    Ok(if is_negative { number.wrapping_neg() } else { number })
 }
 
 /// The options of `SCAN` and kin.

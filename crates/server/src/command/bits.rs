@@ -34,6 +34,12 @@ pub(crate) fn setbit<'a>(request: &Request<'a>) -> Planned<'a> {
 fn update_bit(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Change) -> Decided {
     let old = string_of(entry)?.unwrap_or_default();
     let offset = offset(request, 2)?;
+    let wanted = request.arguments.at(3) == b"1";
+    if old.get(offset / 8).is_some_and(|byte| (byte & mask(offset) != 0) == wanted) {
+        // Nothing is written, and no watch ends.
+        change.reply(request).integer(i64::from(wanted));
+        return Ok(());
+    }
     change.value.reserve_exact(old.len().max(offset / 8 + 1));
     change.value.extend_from_slice(old);
     if change.value.len() <= offset / 8 {
@@ -41,9 +47,9 @@ fn update_bit(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Cha
     }
     let byte = &mut change.value[offset / 8];
     let was_set = *byte & mask(offset) != 0;
-    match request.arguments.at(3) {
-        b"1" => *byte |= mask(offset),
-        _ => *byte &= !mask(offset),
+    match wanted {
+        true => *byte |= mask(offset),
+        false => *byte &= !mask(offset),
     }
     change.effect = Effect::Put { label: STRING, expiry: expiry_of(entry) };
     change.reply(request).integer(i64::from(was_set));

@@ -2,8 +2,7 @@
 
 use entresol_wire::resp::Reply;
 
-use super::arguments::is;
-use super::arguments::shown;
+use super::arguments::{is, quoted, shown};
 use super::pattern;
 use super::table::{
     self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_MULTI, READONLY, SPECS, Spec, WRITE,
@@ -19,7 +18,7 @@ pub(crate) fn container(local: &mut Local<'_, '_>) -> Outcome {
 
 /// There is no subcommand `name` of `container`.
 pub(crate) fn unknown_subcommand(container: &[u8], name: &[u8]) -> Failure {
-    let name = shown(&name[..name.len().min(128)]);
+    let name = quoted(name, 128);
     let container = shown(container).to_ascii_uppercase();
     Failure::new(format!("ERR unknown subcommand '{name}'. Try {container} HELP."))
 }
@@ -141,12 +140,17 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
     let names: Vec<&str> = match (arguments.get(3), arguments.get(4)) {
         (None, None) if arguments.len() == 2 => SPECS.iter().map(|spec| spec.name).collect(),
         (Some(kind), Some(value)) if is(arguments.at(2), "FILTERBY") && arguments.len() == 5 => {
-            let value_text = shown(value);
-            let included = |spec: &&Spec| {
-                (is(kind, "ACLCAT") && spec.is_in(&value_text))
-                    || (is(kind, "PATTERN") && pattern::matches(value, spec.name.as_bytes()))
+            let value = value.to_ascii_lowercase();
+            let is_included: &dyn Fn(&&Spec) -> bool = if is(kind, "ACLCAT") {
+                &|spec| spec.is_in(&shown(&value))
+            } else if is(kind, "PATTERN") {
+                &|spec| pattern::matches(&value, spec.name.as_bytes())
+            } else if is(kind, "MODULE") {
+                &|_| false
+            } else {
+                return Err(Failure::SYNTAX);
             };
-            SPECS.iter().filter(included).map(|spec| spec.name).collect()
+            SPECS.iter().filter(is_included).map(|spec| spec.name).collect()
         }
         _ => return Err(Failure::SYNTAX),
     };
@@ -158,12 +162,12 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn getkeys(local: &mut Local<'_, '_>) -> Outcome {
     let command = local.request.arguments.tail(2);
     let spec = match table::find(command.at(0)) {
-        Some(spec) if spec.is_container() => {
-            table::find_subcommand(spec.name, command.at(1)).unwrap_or(spec)
+        Some(spec) if spec.is_container() && command.len() > 1 => {
+            table::find_subcommand(spec.name, command.at(1))
         }
-        Some(spec) => spec,
-        None => return Err(Failure::fixed("ERR Invalid command specified")),
+        found => found,
     };
+    let spec = spec.ok_or(Failure::fixed("ERR Invalid command specified"))?;
     if spec.keys.first == 0 {
         return Err(Failure::fixed("ERR The command has no key arguments"));
     }

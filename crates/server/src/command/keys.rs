@@ -456,14 +456,12 @@ pub(crate) fn object_freq<'a>(request: &Request<'a>) -> Planned<'a> {
 }
 
 pub(crate) fn memory_usage<'a>(request: &Request<'a>) -> Planned<'a> {
-    match (request.arguments.len(), request.arguments.get(3)) {
-        (3, _) => {}
-        (5, Some(option)) if is(option, "SAMPLES") => {
-            if integer(request.arguments.at(4))? < 0 {
-                return Err(Failure::SYNTAX);
-            }
+    let mut options = request.arguments.from(3);
+    while let Some(option) = options.next() {
+        let samples = options.next().filter(|_| is(option, "SAMPLES")).ok_or(Failure::SYNTAX)?;
+        if integer(samples)? < 0 {
+            return Err(Failure::SYNTAX);
         }
-        _ => return Err(Failure::SYNTAX),
     }
     let answer = |entry: Option<&Entry<'_>>, _: &Request<'_>, reply: &mut Reply<'_>| {
         match entry {

@@ -47,7 +47,7 @@ pub(crate) fn config_get(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
     let arguments = local.request.arguments;
     if !arguments.len().is_multiple_of(2) {
-        return Err(Failure::arity("config|set"));
+        return Err(Failure::SYNTAX);
     }
     let mut config = lock(&local.core.shared.config);
     let mut changed = config.clone();
@@ -128,12 +128,7 @@ pub(crate) fn acl_users(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn acl_cat(local: &mut Local<'_, '_>) -> Outcome {
-    if local.request.arguments.len() > 3 {
-        let name = shown(local.request.arguments.at(1));
-        return Err(Failure::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{name}'. Try ACL HELP."
-        )));
-    }
+    demand_few(local, 3)?;
     let names: Vec<&str> = match local.request.arguments.get(2) {
         None => {
             let mut all: Vec<&str> = SPECS.iter().flat_map(|spec| spec.categories()).collect();
@@ -142,11 +137,11 @@ pub(crate) fn acl_cat(local: &mut Local<'_, '_>) -> Outcome {
             all
         }
         Some(group) => {
-            let group = shown(group);
+            let (given, group) = (shown(group), shown(group).to_ascii_lowercase());
             let members = SPECS.iter().filter(|spec| spec.is_in(&group)).map(|spec| spec.name);
             let members: Vec<&str> = members.collect();
             if members.is_empty() {
-                return Err(Failure::new(format!("ERR Unknown category '{group}'")));
+                return Err(Failure::new(format!("ERR Unknown category '{given}'")));
             }
             members
         }
@@ -188,6 +183,9 @@ pub(crate) fn save<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
 }
 
 pub(crate) fn monitor(local: &mut Local<'_, '_>) -> Outcome {
+    if local.client.is_executing() {
+        return Err(Failure::fixed("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
     local.core.shared.monitors.enter(local.client);
     local.reply.simple("OK");
     Ok(())
@@ -248,7 +246,20 @@ pub(crate) fn memory_doctor(local: &mut Local<'_, '_>) -> Outcome {
     Ok(())
 }
 
+/// Refuses a subcommand with more than `most` words in all.
+fn demand_few(local: &Local<'_, '_>, most: usize) -> Outcome {
+    let arguments = local.request.arguments;
+    if arguments.len() <= most {
+        return Ok(());
+    }
+    let (container, name) = (shown(arguments.at(0)).to_ascii_uppercase(), shown(arguments.at(1)));
+    Err(Failure::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try {container} HELP."
+    )))
+}
+
 pub(crate) fn slowlog_get(local: &mut Local<'_, '_>) -> Outcome {
+    demand_few(local, 3)?;
     let count = match local.request.arguments.get(2) {
         None => 10,
         Some(count) => integer(count)

@@ -9,7 +9,7 @@ use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 use super::ahead::Ahead;
 use super::{READ_BYTES, Worker, report};
 use crate::client::Client;
-use crate::command::arguments::shown;
+use crate::command::arguments::quoted;
 use crate::command::introspection::unknown_subcommand;
 use crate::command::table::{
     self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
@@ -362,16 +362,15 @@ fn abort(client: &Client, spec: Option<&Spec>, failure: Failure) -> Failure {
 }
 
 fn unknown_command(arguments: Arguments<'_>) -> Failure {
-    let cut = |argument: &[u8]| shown(&argument[..argument.len().min(SHOWN_BYTES_MAX)]);
     let mut rest = String::new();
     for argument in arguments.from(1) {
         if rest.len() >= SHOWN_BYTES_MAX {
             break;
         }
         let left = SHOWN_BYTES_MAX - rest.len();
-        rest.push_str(&format!("'{}' ", shown(&argument[..argument.len().min(left)])));
+        rest.push_str(&format!("'{}' ", quoted(argument, left)));
     }
-    let name = cut(arguments.at(0));
+    let name = quoted(arguments.at(0), SHOWN_BYTES_MAX);
     Failure::new(format!("ERR unknown command '{name}', with args beginning with: {rest}"))
 }
 

@@ -4,68 +4,23 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
 
+mod corners;
+mod redis;
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::process::{Child, Command, Stdio};
-
-use support::{Client, Random, TempDir, TestServer, store};
+use redis::{Compare, Redis, same};
+use support::{Client, Random, TestServer, store};
 
 /// Seeds of the command streams; `ENTRESOL_SEED` names another one.
 const SEEDS: std::ops::Range<u64> = 0..60;
 /// Commands of one stream.
 const COMMANDS: usize = 500;
 
-/// A redis-server of our own. Dropping it ends it.
-struct Redis {
-    child: Child,
-    directory: TempDir,
-}
-
-impl Redis {
-    fn start() -> Option<Redis> {
-        Redis::start_with(&[])
-    }
-
-    fn start_with(settings: &[&str]) -> Option<Redis> {
-        let directory = TempDir::new();
-        let socket = directory.path("redis");
-        let child = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
-            .arg(&socket)
-            .arg("--dir")
-            .arg(directory.path(""))
-            .args(settings)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let redis = Redis { child, directory };
-        let mut tries = 0u64;
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            tries += 1;
-            assert!(tries < 50_000_000, "redis-server does not start");
-            std::thread::yield_now();
-        }
-        Some(redis)
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// How two replies are compared.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Compare {
-    Bytes,
-    Sorted,
-    Near,
-}
-
 type Words = Vec<Vec<u8>>;
+
+/// What `EXPIRE` takes, and what it does not.
+const EXPIRY_OPTIONS: &[&str] = &["NX", "XX", "GT", "LT", "YY"];
 
 fn words(parts: &[&str]) -> Words {
     parts.iter().map(|part| part.as_bytes().to_vec()).collect()
@@ -129,6 +84,7 @@ impl Stream {
         let compare = match command[0].as_slice() {
             b"PTTL" | b"TTL" | b"EXPIRETIME" | b"PEXPIRETIME" => Compare::Near,
             b"HGETALL" | b"HKEYS" | b"HVALS" | b"HSCAN" | b"HRANDFIELD" => Compare::Sorted,
+            b"SCAN" => Compare::Sorted,
             _ => Compare::Bytes,
         };
         (command, compare)
@@ -204,15 +160,54 @@ impl Stream {
 
     fn getex(&mut self, key: &str) -> Words {
         let mut command = words(&["GETEX", key]);
-        let option: &[&str] = match self.random.below(6) {
-            0 => &[],
-            1 => &["PERSIST"],
-            2 => &["EX", "100000"],
-            3 => &["PXAT", "4000000000000"],
-            4 => &["EX", "0"],
-            _ => &["KEEPTTL"],
-        };
-        command.extend(words(option));
+        for _ in 0..self.random.below(3) {
+            let option: &[&str] = match self.random.below(6) {
+                0 => &[],
+                1 => &["PERSIST"],
+                2 => &["EX", "100000"],
+                3 => &["PXAT", "4000000000000"],
+                4 => &["EX", "0"],
+                _ => &["KEEPTTL"],
+            };
+            command.extend(words(option));
+        }
+        command
+    }
+
+    /// Options of `COPY`, in any order and more than once.
+    fn copy_with_options(&mut self, key: &str, other: &str) -> Words {
+        let mut command = words(&["COPY", key, other]);
+        for _ in 0..self.random.below(4) {
+            let option: &[&str] = match self.random.below(6) {
+                0 | 1 => &["REPLACE"],
+                2 => &["DB", "1"],
+                3 => &["db", "0"],
+                4 => &["DB", "99"],
+                _ => &["x"],
+            };
+            command.extend(words(option));
+        }
+        command
+    }
+
+    /// A walk of one call, whose options may stand more than once.
+    fn scan(&mut self, first: &[&str]) -> Words {
+        let mut command = words(first);
+        command.extend(words(&["COUNT", "1000"]));
+        for _ in 0..self.random.below(3) {
+            let option: &[&str] = match self.random.below(9) {
+                0 => &["MATCH", "*[1-4]"],
+                1 => &["match", "?e*"],
+                2 => &["MATCH", "[^k]*"],
+                3 => &["TYPE", "hash"],
+                4 => &["TYPE", "STRING"],
+                5 => &["TYPE", "x"],
+                6 => &["COUNT", "0"],
+                7 => &["COUNT", "1.0"],
+                _ => &["MATCH"],
+            };
+            command.extend(words(option));
+        }
         command
     }
 
@@ -231,22 +226,31 @@ impl Stream {
             13 => words(&["HEXISTS", &key, &field]),
             14 => words(&[self.word(&["HKEYS", "HVALS"]), &key]),
             15 => words(&["HINCRBY", &key, &field, &number]),
-            16 => words(&["HINCRBYFLOAT", &key, &field, self.word(&["1.25", "x", "-3"])]),
+            16 => {
+                let by = self.word(&["1.25", "x", "-3", "1e3", "inf", "nan", "1e-9", " 1", ""]);
+                words(&["HINCRBYFLOAT", &key, &field, by])
+            }
             17 => words(&["HSTRLEN", &key, &field]),
-            18 => words(&["HSCAN", &key, "0", "COUNT", "1000"]),
+            18 => self.scan(&["HSCAN", &key, "0"]),
             _ => words(&["HRANDFIELD", &key, "100", "WITHVALUES"]),
         }
     }
 
     fn expiry_command(&mut self) -> Words {
         let (key, seconds) = (self.key(), self.seconds());
-        match self.random.below(10) {
+        match self.random.below(11) {
+            10 => {
+                // As below, no two ends are about the same.
+                let seconds = (50_000 + self.random.below(1 << 20)).to_string();
+                let (one, other) = (self.word(EXPIRY_OPTIONS), self.word(EXPIRY_OPTIONS));
+                words(&["EXPIRE", &key, &seconds, one, other])
+            }
             0 | 1 => words(&["EXPIRE", &key, &seconds]),
             2 => words(&["PEXPIRE", &key, "90000000"]),
             3 => words(&["EXPIREAT", &key, "4000000000"]),
             4 => words(&["PEXPIREAT", &key, "4000000000000", "LT"]),
             5 => {
-                let option = self.word(&["NX", "XX", "GT", "LT", "YY"]).to_string();
+                let option = self.word(EXPIRY_OPTIONS).to_string();
                 // Two ends of the same number of seconds are equal or not as the clock's
                 // milliseconds fall, for which neither server answers.
                 let seconds = match option.as_str() {
@@ -271,7 +275,7 @@ impl Stream {
             3 => words(&["TYPE", &key]),
             4 => words(&["RENAME", &key, &other]),
             5 => words(&["RENAMENX", &key, &other]),
-            6 => words(&["COPY", &key, &other, self.word(&["REPLACE", "DB"])]),
+            6 => self.copy_with_options(&key, &other),
             7 => words(&["COPY", &key, &other]),
             8 => words(&["MOVE", &key, self.word(&["1", "0", "99", "x"])]),
             9 => words(&["TOUCH", &key, &other]),
@@ -297,7 +301,7 @@ impl Stream {
             12 => words(&["GET"]),
             13 => words(&["SET", &key]),
             14 => return (words(&["KEYS", "key:*"]), Compare::Sorted),
-            15 => return (words(&["SCAN", "0", "COUNT", "1000"]), Compare::Sorted),
+            15 => return (self.scan(&["SCAN", "0"]), Compare::Sorted),
             16 => words(&["CLIENT", "NOSUCH"]),
             17 => words(&["MSET", &key]),
             18 => words(&["CLIENT", "SETNAME", self.word(&["a", "b c"])]),
@@ -306,52 +310,6 @@ impl Stream {
         (command, Compare::Bytes)
     }
 }
-
-/// Whether two replies are the same as far as `compare` looks.
-fn same(compare: Compare, ours: &[u8], theirs: &[u8]) -> bool {
-    match compare {
-        Compare::Bytes => ours == theirs,
-        Compare::Sorted => {
-            let sorted = |reply: &[u8]| {
-                let mut lines: Vec<Vec<u8>> =
-                    reply.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-                lines.sort();
-                lines
-            };
-            sorted(ours) == sorted(theirs)
-        }
-        Compare::Near => {
-            let (ours, theirs) = (by_number(ours), by_number(theirs));
-            let mut lines = ours.iter().zip(&theirs);
-            ours.len() == theirs.len() && lines.all(|(ours, theirs)| is_near(ours, theirs))
-        }
-    }
-}
-
-/// The lines of a reply: integers by size, then all others by bytes.
-fn by_number(reply: &[u8]) -> Vec<(Option<i64>, &[u8])> {
-    let number = |line: &[u8]| -> Option<i64> {
-        std::str::from_utf8(line).ok()?.trim_end().strip_prefix(':')?.parse().ok()
-    };
-    let mut lines: Vec<_> = reply.split(|byte| *byte == b'\n').map(|l| (number(l), l)).collect();
-    lines.sort();
-    lines
-}
-
-/// Whether two lines are equal, or both a time that is left.
-fn is_near(ours: &(Option<i64>, &[u8]), theirs: &(Option<i64>, &[u8])) -> bool {
-    match (ours.0, theirs.0) {
-        (Some(ours), Some(theirs)) if ours > LEFT_MIN && theirs > LEFT_MIN => {
-            (ours - theirs).abs() <= LEFT_SLACK
-        }
-        _ => ours == theirs,
-    }
-}
-
-/// No time that is left is less, and other integers hardly reach it.
-const LEFT_MIN: i64 = 40_000;
-/// Milliseconds or seconds that one server may be behind the other on a busy machine.
-const LEFT_SLACK: i64 = 9_000;
 
 #[test]
 fn random_commands_get_the_replies_of_redis() {
@@ -414,161 +372,5 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
                 String::from_utf8_lossy(&our_reply),
             );
         }
-    }
-}
-
-/// What random commands meet rarely or never.
-const CORNERS: &[&str] = &[
-    "SET k v",
-    "GETEX k EX 1000 EX 2000",
-    "GETEX k PERSIST PERSIST",
-    "TTL k",
-    "GETEX k PERSIST EX 10",
-    "GETEX k EX 10 PERSIST",
-    "GETEX k EX 10 PX 10",
-    "GETEX k EX",
-    "GETEX k EX 0 EX 1000",
-    "GETEX k EX 1000 EX x",
-    "HSET h a 1 b 2",
-    "HRANDFIELD h 9223372036854775807",
-    "HRANDFIELD h 9223372036854775807 WITHVALUES",
-    "HRANDFIELD h 4611686018427387903 WITHVALUES",
-    "HRANDFIELD h 4611686018427387904 WITHVALUES",
-    "HRANDFIELD h -9223372036854775808",
-    "HRANDFIELD h -9223372036854775807 WITHVALUES",
-    "HRANDFIELD h 9223372036854775808",
-    "HRANDFIELD none -9223372036854775807",
-    "HRANDFIELD h x y",
-    "HRANDFIELD h 9223372036854775807 y",
-    "HRANDFIELD h 1 WITHVALUES y",
-    "MOVE k 4294967296",
-    "MOVE k -1",
-    "MOVE k 0",
-    "SELECT 4294967296",
-    "SELECT -2147483649",
-    "SELECT 2147483647",
-    "COPY k l DB 4294967296",
-    "COPY k l DB 99",
-    "SHUTDOWN ABORT",
-    "SHUTDOWN ABORT NOW",
-    "SHUTDOWN SAVE NOSAVE",
-    "SHUTDOWN x",
-    "BGSAVE x",
-    "BGSAVE SCHEDULE x",
-    "EXEC x",
-    "MULTI",
-    "EXEC x",
-    "PING",
-    "EXEC",
-    "WATCH k",
-    "EXEC x",
-    "SET k w",
-    "MULTI",
-    "PING",
-    "EXEC",
-    "MULTI",
-    "SAVE",
-    "PING",
-    "EXEC",
-    "MULTI",
-    "SHUTDOWN",
-    "EXEC",
-    "MULTI",
-    "SHUTDOWN ABORT",
-    "DISCARD",
-    "CLIENT KILL TYPE x",
-    "CLIENT KILL TYPE pubsub",
-    "CLIENT KILL TYPE replica SKIPME no",
-    "CLIENT PAUSE x",
-    "CLIENT PAUSE -1",
-    "CLIENT PAUSE 1 x",
-    "CLIENT UNPAUSE",
-    "CONFIG SET appendonly no",
-    "CONFIG SET maxmemory-policy noeviction",
-    "CONFIG SET databases 3",
-    "CONFIG SET nothing 3",
-    "CONFIG SET Nothing 3",
-    "CONFIG SET timeout 10 TIMEOUT 20",
-    "CONFIG SET timeout 10 appendonly no timeout 20",
-    "CONFIG GET timeout",
-    "SETBIT b x 1",
-    "SETBIT b -1 1",
-    "SETBIT b 4294967296 1",
-    "SETBIT b 5 2",
-    "SETBIT b 01 1",
-    "SETBIT b 17 0",
-    "STRLEN b",
-    "SETBIT b 7 1",
-    "GETBIT b 4294967296",
-    "BITCOUNT b 0",
-    "BITCOUNT b -1 -2 x",
-    "BITCOUNT b 0 -1 BIT x",
-    "BITCOUNT none x y z",
-    "BITPOS b 0 0 -1 BIT x",
-    "BITPOS b 1 BIT",
-    "BITPOS none 0 x",
-    "BITPOS h 2",
-    "BITPOS h 1 x",
-    "SETBIT h 1 1",
-    "RANDOMKEY x",
-    "SCAN x",
-    "SCAN 0 COUNT 0",
-    "SCAN 0 TYPE",
-    "COMMAND INFO nothing x|y",
-    "COMMAND GETKEYS",
-    "COMMAND GETKEYS GET",
-    "COMMAND GETKEYS GET a",
-    "COMMAND GETKEYS GET a b",
-    "COMMAND GETKEYS nothing",
-    "COMMAND GETKEYS nothing a",
-    "COMMAND GETKEYS PING a",
-    "ACL CAT x",
-    "acl cat x y",
-    "ACL Cat read y z",
-];
-
-#[test]
-fn commands_that_are_rarely_given_get_the_replies_of_redis() {
-    let Some(redis) = Redis::start() else {
-        eprintln!("skipped: there is no redis-server on the path");
-        return;
-    };
-    let server = TestServer::start(&[]);
-    let mut theirs = Client::unix(&redis.directory.path("redis"));
-    let mut ours = server.client();
-    for command in CORNERS {
-        let compare = if command.starts_with("TTL") { Compare::Near } else { Compare::Bytes };
-        let (our_reply, their_reply) = (ours.call(command), theirs.call(command));
-        let equal = same(compare, our_reply.as_bytes(), their_reply.as_bytes());
-        assert!(equal, "{command}: ours {our_reply:?}, theirs {their_reply:?}");
-    }
-}
-
-/// There is no such command here; clients know that from servers whose administrator disabled it.
-#[test]
-fn swapdb_is_answered_as_by_a_redis_that_has_it_disabled() {
-    let Some(redis) = Redis::start_with(&["--rename-command", "SWAPDB", ""]) else {
-        eprintln!("skipped: there is no redis-server on the path");
-        return;
-    };
-    let server = TestServer::start(&[]);
-    let mut theirs = Client::unix(&redis.directory.path("redis"));
-    let mut ours = server.client();
-    for command in [
-        "SET k v",
-        "SWAPDB 0 1",
-        "swapdb 0 99",
-        "SWAPDB x y",
-        "SWAPDB",
-        "COMMAND INFO SWAPDB",
-        "GET k",
-        "MULTI",
-        "SWAPDB 0 1",
-        "GET k",
-        "EXEC",
-        "SELECT 1",
-        "GET k",
-    ] {
-        assert_eq!(ours.call(command), theirs.call(command), "{command}");
     }
 }
