@@ -10,6 +10,8 @@ import static org.testng.Assert.assertTrue;
 
 import io.entresol.Store;
 import io.entresol.StoreOptions;
+import io.entresol.infinispan.EntresolStore;
+import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -17,12 +19,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.infinispan.AdvancedCache;
+import org.infinispan.Cache;
 import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.commons.util.Util;
+import org.infinispan.configuration.cache.CacheMode;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.context.impl.FlagBitSets;
 import org.infinispan.distribution.ch.ConsistentHash;
+import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.marshall.persistence.impl.MarshalledEntryUtil;
 import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
+import org.infinispan.test.TestingUtil;
 import org.testng.annotations.AfterMethod;
 import org.testng.annotations.BeforeMethod;
 import org.testng.annotations.Test;
@@ -32,6 +41,13 @@ import org.testng.annotations.Test;
 public class ArrivalsTest {
     private static final long MIB = 1 << 20;
     private static final byte[] KEY = bytes("key");
+    /** Of a cluster within this process. */
+    private static final String STACK = """
+            <config xmlns="urn:org:jgroups">
+              <SHARED_LOOPBACK/><SHARED_LOOPBACK_PING/>
+              <pbcast.NAKACK2/><UNICAST3/><pbcast.STABLE/><pbcast.GMS/>
+            </config>
+            """;
 
     private String folder;
     private Store store;
@@ -92,6 +108,49 @@ public class ArrivalsTest {
         assertEquals(text(KEY), "resolved");
     }
 
+    /**
+     * A node that was alone noted each key that users removed until another one joined: Java's heap
+     * grew by them.
+     */
+    public void whatUsersRemoveIsNotNotedWhereNothingComes() {
+        settle();
+        arrivals.own(IntSets.immutableSet(1)).toCompletableFuture().join();
+        arrivals.removing(1, KEY);
+        come(1, KEY, "resolved");
+        assertEquals(store.partition(1).count(), 1);
+    }
+
+    public void nothingIsNotedInAClusterOfOne() throws IOException {
+        Path stack = Files.writeString(Path.of(folder, "stack.xml"), STACK);
+        GlobalConfigurationBuilder global = GlobalConfigurationBuilder.defaultClusteredBuilder();
+        global.transport().addProperty("configurationFile", stack.toString());
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.clustering().cacheMode(CacheMode.DIST_SYNC);
+        stored.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .path(folder).capacity("64MiB").memory("64MiB");
+        try (DefaultCacheManager alone = new DefaultCacheManager(global.build())) {
+            alone.defineConfiguration("alone", stored.build());
+            Cache<String, String> cache = alone.getCache("alone");
+            EntresolStore<String, String> flash = TestingUtil.getFirstStore(cache);
+            cache.put("key", "value");
+            cache.remove("key");
+            int segment = TestingUtil.getSegmentForKey("key", cache);
+            flash.ignoreCommandWithFlags(FlagBitSets.PUT_FOR_STATE_TRANSFER);
+            flash.write(segment, MarshalledEntryUtil.create("key", "resolved", cache))
+                    .toCompletableFuture().join();
+            assertTrue(flash.containsKey(segment, "key").toCompletableFuture().join());
+        }
+    }
+
+    public void whatUsersRemoveIsNotedOfASegmentThatComesInARebalance() {
+        settle();
+        rebalance();
+        arrivals.own(IntSets.immutableSet(1)).toCompletableFuture().join();
+        arrivals.removing(1, KEY);
+        come(1, KEY, "older");
+        assertEquals(store.partition(1).count(), 0);
+    }
+
     public void whatComesToANodeThatDoesNotOwnItIsLeftOut() {
         come(1, KEY, "value");
         arrivals.disown(IntSets.immutableSet(0)).toCompletableFuture().join();
@@ -112,10 +171,19 @@ public class ArrivalsTest {
     /** A topology in which all owners have what they own. */
     private void settle() {
         ConsistentHash hash = mock(ConsistentHash.class);
+        install(hash, hash);
+    }
+
+    /** A topology in which some are written to that are not read from yet. */
+    private void rebalance() {
+        install(mock(ConsistentHash.class), mock(ConsistentHash.class));
+    }
+
+    private void install(ConsistentHash read, ConsistentHash written) {
         TopologyChangedEvent<?, ?> event = mock(TopologyChangedEvent.class);
         when(event.isPre()).thenReturn(true);
-        when(event.getReadConsistentHashAtEnd()).thenReturn(hash);
-        when(event.getWriteConsistentHashAtEnd()).thenReturn(hash);
+        when(event.getReadConsistentHashAtEnd()).thenReturn(read);
+        when(event.getWriteConsistentHashAtEnd()).thenReturn(written);
         settling.topologyChanged(event);
     }
 
