@@ -394,6 +394,26 @@ class DeployedCachesTest {
         }
     }
 
+    /** A request by REST or the console removes no file, and the next of the name had them. */
+    @Test
+    void entriesOfACacheThatIsRemovedWhereItIsStoppedAreNotInTheNextOfItsName() throws Exception {
+        Path noted = folder.resolve("entresol.undeployed.devices");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", stored()).put("key", "value");
+            manager.getCache("first").stop();
+            manager.administration().removeCache("first");
+            Cache<String, String> next = manager.administration().createCache("first", stored());
+            assertFalse(next.containsKey("key"), "an entry of the former cache is there");
+            assertEquals("", Files.readString(noted).strip());
+            next.stop();
+            manager.administration().removeCache("first");
+            assertTrue(Files.readString(noted).contains("first"));
+            DeployedCaches.of(manager).orElseThrow().sweep("first");
+            assertEquals("", Files.readString(noted).strip(), "of a file that is not there");
+        }
+    }
+
     private static Configuration onDevice(Path device) {
         ConfigurationBuilder stored = new ConfigurationBuilder();
         stored.persistence().passivation(false)

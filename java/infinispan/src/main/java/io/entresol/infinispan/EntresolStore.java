@@ -89,7 +89,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         marshaller = given.getPersistenceMarshaller();
         factory = given.getMarshallableEntryFactory();
         executor = given.getNonBlockingExecutor();
-        place = new StorePlace(given, configuration);
+        place = new StorePlace(
+                given.getGlobalConfiguration(), given.getCache().getName(), configuration);
         mark = WithdrawalMark.of(given.getGlobalConfiguration(), given.getCache().getName(),
                 place.ownFile().orElse(null));
         return given.getBlockingManager().runBlocking(this::open, "entresol-start");
@@ -374,7 +375,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             RecoveryOptions.check(context, configuration,
                     configuration.get(EntresolStoreConfiguration.DURABILITY));
         }
-        Store opened = place.open();
+        Store opened = place.open(executor);
         store = opened;
         try {
             mortal = isMortal(opened);
