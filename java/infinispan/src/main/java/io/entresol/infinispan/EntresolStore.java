@@ -251,8 +251,14 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 : loads.changed(bytes, watched(entries(segment).removeAsync(bytes)));
     }
 
+    /** A cache that is removed is emptied as it stops, and nobody closes a store that fails then. */
     @Override
     public CompletionStage<Void> clear() {
+        if (context.getCache().getStatus().isStopping()) {
+            return opened().clearAsync().exceptionallyCompose(failure ->
+                    context.getBlockingManager().runBlocking(
+                            () -> leaveEntries(failure), "entresol-leave"));
+        }
         if (arrivals != null) {
             arrivals.clearing();
         }
@@ -450,6 +456,21 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         }
         store.clear();
         mark.remove();
+    }
+
+    /** Whoever opens the store next drops what could not be dropped. */
+    private void leaveEntries(Throwable failure) {
+        String name = context.getCache().getName();
+        health.endsWith(failure);
+        try {
+            UndeployedDevices.of(context.getGlobalConfiguration()).note(health.devices());
+            LOG.warnf(failure, "Cache %s is removed, but its store takes no writes: what it has on"
+                    + " %s is dropped when that is opened next", name, place);
+        } catch (IOException | UncheckedIOException unnoted) {
+            LOG.errorf(failure, "Cache %s is removed, but its store takes no writes, and that what"
+                    + " it has on %s does not count could not be noted (%s): remove it yourself",
+                    name, place, unnoted.getMessage());
+        }
     }
 
     private void close() {

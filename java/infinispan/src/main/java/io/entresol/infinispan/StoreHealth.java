@@ -4,6 +4,8 @@ import io.entresol.Store;
 import io.entresol.StoreException;
 import io.entresol.infinispan.recovery.StoreFault;
 import io.entresol.infinispan.recovery.Withdrawal;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -101,6 +103,17 @@ final class StoreHealth {
         }
     }
 
+    /** What it was opened on, whatever is there now. */
+    List<Path> devices() {
+        return files.paths();
+    }
+
+    /** It could not be emptied before it is closed: nobody can tell whether it closes well. */
+    void endsWith(Throwable thrown) {
+        StoreFault found = fault(cause(thrown));
+        lasting = lasting == null ? found : lasting;
+    }
+
     boolean hasFailed() {
         return lasting != null;
     }
@@ -113,13 +126,22 @@ final class StoreHealth {
     }
 
     private <T> CompletionStage<T> failed(Throwable thrown) {
-        Throwable cause = thrown instanceof CompletionException && thrown.getCause() != null
-                ? thrown.getCause() : thrown;
+        Throwable cause = cause(thrown);
         // What a closed store says of itself is not its device's fault.
-        StoreFault fault = cause instanceof StoreException failure && !closing
-                ? StoreFault.of(failure).orElse(null) : null;
+        StoreFault fault = closing ? null : fault(cause);
         return fault == null ? CompletableFuture.failedFuture(cause)
                 : told(fault, new PersistenceException(sentence(fault), cause));
+    }
+
+    private static Throwable cause(Throwable thrown) {
+        return thrown instanceof CompletionException && thrown.getCause() != null
+                ? thrown.getCause() : thrown;
+    }
+
+    /** Null if it tells nothing of the store. */
+    private static StoreFault fault(Throwable cause) {
+        return cause instanceof StoreException failure
+                ? StoreFault.of(failure).orElse(null) : null;
     }
 
     private <T> CompletionStage<T> told(StoreFault fault, PersistenceException failure) {

@@ -18,8 +18,8 @@ import org.infinispan.configuration.global.GlobalConfiguration;
 
 /**
  * Devices and files of caches that were undeployed on this node while nobody could drop their
- * entries, as their stores were not open, as after the node withdrew: these are nobody's, by
- * whatever cache the devices are opened next. A file in the global state.
+ * entries, as their stores were not open, as after the node withdrew, or took no writes: these are
+ * nobody's, by whatever cache the devices are opened next. A file in the global state.
  */
 public final class UndeployedDevices {
     private static final String NAME = "entresol.undeployed.devices";
@@ -60,6 +60,14 @@ public final class UndeployedDevices {
         return configuration.persistence().stores().stream()
                 .filter(EntresolStoreConfiguration.class::isInstance)
                 .map(store -> new StorePlace(global, cache, (EntresolStoreConfiguration) store));
+    }
+
+    /** Notes those of a store that is open, whose entries cannot be dropped. */
+    void note(Collection<Path> devices) throws IOException {
+        if (file == null) {
+            throw new IOException("this node has no global state to note it in");
+        }
+        change(true, devices);
     }
 
     /** Whether what these have is nobody's. */
