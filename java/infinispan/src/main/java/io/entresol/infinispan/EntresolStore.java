@@ -262,19 +262,19 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.clearing();
         }
-        return loads.allChanged(watched(opened().clearAsync()));
+        return loads.allChanged(watchedDrop(opened().clearAsync()));
     }
 
     @Override
     public CompletionStage<Void> addSegments(IntSet segments) {
         return arrivals == null ? CompletableFuture.completedFuture(null)
-                : watched(arrivals.own(segments));
+                : watchedDrop(arrivals.own(segments));
     }
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
         if (arrivals != null) {
-            return watched(arrivals.disown(segments));
+            return watchedDrop(arrivals.disown(segments));
         }
         CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
         for (int segment : segments.toIntArray()) {
@@ -282,7 +282,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 removed = removed.thenCompose(done -> entries(segment).clearAsync());
             }
         }
-        return watched(removed);
+        return watchedDrop(removed);
     }
 
     @Override
@@ -540,6 +540,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
         StoreHealth known = health;
         return known == null ? outcome : known.watched(outcome);
+    }
+
+    private CompletionStage<Void> watchedDrop(CompletionStage<Void> dropped) {
+        StoreHealth known = health;
+        return known == null ? dropped : known.watchedDrop(dropped);
     }
 
     private int segment(Object key) {
