@@ -366,6 +366,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         }
         K key = unmarshalled(found.key());
         int segment = segment(key);
+        Arrivals coming = arrivals;
+        if (coming != null) {
+            // What another node still sends of the key is older.
+            coming.removing(segment, found.key());
+        }
         // What was written since stays.
         return Maybe.fromCompletionStage(
                         entries(segment).removeAsync(found.key(), found.version()))

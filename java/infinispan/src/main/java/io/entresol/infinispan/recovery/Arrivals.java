@@ -89,7 +89,7 @@ public final class Arrivals {
                 .thenCompose(version -> undo(entries, key, version, removed.has(key)));
     }
 
-    /** A user is about to remove a key. */
+    /** A user is about to remove a key, or its entry has ended. */
     public void removing(int segment, byte[] key) {
         Removed removed = arriving.get(segment);
         if (removed != null) {

@@ -5,6 +5,7 @@ import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 import static org.testng.Assert.assertEquals;
+import static org.testng.Assert.assertFalse;
 import static org.testng.Assert.assertNull;
 import static org.testng.Assert.assertTrue;
 
@@ -12,15 +13,21 @@ import io.entresol.Store;
 import io.entresol.StoreOptions;
 import io.entresol.infinispan.EntresolStore;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import io.reactivex.rxjava3.core.Flowable;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
 import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.time.ControlledTimeService;
+import org.infinispan.commons.time.TimeService;
+import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.CacheMode;
@@ -30,8 +37,10 @@ import org.infinispan.context.impl.FlagBitSets;
 import org.infinispan.distribution.ch.ConsistentHash;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.marshall.persistence.impl.MarshalledEntryUtil;
+import org.infinispan.notifications.cachelistener.CacheNotifier;
 import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
 import org.infinispan.test.TestingUtil;
+import org.infinispan.topology.CacheTopology;
 import org.testng.annotations.AfterMethod;
 import org.testng.annotations.BeforeMethod;
 import org.testng.annotations.Test;
@@ -49,6 +58,7 @@ public class ArrivalsTest {
             </config>
             """;
 
+    private final ControlledTimeService time = new ControlledTimeService();
     private String folder;
     private Store store;
     private Arrivals arrivals;
@@ -120,7 +130,38 @@ public class ArrivalsTest {
         assertEquals(store.partition(1).count(), 1);
     }
 
-    public void nothingIsNotedInAClusterOfOne() throws IOException {
+    public void nothingIsNotedInAClusterOfOne() throws Exception {
+        alone((cache, flash) -> {
+            cache.put("key", "value");
+            cache.remove("key");
+            come(cache, flash, "resolved");
+            assertTrue(has(cache, flash));
+        });
+    }
+
+    /** A purge left nothing, and an older value that another node sent took its place. */
+    public void whatEndsWhileItsSegmentComesIsNotReplacedByWhatIsOlder() throws Exception {
+        alone((cache, flash) -> {
+            IntSet segment = IntSets.immutableSet(TestingUtil.getSegmentForKey("key", cache));
+            CacheTopology rebalance = mock(CacheTopology.class);
+            when(rebalance.getReadConsistentHash()).thenReturn(mock(ConsistentHash.class));
+            when(rebalance.getWriteConsistentHash()).thenReturn(mock(ConsistentHash.class));
+            TestingUtil.extractComponent(cache, CacheNotifier.class)
+                    .notifyTopologyChanged(rebalance, rebalance, 9, true)
+                    .toCompletableFuture().join();
+            flash.removeSegments(segment).toCompletableFuture().join();
+            flash.addSegments(segment).toCompletableFuture().join();
+            cache.put("key", "newer", 5, TimeUnit.MILLISECONDS);
+            time.advance(10);
+            assertEquals((long) Flowable.fromPublisher(flash.purgeExpired()).count()
+                    .blockingGet(), 1);
+            come(cache, flash, "older");
+            assertFalse(has(cache, flash));
+        });
+    }
+
+    private void alone(BiConsumer<Cache<String, String>, EntresolStore<String, String>> use)
+            throws IOException {
         Path stack = Files.writeString(Path.of(folder, "stack.xml"), STACK);
         GlobalConfigurationBuilder global = GlobalConfigurationBuilder.defaultClusteredBuilder();
         global.transport().addProperty("configurationFile", stack.toString());
@@ -130,16 +171,22 @@ public class ArrivalsTest {
                 .path(folder).capacity("64MiB").memory("64MiB");
         try (DefaultCacheManager alone = new DefaultCacheManager(global.build())) {
             alone.defineConfiguration("alone", stored.build());
+            TestingUtil.replaceComponent(alone, TimeService.class, time, true);
             Cache<String, String> cache = alone.getCache("alone");
-            EntresolStore<String, String> flash = TestingUtil.getFirstStore(cache);
-            cache.put("key", "value");
-            cache.remove("key");
-            int segment = TestingUtil.getSegmentForKey("key", cache);
-            flash.ignoreCommandWithFlags(FlagBitSets.PUT_FOR_STATE_TRANSFER);
-            flash.write(segment, MarshalledEntryUtil.create("key", "resolved", cache))
-                    .toCompletableFuture().join();
-            assertTrue(flash.containsKey(segment, "key").toCompletableFuture().join());
+            use.accept(cache, TestingUtil.getFirstStore(cache));
         }
+    }
+
+    private static void come(Cache<String, String> cache, EntresolStore<String, String> flash,
+            String value) {
+        flash.ignoreCommandWithFlags(FlagBitSets.PUT_FOR_STATE_TRANSFER);
+        flash.write(TestingUtil.getSegmentForKey("key", cache),
+                MarshalledEntryUtil.create("key", value, cache)).toCompletableFuture().join();
+    }
+
+    private static boolean has(Cache<String, String> cache, EntresolStore<String, String> flash) {
+        return flash.containsKey(TestingUtil.getSegmentForKey("key", cache), "key")
+                .toCompletableFuture().join();
     }
 
     public void whatUsersRemoveIsNotedOfASegmentThatComesInARebalance() {
