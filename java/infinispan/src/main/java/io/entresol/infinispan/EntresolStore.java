@@ -207,13 +207,14 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
+        // First: what is refused must not leave it to the thread's next write, of whatever cache.
+        boolean comes = arrivals != null && arrivals.comes();
         CompletionStage<Void> refusal = health == null ? null : health.refusal();
         if (refusal != null) {
             return refusal;
         }
         StoredEntry stored = StoredEntry.of(e);
         byte[] key = StoredEntry.bytes(e.getKeyBytes());
-        boolean comes = arrivals != null && arrivals.comes();
         CompletionStage<?> ready = stored.isMortal() && !mortal ? becomeMortal() : null;
         CompletionStage<?> written = ready == null
                 ? put(segment, key, stored.encode(), comes)

@@ -7,6 +7,7 @@ import static org.mockito.Mockito.when;
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertFalse;
 import static org.testng.Assert.assertNull;
+import static org.testng.Assert.assertThrows;
 import static org.testng.Assert.assertTrue;
 
 import io.entresol.Store;
@@ -15,13 +16,16 @@ import io.entresol.infinispan.EntresolStore;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import io.reactivex.rxjava3.core.Flowable;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
+import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
 import org.infinispan.commons.test.CommonsTestingUtil;
@@ -157,6 +161,22 @@ public class ArrivalsTest {
                     .blockingGet(), 1);
             come(cache, flash, "older");
             assertFalse(has(cache, flash));
+        });
+    }
+
+    /** The thread's next write, of a user in another cache, was taken for what another node sent. */
+    public void whatIsRefusedAsItComesSaysNothingOfTheNextWrite() throws Exception {
+        alone((cache, flash) -> {
+            try (Stream<Path> files = Files.walk(Path.of(folder, "alone"))) {
+                for (Path file : files.filter(Files::isRegularFile).toList()) {
+                    Files.delete(file);
+                }
+            } catch (IOException failure) {
+                throw new UncheckedIOException(failure);
+            }
+            flash.isAvailable().toCompletableFuture().join();
+            assertThrows(CompletionException.class, () -> come(cache, flash, "value"));
+            assertFalse(arrivals.comes());
         });
     }
 
