@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -258,12 +259,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private void noteDevices(String name) {
         Configuration configuration = SecurityActions.getCacheConfiguration(cacheManager, name);
         if (configuration != null && !cacheManager.isRunning(name)) {
-            List<Configuration> others = cacheManager.getCacheConfigurationNames().stream()
-                    .filter(other -> !other.equals(name))
-                    .map(other -> SecurityActions.getCacheConfiguration(cacheManager, other))
-                    .filter(Objects::nonNull).toList();
+            Map<String, Configuration> others = new HashMap<>();
+            for (String other : cacheManager.getCacheConfigurationNames()) {
+                Configuration its = SecurityActions.getCacheConfiguration(cacheManager, other);
+                if (its != null && !other.equals(name)) {
+                    others.put(other, its);
+                }
+            }
             UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(cacheManager))
-                    .note(configuration, others);
+                    .note(name, configuration, others);
         }
     }
 

@@ -1,11 +1,14 @@
 package io.entresol.grid;
 
 import io.entresol.Store;
+import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.WithdrawalMark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.persistence.PersistenceUtil;
 import org.infinispan.security.actions.SecurityActions;
@@ -32,13 +35,15 @@ final class StoreFiles {
         if (isAnothers) {
             return;
         }
+        GlobalConfiguration global = SecurityActions.getCacheManagerConfiguration(manager);
+        // While it is there, so that it has the name by which it was noted.
+        UndeployedDevices.of(global).strike(List.of(of(manager, cache)));
         try {
             Files.deleteIfExists(of(manager, cache));
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove the file of '" + cache + "'", failure);
         }
-        WithdrawalMark.of(SecurityActions.getCacheManagerConfiguration(manager), cache,
-                of(manager, cache)).remove();
+        WithdrawalMark.of(global, cache, of(manager, cache)).remove();
         Store.sweepBuffers(folder);
     }
 

@@ -394,11 +394,97 @@ class DeployedCachesTest {
         }
     }
 
+    /** A request by REST or the console removes no file, and the next of the name had them. */
+    @Test
+    void entriesOfACacheThatIsRemovedWhereItIsStoppedAreNotInTheNextOfItsName() throws Exception {
+        Path noted = folder.resolve("entresol.undeployed.devices");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", stored()).put("key", "value");
+            manager.getCache("first").stop();
+            manager.administration().removeCache("first");
+            Cache<String, String> next = manager.administration().createCache("first", stored());
+            assertFalse(next.containsKey("key"), "an entry of the former cache is there");
+            assertEquals("", Files.readString(noted).strip());
+            next.stop();
+            manager.administration().removeCache("first");
+            assertTrue(Files.readString(noted).contains("first"));
+            DeployedCaches.of(manager).orElseThrow().sweep("first");
+            assertEquals("", Files.readString(noted).strip(), "of a file that is not there");
+        }
+    }
+
+    /**
+     * Infinispan empties a store and then closes it: one that could not be emptied stayed open, its
+     * device in use and its entries on it.
+     */
+    @Test
+    void aDeviceThatTakesNoWritesIsFreeOnceItsCacheIsUndeployedAndLaterEmptied()
+            throws Exception {
+        Configuration onDevice = onDevice(folder.resolve("device"));
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", onDevice).put("key", "value");
+            // Less than the store's first write; what a node notes is smaller.
+            limitFiles("16384");
+            try {
+                manager.administration().removeCache("first");
+            } finally {
+                limitFiles("unlimited");
+            }
+            Cache<String, String> next = manager.administration().createCache("second", onDevice);
+            assertFalse(next.containsKey("key"), "an entry of the former cache is there");
+            next.put("key", "newer");
+        }
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            assertEquals("newer", manager.getCache("second").get("key"));
+        }
+    }
+
+    /** Of a list of devices the next one is there; a cache that is opened on it has its entries. */
+    @Test
+    void whatIsNotedOfADeviceThatTakesNoWritesIsTheOneThatWasOpened() throws Exception {
+        Path device = folder.resolve("device");
+        Path spare = folder.resolve("spare");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", onDevice(device));
+            manager.administration().removeCache("first");
+            Cache<String, String> second =
+                    manager.administration().createCache("second", onDevice(spare));
+            second.put("key", "value");
+            second.stop();
+            manager.administration().createCache("third", onDevices(device + "," + spare));
+            Files.delete(device);
+            limitFiles("16384");
+            try {
+                manager.administration().removeCache("third");
+            } finally {
+                limitFiles("unlimited");
+            }
+            second.start();
+            assertEquals("value", second.get("key"));
+        }
+    }
+
+    /** As a file system that has no room for a file's next bytes. */
+    private static void limitFiles(String bytes) throws Exception {
+        Process limit = new ProcessBuilder("prlimit", "--pid",
+                "" + ProcessHandle.current().pid(), "--fsize=" + bytes + ":unlimited")
+                .inheritIO().start();
+        assertEquals(0, limit.waitFor(), "prlimit");
+    }
+
     private static Configuration onDevice(Path device) {
+        return onDevices(device.toString());
+    }
+
+    private static Configuration onDevices(String devices) {
         ConfigurationBuilder stored = new ConfigurationBuilder();
         stored.persistence().passivation(false)
                 .addStore(EntresolStoreConfigurationBuilder.class)
-                .devices(device.toString()).capacity("64MiB").memory("32MiB");
+                .devices(devices).capacity("64MiB").memory("32MiB");
         return stored.build();
     }
 

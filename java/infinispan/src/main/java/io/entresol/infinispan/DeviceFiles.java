@@ -45,7 +45,7 @@ final class DeviceFiles {
         return paths;
     }
 
-    /** Those that are there. */
+    /** Those that were there. */
     List<Path> paths() {
         return List.copyOf(opened.keySet());
     }

@@ -89,7 +89,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         marshaller = given.getPersistenceMarshaller();
         factory = given.getMarshallableEntryFactory();
         executor = given.getNonBlockingExecutor();
-        place = new StorePlace(given, configuration);
+        place = new StorePlace(
+                given.getGlobalConfiguration(), given.getCache().getName(), configuration);
         mark = WithdrawalMark.of(given.getGlobalConfiguration(), given.getCache().getName(),
                 place.ownFile().orElse(null));
         return given.getBlockingManager().runBlocking(this::open, "entresol-start");
@@ -206,13 +207,14 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
+        // First: what is refused must not leave it to the thread's next write, of whatever cache.
+        boolean comes = arrivals != null && arrivals.comes();
         CompletionStage<Void> refusal = health == null ? null : health.refusal();
         if (refusal != null) {
             return refusal;
         }
         StoredEntry stored = StoredEntry.of(e);
         byte[] key = StoredEntry.bytes(e.getKeyBytes());
-        boolean comes = arrivals != null && arrivals.comes();
         CompletionStage<?> ready = stored.isMortal() && !mortal ? becomeMortal() : null;
         CompletionStage<?> written = ready == null
                 ? put(segment, key, stored.encode(), comes)
@@ -250,24 +252,30 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 : loads.changed(bytes, watched(entries(segment).removeAsync(bytes)));
     }
 
+    /** A cache that is removed is emptied as it stops, and nobody closes a store that fails then. */
     @Override
     public CompletionStage<Void> clear() {
+        if (context.getCache().getStatus().isStopping()) {
+            return opened().clearAsync().exceptionallyCompose(failure ->
+                    context.getBlockingManager().runBlocking(
+                            () -> leaveEntries(failure), "entresol-leave"));
+        }
         if (arrivals != null) {
             arrivals.clearing();
         }
-        return loads.allChanged(watched(opened().clearAsync()));
+        return loads.allChanged(watchedDrop(opened().clearAsync()));
     }
 
     @Override
     public CompletionStage<Void> addSegments(IntSet segments) {
         return arrivals == null ? CompletableFuture.completedFuture(null)
-                : watched(arrivals.own(segments));
+                : watchedDrop(arrivals.own(segments));
     }
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
         if (arrivals != null) {
-            return watched(arrivals.disown(segments));
+            return watchedDrop(arrivals.disown(segments));
         }
         CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
         for (int segment : segments.toIntArray()) {
@@ -275,7 +283,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 removed = removed.thenCompose(done -> entries(segment).clearAsync());
             }
         }
-        return watched(removed);
+        return watchedDrop(removed);
     }
 
     @Override
@@ -359,6 +367,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         }
         K key = unmarshalled(found.key());
         int segment = segment(key);
+        Arrivals coming = arrivals;
+        if (coming != null) {
+            // What another node still sends of the key is older.
+            coming.removing(segment, found.key());
+        }
         // What was written since stays.
         return Maybe.fromCompletionStage(
                         entries(segment).removeAsync(found.key(), found.version()))
@@ -374,7 +387,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             RecoveryOptions.check(context, configuration,
                     configuration.get(EntresolStoreConfiguration.DURABILITY));
         }
-        Store opened = place.open();
+        Store opened = place.open(executor);
         store = opened;
         try {
             mortal = isMortal(opened);
@@ -451,6 +464,21 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         mark.remove();
     }
 
+    /** Whoever opens the store next drops what could not be dropped. */
+    private void leaveEntries(Throwable failure) {
+        String name = context.getCache().getName();
+        health.endsWith(failure);
+        try {
+            UndeployedDevices.of(context.getGlobalConfiguration()).note(health.devices());
+            LOG.warnf(failure, "Cache %s is removed, but its store takes no writes: what it has on"
+                    + " %s is dropped when that is opened next", name, place);
+        } catch (IOException | UncheckedIOException unnoted) {
+            LOG.errorf(failure, "Cache %s is removed, but its store takes no writes, and that what"
+                    + " it has on %s does not count could not be noted (%s): remove it yourself",
+                    name, place, unnoted.getMessage());
+        }
+    }
+
     private void close() {
         if (metrics != null) {
             metrics.close();
@@ -518,6 +546,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
         StoreHealth known = health;
         return known == null ? outcome : known.watched(outcome);
+    }
+
+    private CompletionStage<Void> watchedDrop(CompletionStage<Void> dropped) {
+        StoreHealth known = health;
+        return known == null ? dropped : known.watchedDrop(dropped);
     }
 
     private int segment(Object key) {

@@ -4,6 +4,9 @@ import io.entresol.Store;
 import io.entresol.StoreException;
 import io.entresol.infinispan.recovery.StoreFault;
 import io.entresol.infinispan.recovery.Withdrawal;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -29,6 +32,11 @@ final class StoreHealth {
     private volatile StoreFault lasting;
     private volatile boolean closing;
 
+    /** What a failure of an operation tells of the store; empty: nothing. */
+    private interface Meaning {
+        Optional<StoreFault> of(StoreException failure);
+    }
+
     StoreHealth(String cache, String capacity, Store store, DeviceFiles files,
             Withdrawal withdrawal) {
         this.cache = cache;
@@ -42,7 +50,12 @@ final class StoreHealth {
     <T> CompletionStage<T> watched(CompletionStage<T> outcome) {
         CompletableFuture<T> future = outcome.toCompletableFuture();
         return future.isDone() && !future.isCompletedExceptionally() ? outcome
-                : outcome.exceptionallyCompose(this::failed);
+                : outcome.exceptionallyCompose(thrown -> failed(thrown, StoreFault::of));
+    }
+
+    /** The same of entries that are dropped. */
+    CompletionStage<Void> watchedDrop(CompletionStage<Void> outcome) {
+        return outcome.exceptionallyCompose(thrown -> failed(thrown, StoreFault::ofDrop));
     }
 
     /** A file that is not there any more takes writes, and loses them: they are refused. */
@@ -54,7 +67,7 @@ final class StoreHealth {
 
     /** A failure that nobody can be told to try again after. */
     void met(Throwable thrown) {
-        failed(thrown);
+        failed(thrown, StoreFault::of);
     }
 
     /**
@@ -101,6 +114,17 @@ final class StoreHealth {
         }
     }
 
+    /** What it was opened on, whatever is there now. */
+    List<Path> devices() {
+        return files.paths();
+    }
+
+    /** It could not be emptied before it is closed: nobody can tell whether it closes well. */
+    void endsWith(Throwable thrown) {
+        StoreFault found = fault(cause(thrown), StoreFault::ofDrop);
+        lasting = lasting == null ? found : lasting;
+    }
+
     boolean hasFailed() {
         return lasting != null;
     }
@@ -112,14 +136,23 @@ final class StoreHealth {
                 : sentence(known);
     }
 
-    private <T> CompletionStage<T> failed(Throwable thrown) {
-        Throwable cause = thrown instanceof CompletionException && thrown.getCause() != null
-                ? thrown.getCause() : thrown;
+    private <T> CompletionStage<T> failed(Throwable thrown, Meaning meaning) {
+        Throwable cause = cause(thrown);
         // What a closed store says of itself is not its device's fault.
-        StoreFault fault = cause instanceof StoreException failure && !closing
-                ? StoreFault.of(failure).orElse(null) : null;
+        StoreFault fault = closing ? null : fault(cause, meaning);
         return fault == null ? CompletableFuture.failedFuture(cause)
                 : told(fault, new PersistenceException(sentence(fault), cause));
+    }
+
+    private static Throwable cause(Throwable thrown) {
+        return thrown instanceof CompletionException && thrown.getCause() != null
+                ? thrown.getCause() : thrown;
+    }
+
+    /** Null if it tells nothing of the store. */
+    private static StoreFault fault(Throwable cause, Meaning meaning) {
+        return cause instanceof StoreException failure
+                ? meaning.of(failure).orElse(null) : null;
     }
 
     private <T> CompletionStage<T> told(StoreFault fault, PersistenceException failure) {

@@ -12,33 +12,36 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.concurrent.Executor;
 import org.infinispan.commons.util.ByteQuantity;
+import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.persistence.PersistenceUtil;
-import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.PersistenceException;
 
 /** Where the store of a cache is on this node: devices that were named, or a file of its own. */
 final class StorePlace {
-    private final InitializationContext context;
     private final EntresolStoreConfiguration configuration;
     private final String cache;
     private final List<Path> paths;
     private final boolean striped;
     private final boolean named;
 
-    StorePlace(InitializationContext context, EntresolStoreConfiguration configuration) {
-        this.context = context;
+    StorePlace(GlobalConfiguration global, String cache,
+            EntresolStoreConfiguration configuration) {
         this.configuration = configuration;
-        this.cache = context.getCache().getName();
+        this.cache = cache;
         String devices = configuration.get(EntresolStoreConfiguration.DEVICES);
         this.named = devices != null;
-        this.paths = named ? DeviceFiles.listed(devices) : List.of(ownFolder(context,
+        this.paths = named ? DeviceFiles.listed(devices) : List.of(ownFolder(global, cache,
                 configuration.get(EntresolStoreConfiguration.PATH)).resolve("entresol.data"));
         this.striped = configuration.get(EntresolStoreConfiguration.SELECTION).equals("stripe");
     }
 
-    /** Opens the store, or makes it. Whoever fails says on what, and what to do. */
-    Store open() {
+    /**
+     * Opens the store, or makes it; what follows its outcomes runs in {@code executor}. Whoever
+     * fails says on what, and what to do.
+     */
+    Store open(Executor executor) {
         if (!named) {
             makeFolder();
         }
@@ -53,7 +56,7 @@ final class StorePlace {
                     .durability(Durability.parse(
                             configuration.get(EntresolStoreConfiguration.DURABILITY)))
                     .compression(Compression.valueOf(compression.toUpperCase(Locale.ROOT)))
-                    .executor(context.getNonBlockingExecutor()));
+                    .executor(executor));
         } catch (StoreException failure) {
             throw new PersistenceException("cache " + cache + ": the store on " + this
                     + " cannot be opened: " + failure.getMessage() + nextStep(failure.kind()),
@@ -64,6 +67,17 @@ final class StorePlace {
     /** What is open now. */
     DeviceFiles files() {
         return DeviceFiles.of(paths, striped);
+    }
+
+    /** All that it may be on. */
+    List<Path> listed() {
+        return paths;
+    }
+
+    /** Those that are there; all if none is, as it may come back. */
+    List<Path> present() {
+        List<Path> there = files().paths();
+        return there.isEmpty() ? paths : there;
     }
 
     /** A file of the cache's own; empty if devices were named. */
@@ -108,8 +122,7 @@ final class StorePlace {
         };
     }
 
-    private static Path ownFolder(InitializationContext context, String path) {
-        return PersistenceUtil.getQualifiedLocation(context.getGlobalConfiguration(), path,
-                context.getCache().getName(), "entresol");
+    private static Path ownFolder(GlobalConfiguration global, String cache, String path) {
+        return PersistenceUtil.getQualifiedLocation(global, path, cache, "entresol");
     }
 }

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -16,56 +17,57 @@ import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 
 /**
- * Devices that were named for caches that were undeployed on this node while their stores were not
- * open, as after the node withdrew: nobody could drop their entries, and these are nobody's, by
- * whatever cache the devices are opened next. A file in the global state.
+ * Devices and files of caches that were undeployed on this node while nobody could drop their
+ * entries, as their stores were not open, as after the node withdrew, or took no writes: these are
+ * nobody's, by whatever cache the devices are opened next. A file in the global state.
  */
 public final class UndeployedDevices {
     private static final String NAME = "entresol.undeployed.devices";
 
+    private final GlobalConfiguration global;
     /** Null where a node has no folder that lasts. */
     private final Path file;
 
-    private UndeployedDevices(Path file) {
-        this.file = file;
+    private UndeployedDevices(GlobalConfiguration global) {
+        this.global = global;
+        this.file = global.globalState().enabled()
+                ? Path.of(global.globalState().persistentLocation(), NAME) : null;
     }
 
     /** What a node knows. */
     public static UndeployedDevices of(GlobalConfiguration global) {
-        return new UndeployedDevices(global.globalState().enabled()
-                ? Path.of(global.globalState().persistentLocation(), NAME) : null);
+        return new UndeployedDevices(global);
     }
 
     /**
-     * Notes those of a cache that is about to be removed and is not open, if any are named. What
-     * any of the other caches names may have that one's entries.
+     * Notes those of a cache that is about to be removed and is not open. What any of the other
+     * caches names may have that one's entries.
+     *
+     * @param cache its name
+     * @param others by their names
      */
-    public void note(Configuration cache, Collection<Configuration> others) {
-        Set<String> othersNames = others.stream().flatMap(UndeployedDevices::stores)
-                .flatMap(store -> listed(store).stream())
+    public void note(String cache, Configuration configuration,
+            Map<String, Configuration> others) {
+        Set<String> othersNames = others.entrySet().stream()
+                .flatMap(other -> places(other.getKey(), other.getValue()))
+                .flatMap(place -> place.listed().stream())
                 .map(UndeployedDevices::name).collect(Collectors.toSet());
-        change(true, stores(cache).flatMap(UndeployedDevices::devices)
+        change(true, places(cache, configuration).flatMap(place -> place.present().stream())
                 .filter(device -> !othersNames.contains(name(device))).toList());
     }
 
-    /** Those on devices that were named. */
-    private static Stream<EntresolStoreConfiguration> stores(Configuration cache) {
-        return cache.persistence().stores().stream()
+    private Stream<StorePlace> places(String cache, Configuration configuration) {
+        return configuration.persistence().stores().stream()
                 .filter(EntresolStoreConfiguration.class::isInstance)
-                .map(EntresolStoreConfiguration.class::cast)
-                .filter(store -> store.get(EntresolStoreConfiguration.DEVICES) != null);
+                .map(store -> new StorePlace(global, cache, (EntresolStoreConfiguration) store));
     }
 
-    private static List<Path> listed(EntresolStoreConfiguration store) {
-        return DeviceFiles.listed(store.get(EntresolStoreConfiguration.DEVICES));
-    }
-
-    /** Those that are there; all if none is, as it may come back. */
-    private static Stream<Path> devices(EntresolStoreConfiguration store) {
-        List<Path> listed = listed(store);
-        List<Path> there = DeviceFiles.of(listed,
-                store.get(EntresolStoreConfiguration.SELECTION).equals("stripe")).paths();
-        return (there.isEmpty() ? listed : there).stream();
+    /** Notes those of a store that is open, whose entries cannot be dropped. */
+    void note(Collection<Path> devices) throws IOException {
+        if (file == null) {
+            throw new IOException("this node has no global state to note it in");
+        }
+        change(true, devices);
     }
 
     /** Whether what these have is nobody's. */
@@ -76,7 +78,7 @@ public final class UndeployedDevices {
     }
 
     /** They have none of those entries any more. */
-    void strike(Collection<Path> devices) {
+    public void strike(Collection<Path> devices) {
         change(false, devices);
     }
 

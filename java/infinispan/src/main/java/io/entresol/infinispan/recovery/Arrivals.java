@@ -35,6 +35,8 @@ public final class Arrivals {
     private final Map<Integer, Removed> arriving = new ConcurrentHashMap<>();
     /** Null until the first are told. */
     private IntSet owned;
+    /** Whether all owners have what they own by the topology that is installed or about to be. */
+    private boolean settled;
 
     private Arrivals(IntFunction<Entries> store, Kept kept) {
         this.store = store;
@@ -87,7 +89,7 @@ public final class Arrivals {
                 .thenCompose(version -> undo(entries, key, version, removed.has(key)));
     }
 
-    /** A user is about to remove a key. */
+    /** A user is about to remove a key, or its entry has ended. */
     public void removing(int segment, byte[] key) {
         Removed removed = arriving.get(segment);
         if (removed != null) {
@@ -100,7 +102,11 @@ public final class Arrivals {
         arriving.values().forEach(removed -> removed.all = true);
     }
 
-    /** The node owns these segments from now on; those that are new are dropped. */
+    /**
+     * The node owns these segments from now on; those that are new are dropped. Nothing comes into
+     * them where all owners have what they own, as where the node is the cluster's first, or the
+     * last owner left: what users remove would be noted for as long as nobody else joins.
+     */
     public synchronized CompletionStage<Void> own(IntSet segments) {
         if (owned == null) {
             owned = IntSets.mutableCopyFrom(segments);
@@ -109,7 +115,9 @@ public final class Arrivals {
         IntSet added = IntSets.mutableCopyFrom(segments);
         added.removeAll(owned);
         CompletionStage<Void> dropped = drop(added);
-        added.forEach((int segment) -> arriving.put(segment, new Removed()));
+        if (!settled) {
+            added.forEach((int segment) -> arriving.put(segment, new Removed()));
+        }
         owned.addAll(added);
         return dropped;
     }
@@ -121,6 +129,13 @@ public final class Arrivals {
         }
         segments.forEach((int segment) -> arriving.remove(segment));
         return drop(segments);
+    }
+
+    private synchronized void installing(boolean whole) {
+        settled = whole;
+        if (whole) {
+            arriving.clear();
+        }
     }
 
     private synchronized boolean isOwned(int segment) {
@@ -155,7 +170,7 @@ public final class Arrivals {
         }
     }
 
-    /** Notices that nothing comes any more. Public because Infinispan calls it. */
+    /** Notices whether anything comes. Public because Infinispan calls it. */
     @Listener
     public static final class Settling {
         private final Arrivals arrivals;
@@ -164,12 +179,12 @@ public final class Arrivals {
             this.arrivals = arrivals;
         }
 
-        /** Before a topology is installed by which all owners have what they own. */
+        /** Before a topology is installed; nothing comes where all who are written to are read. */
         @TopologyChanged
         public void topologyChanged(TopologyChangedEvent<?, ?> event) {
-            if (event.isPre() && event.getReadConsistentHashAtEnd()
-                    .equals(event.getWriteConsistentHashAtEnd())) {
-                arrivals.arriving.clear();
+            if (event.isPre()) {
+                arrivals.installing(event.getReadConsistentHashAtEnd()
+                        .equals(event.getWriteConsistentHashAtEnd()));
             }
         }
     }

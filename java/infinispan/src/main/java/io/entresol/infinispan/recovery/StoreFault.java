@@ -33,6 +33,12 @@ public record StoreFault(Kind kind, String what) {
         return Optional.ofNullable(kind).map(found -> new StoreFault(found, failure.getMessage()));
     }
 
+    /** The same of one that dropped entries, which reads nothing: its device takes no writes. */
+    public static Optional<StoreFault> ofDrop(StoreException failure) {
+        return of(failure).map(found -> found.kind() != Kind.UNREADABLE ? found
+                : new StoreFault(Kind.UNWRITABLE, found.what()));
+    }
+
     /** Whether nothing but a new store mends it. */
     public boolean stays() {
         return kind != Kind.FULL;

@@ -5,24 +5,46 @@ import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 import static org.testng.Assert.assertEquals;
+import static org.testng.Assert.assertFalse;
 import static org.testng.Assert.assertNull;
+import static org.testng.Assert.assertThrows;
 import static org.testng.Assert.assertTrue;
 
 import io.entresol.Store;
 import io.entresol.StoreOptions;
+import io.entresol.infinispan.EntresolStore;
+import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import io.reactivex.rxjava3.core.Flowable;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
+import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
+import org.infinispan.Cache;
 import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.time.ControlledTimeService;
+import org.infinispan.commons.time.TimeService;
+import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.commons.util.Util;
+import org.infinispan.configuration.cache.CacheMode;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.context.impl.FlagBitSets;
 import org.infinispan.distribution.ch.ConsistentHash;
+import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.marshall.persistence.impl.MarshalledEntryUtil;
+import org.infinispan.notifications.cachelistener.CacheNotifier;
 import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
+import org.infinispan.test.TestingUtil;
+import org.infinispan.topology.CacheTopology;
 import org.testng.annotations.AfterMethod;
 import org.testng.annotations.BeforeMethod;
 import org.testng.annotations.Test;
@@ -32,7 +54,15 @@ import org.testng.annotations.Test;
 public class ArrivalsTest {
     private static final long MIB = 1 << 20;
     private static final byte[] KEY = bytes("key");
+    /** Of a cluster within this process. */
+    private static final String STACK = """
+            <config xmlns="urn:org:jgroups">
+              <SHARED_LOOPBACK/><SHARED_LOOPBACK_PING/>
+              <pbcast.NAKACK2/><UNICAST3/><pbcast.STABLE/><pbcast.GMS/>
+            </config>
+            """;
 
+    private final ControlledTimeService time = new ControlledTimeService();
     private String folder;
     private Store store;
     private Arrivals arrivals;
@@ -92,6 +122,102 @@ public class ArrivalsTest {
         assertEquals(text(KEY), "resolved");
     }
 
+    /**
+     * A node that was alone noted each key that users removed until another one joined: Java's heap
+     * grew by them.
+     */
+    public void whatUsersRemoveIsNotNotedWhereNothingComes() {
+        settle();
+        arrivals.own(IntSets.immutableSet(1)).toCompletableFuture().join();
+        arrivals.removing(1, KEY);
+        come(1, KEY, "resolved");
+        assertEquals(store.partition(1).count(), 1);
+    }
+
+    public void nothingIsNotedInAClusterOfOne() throws Exception {
+        alone((cache, flash) -> {
+            cache.put("key", "value");
+            cache.remove("key");
+            come(cache, flash, "resolved");
+            assertTrue(has(cache, flash));
+        });
+    }
+
+    /** A purge left nothing, and an older value that another node sent took its place. */
+    public void whatEndsWhileItsSegmentComesIsNotReplacedByWhatIsOlder() throws Exception {
+        alone((cache, flash) -> {
+            IntSet segment = IntSets.immutableSet(TestingUtil.getSegmentForKey("key", cache));
+            CacheTopology rebalance = mock(CacheTopology.class);
+            when(rebalance.getReadConsistentHash()).thenReturn(mock(ConsistentHash.class));
+            when(rebalance.getWriteConsistentHash()).thenReturn(mock(ConsistentHash.class));
+            TestingUtil.extractComponent(cache, CacheNotifier.class)
+                    .notifyTopologyChanged(rebalance, rebalance, 9, true)
+                    .toCompletableFuture().join();
+            flash.removeSegments(segment).toCompletableFuture().join();
+            flash.addSegments(segment).toCompletableFuture().join();
+            cache.put("key", "newer", 5, TimeUnit.MILLISECONDS);
+            time.advance(10);
+            assertEquals((long) Flowable.fromPublisher(flash.purgeExpired()).count()
+                    .blockingGet(), 1);
+            come(cache, flash, "older");
+            assertFalse(has(cache, flash));
+        });
+    }
+
+    /** The thread's next write, of a user in another cache, was taken for what another node sent. */
+    public void whatIsRefusedAsItComesSaysNothingOfTheNextWrite() throws Exception {
+        alone((cache, flash) -> {
+            try (Stream<Path> files = Files.walk(Path.of(folder, "alone"))) {
+                for (Path file : files.filter(Files::isRegularFile).toList()) {
+                    Files.delete(file);
+                }
+            } catch (IOException failure) {
+                throw new UncheckedIOException(failure);
+            }
+            flash.isAvailable().toCompletableFuture().join();
+            assertThrows(CompletionException.class, () -> come(cache, flash, "value"));
+            assertFalse(arrivals.comes());
+        });
+    }
+
+    private void alone(BiConsumer<Cache<String, String>, EntresolStore<String, String>> use)
+            throws IOException {
+        Path stack = Files.writeString(Path.of(folder, "stack.xml"), STACK);
+        GlobalConfigurationBuilder global = GlobalConfigurationBuilder.defaultClusteredBuilder();
+        global.transport().addProperty("configurationFile", stack.toString());
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.clustering().cacheMode(CacheMode.DIST_SYNC);
+        stored.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .path(folder).capacity("64MiB").memory("64MiB");
+        try (DefaultCacheManager alone = new DefaultCacheManager(global.build())) {
+            alone.defineConfiguration("alone", stored.build());
+            TestingUtil.replaceComponent(alone, TimeService.class, time, true);
+            Cache<String, String> cache = alone.getCache("alone");
+            use.accept(cache, TestingUtil.getFirstStore(cache));
+        }
+    }
+
+    private static void come(Cache<String, String> cache, EntresolStore<String, String> flash,
+            String value) {
+        flash.ignoreCommandWithFlags(FlagBitSets.PUT_FOR_STATE_TRANSFER);
+        flash.write(TestingUtil.getSegmentForKey("key", cache),
+                MarshalledEntryUtil.create("key", value, cache)).toCompletableFuture().join();
+    }
+
+    private static boolean has(Cache<String, String> cache, EntresolStore<String, String> flash) {
+        return flash.containsKey(TestingUtil.getSegmentForKey("key", cache), "key")
+                .toCompletableFuture().join();
+    }
+
+    public void whatUsersRemoveIsNotedOfASegmentThatComesInARebalance() {
+        settle();
+        rebalance();
+        arrivals.own(IntSets.immutableSet(1)).toCompletableFuture().join();
+        arrivals.removing(1, KEY);
+        come(1, KEY, "older");
+        assertEquals(store.partition(1).count(), 0);
+    }
+
     public void whatComesToANodeThatDoesNotOwnItIsLeftOut() {
         come(1, KEY, "value");
         arrivals.disown(IntSets.immutableSet(0)).toCompletableFuture().join();
@@ -112,10 +238,19 @@ public class ArrivalsTest {
     /** A topology in which all owners have what they own. */
     private void settle() {
         ConsistentHash hash = mock(ConsistentHash.class);
+        install(hash, hash);
+    }
+
+    /** A topology in which some are written to that are not read from yet. */
+    private void rebalance() {
+        install(mock(ConsistentHash.class), mock(ConsistentHash.class));
+    }
+
+    private void install(ConsistentHash read, ConsistentHash written) {
         TopologyChangedEvent<?, ?> event = mock(TopologyChangedEvent.class);
         when(event.isPre()).thenReturn(true);
-        when(event.getReadConsistentHashAtEnd()).thenReturn(hash);
-        when(event.getWriteConsistentHashAtEnd()).thenReturn(hash);
+        when(event.getReadConsistentHashAtEnd()).thenReturn(read);
+        when(event.getWriteConsistentHashAtEnd()).thenReturn(written);
         settling.topologyChanged(event);
     }
 
