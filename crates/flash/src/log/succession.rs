@@ -32,11 +32,15 @@ impl Succession {
         Succession { links: vec![Link::ALONE; segments as usize], last: [NONE; STREAMS] }
     }
 
-    /// Of the segments of a table, by their sequences.
+    /// Of the segments of a table, by their sequences. Streams are as the device has them: a damaged
+    /// header may name one that there is not.
     pub(crate) fn of(table: &[Segment]) -> Succession {
         let mut succession = Succession::new(table.len() as u32);
         let mut used: Vec<u32> = (0..table.len() as u32)
-            .filter(|&number| table[number as usize].sequence != 0)
+            .filter(|&number| {
+                let row = &table[number as usize];
+                row.sequence != 0 && usize::from(row.stream) < STREAMS
+            })
             .collect();
         used.sort_unstable_by_key(|&number| table[number as usize].sequence);
         for number in used {
@@ -110,7 +114,8 @@ mod tests {
     #[test]
     fn a_table_tells_the_order_by_its_sequences() {
         let row = |sequence, stream| Segment { sequence, stream, ..Segment::UNUSED };
-        let table = [row(9, 1), row(2, 1), row(0, 0), row(5, 0), row(4, 1), row(3, 0)];
+        let damaged = row(6, STREAMS as u8);
+        let table = [row(9, 1), row(2, 1), row(0, 0), row(5, 0), row(4, 1), row(3, 0), damaged];
         let mut succession = Succession::of(&table);
         assert_eq!(from(&succession, 1), [1, 4, 0]);
         assert_eq!(from(&succession, 5), [5, 3]);
