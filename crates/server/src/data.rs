@@ -26,10 +26,17 @@ const DEFAULT_CAPACITY_MAX: u64 = 8 << 30;
 const STRIPE_UNIT_BYTES: u64 = 1 << 20;
 /// Sizes of new files are multiples of this, bytes.
 const CAPACITY_UNIT: u64 = 8 << 20;
+/// A cap from which on values of the largest size pass.
+const LARGEST_VALUE_MEMORY: u64 = 512 << 20;
+/// Buffers that one of 64 MiB takes, which grow by an eighth.
+const LARGEST_VALUE_BUFFERS: u64 = 80 << 20;
 
-/// Part of the memory cap that clients' buffers may take: an eighth, 4 MiB to 512 MiB.
+/// Part of the memory cap that clients' buffers may take: an eighth, 4 MiB to 512 MiB; from the
+/// default cap on enough for a value of the largest size.
 pub(crate) fn client_memory_bytes(config: &Config) -> u64 {
-    (config.memory_bytes() / 8).clamp(4 << 20, 512 << 20)
+    let memory = config.memory_bytes();
+    let least = if memory < LARGEST_VALUE_MEMORY { 4 << 20 } else { LARGEST_VALUE_BUFFERS };
+    (memory / 8).clamp(least, 512 << 20)
 }
 
 /// Part of the memory cap for code, stacks and queues: a sixteenth, 2 MiB to 8 MiB.

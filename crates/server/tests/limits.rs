@@ -58,6 +58,20 @@ fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
     }
 }
 
+/// The memory of a command that is not complete doubled as it grew: clients were closed.
+#[test]
+fn a_value_of_the_largest_size_passes_with_the_default_memory() {
+    let server = TestServer::start(&[("memory", "512MiB")]);
+    let mut client = server.client();
+    let value = "v".repeat(64 << 20);
+    client.send(&["SET", "k", &value]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.send(&["GET", "k"]);
+    let reply = client.reply();
+    assert!(reply.starts_with(b"$67108864\r\nv") && reply.ends_with(b"v\r\n"));
+    assert_eq!(reply.len(), (64 << 20) + b"$67108864\r\n\r\n".len());
+}
+
 /// A client whose commands' replies would have taken more than all clients may was closed.
 #[test]
 fn a_client_that_pipelines_reads_of_large_values_is_held_back_and_not_closed() {

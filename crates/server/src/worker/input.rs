@@ -23,6 +23,9 @@ use crate::shared::Shared;
 /// Arguments of an unknown command are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 128;
 
+/// The memory of a command that is not complete grows by one part in so many.
+const GROWTH_PARTS: usize = 8;
+
 /// Whether a command has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -119,7 +122,7 @@ impl Worker {
             self.keep_input(place, bytes[used..].to_vec());
         } else {
             let mut input = std::mem::take(&mut connection.input);
-            input.extend_from_slice(bytes);
+            append(&mut input, bytes);
             let used = self.begin_all(place, &input);
             input.drain(..used);
             self.keep_input(place, input);
@@ -359,6 +362,15 @@ fn abort(client: &Client, spec: Option<&Spec>, failure: Failure) -> Failure {
         transaction.aborted = true;
     }
     failure
+}
+
+/// Appends to a command that is not complete. Doubled, the memory of a large value would be twice
+/// what it needs.
+fn append(input: &mut Vec<u8>, bytes: &[u8]) {
+    if input.capacity() - input.len() < bytes.len() {
+        input.reserve_exact(bytes.len().max(input.len() / GROWTH_PARTS));
+    }
+    input.extend_from_slice(bytes);
 }
 
 fn unknown_command(arguments: Arguments<'_>) -> Failure {
