@@ -32,8 +32,8 @@ impl Succession {
         Succession { links: vec![Link::ALONE; segments as usize], last: [NONE; STREAMS] }
     }
 
-    /// Of the segments of a table, by their sequences. Streams are as the device has them: a damaged
-    /// header may name one that there is not.
+    /// Of the segments of a table, by their sequences. Streams are as the device has them, where a
+    /// damaged header may name one that there is not.
     pub(crate) fn of(table: &[Segment]) -> Succession {
         let mut succession = Succession::new(table.len() as u32);
         let mut used: Vec<u32> = (0..table.len() as u32)
