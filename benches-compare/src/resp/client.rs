@@ -1,4 +1,4 @@
-//! A client that takes less of a processor than the servers it measures.
+//! A client that is to be no bottleneck: where a server is `busy` all the time, it was none.
 //!
 //! One thread for all connections, each with one pipeline of gets in flight. All values are of one
 //! length, so that replies are found by their places and compared as they are; nothing is parsed.
