@@ -293,13 +293,12 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     /** Has the cluster forget a cache that was taken back; not while it is being made here. */
     void forget(String name, String deployment) {
-        Attempt attempt = attempts.get(name);
-        // Where no node has begun there is none to tell it from.
-        boolean isIts = attempt == null ? deployment.isEmpty()
-                : attempt.isOf(deployment) && !attempt.isUnderWay();
-        if (isIts) {
-            Undo.forget(cacheManager, name);
-        }
+        Undo.forget(cacheManager, name, () -> {
+            Attempt attempt = attempts.get(name);
+            // Where no node has begun there is none to tell it from.
+            return attempt == null ? deployment.isEmpty()
+                    : attempt.isOf(deployment) && !attempt.isUnderWay();
+        });
     }
 
     /** The attempt of this node at the deployment that it was told of last; empty if at none. */

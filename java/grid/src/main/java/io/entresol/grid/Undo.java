@@ -31,6 +31,8 @@ import org.jboss.logging.Logger;
 final class Undo {
     private static final Logger LOG = Logger.getLogger(Undo.class);
     private static final long PATIENCE_SECONDS = 60;
+    /** Less than who has it forgotten waits for the answer. */
+    private static final long TURN_SECONDS = 40;
     private static final long PAUSE_MILLIS = 100;
     private static final EnumSet<CacheContainerAdmin.AdminFlag> NO_FLAGS =
             EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class);
@@ -52,15 +54,29 @@ final class Undo {
         thread.start();
     }
 
-    /** Has the cluster forget a cache, and each node that learns of it drop what it has of it. */
-    static void forget(EmbeddedCacheManager manager, String cache) {
+    /**
+     * Has the cluster forget a cache, and each node that learns of it drop what it has of it; if
+     * that still holds once nobody makes or removes the cache. All nodes may be at it, and whoever
+     * asked for the cache: the others wait for the first.
+     */
+    static void forget(EmbeddedCacheManager manager, String cache, BooleanSupplier holds) {
         GlobalConfigurationManager configurations = configurations(manager);
-        try {
-            configurations.removeCache(cache, NO_FLAGS).toCompletableFuture().join();
-        } catch (CompletionException failure) {
-            // A node that is slow drops it later; what counts is that nobody is told to have it.
-            if (!isLate(failure) || configurations.getStateCache().containsKey(key(cache))) {
-                throw failure;
+        long begun = System.nanoTime();
+        while (awaitTurn(manager, cache) && holds.getAsBoolean()) {
+            try {
+                configurations.removeCache(cache, NO_FLAGS).toCompletableFuture().join();
+                return;
+            } catch (CompletionException failure) {
+                if (!isLate(failure)) {
+                    throw failure;
+                }
+                // A node that is slow drops it later; what counts is that nobody is told to have it.
+                if (!configurations.getStateCache().containsKey(key(cache))) {
+                    return;
+                }
+                if (System.nanoTime() - begun > TimeUnit.SECONDS.toNanos(TURN_SECONDS)) {
+                    throw failure;
+                }
             }
         }
     }

@@ -32,6 +32,8 @@ import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.ConfigurationStorage;
 import org.infinispan.globalstate.GlobalConfigurationManager;
+import org.infinispan.globalstate.ScopedState;
+import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.manager.impl.AbstractDelegatingEmbeddedCacheManager;
@@ -248,6 +250,49 @@ class DeployedCachesTest {
             deployed.forget("first", deployed.attempt("first"));
             assertFalse(manager.cacheExists("first"));
             assertTrue(state(manager).isEmpty(), "what was deployed is still known");
+        }
+    }
+
+    /**
+     * All nodes take a cache back, and whoever deployed it: those behind the first gave up waiting
+     * for the lock, and the deployment said that the cache could not be taken back.
+     */
+    @Test
+    void aCacheIsForgottenOnceNobodyElseMakesOrRemovesIt() throws Exception {
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            manager.administration().createCache("first", configuration());
+            CountDownLatch taken = new CountDownLatch(1);
+            CountDownLatch end = new CountDownLatch(1);
+            CompletableFuture<Void> other = CompletableFuture.runAsync(() ->
+                    state(manager).computeIfPresent(cache("first"), (key, state) -> {
+                        taken.countDown();
+                        join(end);
+                        return state;
+                    }));
+            taken.await();
+            AtomicReference<Boolean> asked = new AtomicReference<>();
+            Thread forgetting = new Thread(() -> Undo.forget(manager, "first", () -> {
+                asked.set(end.getCount() == 0);
+                return true;
+            }));
+            forgetting.start();
+            TestGrid.await(() -> asked.get() != null
+                    || forgetting.getState() == Thread.State.TIMED_WAITING
+                    || forgetting.getState() == Thread.State.WAITING, "nobody forgets it");
+            end.countDown();
+            other.join();
+            forgetting.join();
+            assertEquals(true, asked.get(), "it was to be forgotten while it was being changed");
+            assertTrue(state(manager).isEmpty(), "what was deployed is still known");
+        }
+    }
+
+    private static void join(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
         }
     }
 
@@ -488,9 +533,13 @@ class DeployedCachesTest {
         return stored.build();
     }
 
-    private static Cache<?, ?> state(DefaultCacheManager manager) {
+    private static Cache<ScopedState, Object> state(DefaultCacheManager manager) {
         return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class)
                 .getStateCache();
+    }
+
+    private static ScopedState cache(String name) {
+        return new ScopedState(GlobalConfigurationManagerImpl.CACHE_SCOPE, name);
     }
 
     private static void takeBack(DefaultCacheManager manager, String name,
