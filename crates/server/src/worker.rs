@@ -65,6 +65,8 @@ pub(crate) struct Worker {
     spare: Vec<Slot>,
     change: Change,
     read_buffer: Vec<u8>,
+    /// Empty; for the replies of a connection that has no memory for them.
+    spare_output: Vec<u8>,
     ahead: ahead::LookAhead,
     batch: Batch,
     in_flight: usize,
@@ -131,6 +133,7 @@ impl Worker {
             spare: Vec::new(),
             change: Change::default(),
             read_buffer: vec![0; READ_BYTES],
+            spare_output: Vec::new(),
             ahead: ahead::LookAhead::default(),
             batch: Batch::default(),
             in_flight: 0,

@@ -42,7 +42,9 @@ impl Worker {
         for place in places.drain(..) {
             if let Some(Some(connection)) = self.connections.get_mut(place) {
                 connection.runnable = false;
+                self.lend_output(place);
                 self.advance(place);
+                self.write_many(place);
                 self.make_dirty(place);
             }
         }

@@ -19,6 +19,10 @@ use crate::shared::SlowCommand;
 /// Arguments of a slow command that are kept, and bytes of each.
 const SLOW_ARGUMENTS_MAX: usize = 32;
 const SLOW_BYTES_MAX: usize = 128;
+/// Replies of one connection that are written before those of others are put together.
+const MANY_BYTES: usize = 8 << 10;
+/// The memory for replies that connections are lent one after the other, at most.
+const SPARE_OUTPUT_MAX: usize = 256 << 10;
 
 impl Worker {
     /// Takes what the device has finished, and what came for others than those who asked.
@@ -191,21 +195,55 @@ impl Worker {
                 continue;
             };
             connection.dirty = false;
-            let before = connection.waiting_bytes();
-            let written = write(connection, self.core.now());
-            self.batch.output_bytes += written as u64;
+            self.write_output(place);
             self.account(place);
-            let Some(Some(connection)) = self.connections.get_mut(place) else {
-                continue;
-            };
-            if connection.is_finished() {
+            if self.connections[place].as_ref().is_some_and(|one| one.is_finished()) {
                 self.remove(place);
-            } else if connection.stalled && written > 0 && before > 0 {
-                self.make_runnable(place);
             }
         }
         if self.dirty.is_empty() {
             self.dirty = places;
+        }
+    }
+
+    /// Writes the replies of the connection at `place` where they are many: those of the next one
+    /// are put together in the same memory, which the processor's cache still holds.
+    pub(super) fn write_many(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get(place) else {
+            return;
+        };
+        if connection.output.len() - connection.written >= MANY_BYTES {
+            // Before the replies, as at the end of a turn.
+            self.core.shared.meters[self.core.worker].record(&mut self.batch);
+            self.write_output(place);
+        }
+    }
+
+    /// Writes what the peer at `place` takes, and lets it go on where it waited for that.
+    fn write_output(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else {
+            return;
+        };
+        let before = connection.waiting_bytes();
+        let written = write(connection, self.core.now());
+        self.batch.output_bytes += written as u64;
+        if connection.output.is_empty() && connection.output.capacity() > KEPT_BYTES_MAX {
+            let output = std::mem::take(&mut connection.output);
+            if output.capacity() <= SPARE_OUTPUT_MAX {
+                self.spare_output = output;
+            }
+        }
+        if connection.stalled && written > 0 && before > 0 {
+            self.make_runnable(place);
+        }
+    }
+
+    /// Gives the connection at `place` memory for its replies, if it has none.
+    pub(super) fn lend_output(&mut self, place: usize) {
+        if let Some(Some(connection)) = self.connections.get_mut(place)
+            && connection.output.capacity() == 0
+        {
+            connection.output = std::mem::take(&mut self.spare_output);
         }
     }
 
@@ -255,7 +293,6 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
     let written = connection.written - before.0;
     if connection.written == connection.output.len() {
         connection.output.clear();
-        connection.output.shrink_to(KEPT_BYTES_MAX);
         connection.written = 0;
     }
     // What TLS took and holds back is with no peer yet.

@@ -36,6 +36,8 @@ pub(super) struct Shard {
     index: Index,
     found: Candidates,
     ghosts: Ghosts,
+    /// A running mean of the bytes of what was put in.
+    usual_bytes: usize,
     statistics: MemoryStatistics,
 }
 
@@ -108,6 +110,7 @@ impl Shard {
             index: Index::new(ADDRESS_BITS, buckets_max(capacity))?,
             found: Candidates::default(),
             ghosts: Ghosts::new(capacity / BYTES_A_GHOST),
+            usual_bytes: 0,
             statistics: MemoryStatistics::default(),
         })
     }
@@ -134,11 +137,12 @@ impl Shard {
     }
 
     pub(super) fn prefetch_entry(&mut self, hash: u128) -> bool {
+        let bytes = self.usual_bytes.clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX);
         self.index.candidates(index_hash(hash), &mut self.found);
         for place in self.found.iter() {
             let (chunk, at) = self.split(place.address as usize);
             if let Some(memory) = &self.chunks[chunk].memory {
-                memory.prefetch(at, PREFETCH_BYTES);
+                memory.prefetch(at, bytes);
             }
         }
         !self.found.is_empty()
@@ -161,6 +165,7 @@ impl Shard {
 
     fn put_into(&mut self, hash: u128, item: &Cached<'_>, new: Option<QueueName>) {
         let bytes = entry::stored_bytes(item);
+        self.usual_bytes = (self.usual_bytes * (USUAL_OVER - 1) + bytes).div_ceil(USUAL_OVER);
         let (mut queue, mut frequency) = (None, if new.is_some() { entry::UNASKED } else { 0 });
         if let Some(address) = self.locate(hash, (item.space, item.key)) {
             let old = self.stored(address);
@@ -495,8 +500,11 @@ impl Chunk {
 
 /// Enough for 2 TiB of chunks.
 const ADDRESS_BITS: u32 = 36;
-/// Bytes of an entry that are loaded ahead; the processor goes on by itself.
-const PREFETCH_BYTES: usize = 320;
+/// Bytes of an entry that are loaded ahead: as many as entries usually have, within these.
+const PREFETCH_BYTES_MAX: usize = 2048;
+const PREFETCH_BYTES_MIN: usize = 64;
+/// Each entry that is put in counts for one part in so many of the mean.
+const USUAL_OVER: usize = 16;
 
 /// Buckets for as many entries as will ever fit: they are two units long at least.
 fn buckets_max(capacity: usize) -> u64 {
