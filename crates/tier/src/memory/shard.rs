@@ -36,7 +36,7 @@ pub(super) struct Shard {
     index: Index,
     found: Candidates,
     ghosts: Ghosts,
-    /// A running mean of the bytes of what was put in.
+    /// A running mean of the bytes of new entries.
     usual_bytes: usize,
     statistics: MemoryStatistics,
 }
@@ -165,7 +165,6 @@ impl Shard {
 
     fn put_into(&mut self, hash: u128, item: &Cached<'_>, new: Option<QueueName>) {
         let bytes = entry::stored_bytes(item);
-        self.usual_bytes = (self.usual_bytes * (USUAL_OVER - 1) + bytes).div_ceil(USUAL_OVER);
         let (mut queue, mut frequency) = (None, if new.is_some() { entry::UNASKED } else { 0 });
         if let Some(address) = self.locate(hash, (item.space, item.key)) {
             let old = self.stored(address);
@@ -191,6 +190,8 @@ impl Shard {
         });
         self.make_room(queue, bytes);
         if let Some(address) = self.claim(queue, bytes, SPARE_CHUNKS) {
+            let usual = self.usual_bytes * (USUAL_OVER - 1);
+            self.usual_bytes = (usual + bytes).div_ceil(USUAL_OVER);
             entry::write(self.stored_mut(address), hash, item, frequency);
             self.index.insert(index_hash(hash), place(address));
             self.queue(queue).entries += 1;
@@ -502,8 +503,8 @@ impl Chunk {
 const ADDRESS_BITS: u32 = 36;
 /// Bytes of an entry that are loaded ahead: as many as entries usually have, within these.
 const PREFETCH_BYTES_MAX: usize = 2048;
-const PREFETCH_BYTES_MIN: usize = 64;
-/// Each entry that is put in counts for one part in so many of the mean.
+const PREFETCH_BYTES_MIN: usize = 128;
+/// A new entry counts for one part in so many of the mean.
 const USUAL_OVER: usize = 16;
 
 /// Buckets for as many entries as will ever fit: they are two units long at least.
