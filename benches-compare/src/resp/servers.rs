@@ -86,7 +86,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Not killed: what a killed server keeps in shared memory for the next would stay there.
+        // SAFETY: a signal to a child that was not waited for, so that the number is still its own.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
         let _ = self.child.wait();
     }
 }
