@@ -28,7 +28,7 @@ const STEP_BYTES_MIN: u64 = 4096;
 /// Segments that maintenance may be behind before writers step in.
 const BEHIND_MAX: u32 = 2;
 /// Free segments beyond those kept at which released ones are made free without waiting for more.
-const RELEASE_AHEAD: u32 = 2;
+const RELEASE_AHEAD: u32 = 1;
 /// A victim counts as one that gives back this part of a segment at least.
 const GAIN_PARTS: u64 = 50;
 
