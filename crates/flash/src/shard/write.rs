@@ -395,8 +395,7 @@ impl Shard {
         follows: bool,
     ) -> Result<Place> {
         let mut packed = std::mem::take(&mut self.pieces_scratch);
-        let payloads = std::sync::Arc::clone(&self.payloads);
-        let (codec, stored) = payloads.compress(request.value, &mut packed);
+        let (codec, stored) = self.payloads.compress(request.value, &mut packed);
         let expiry = request.options.expiry;
         let header = RecordHeader {
             version: version.0,
