@@ -20,7 +20,7 @@ mod survey;
 pub(crate) use scan::{Scanner, parse, seal_image};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use entresol_device::{Device, IoBuffer, check_unknown};
 use parking_lot::{Mutex, RwLock};
@@ -34,7 +34,7 @@ use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard};
 use crate::statistics::Opened;
-use crate::store::{Inner, SessionCounters, write_superblock};
+use crate::store::{Inner, write_superblock};
 use crate::types::{Durability, Timestamp};
 use buffers::{
     buffer_file, buffer_memory, buffer_path, give_up_buffers, made_path, surviving_images,
@@ -108,7 +108,8 @@ pub(crate) fn open(
         shards: shards.into_iter().map(Mutex::new).collect(),
         payloads,
         hash_seed,
-        session_counters: SessionCounters::default(),
+        session_counters: Default::default(),
+        sessions: AtomicUsize::new(0),
         superblock: Mutex::new(superblock),
         buffer_path,
         last_sync_ms: AtomicU64::new(now.0),

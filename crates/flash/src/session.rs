@@ -26,8 +26,8 @@ use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{PIECE_SPACE, hash_key};
 use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
-use crate::store::Inner;
 use crate::store::wait_for;
+use crate::store::{Inner, SESSION_COUNTERS};
 use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
@@ -73,6 +73,8 @@ impl Default for SessionOptions {
 /// One thread's operations on a store. Not shared; the store behind it is.
 pub struct Session {
     inner: Arc<Inner>,
+    /// Which of the store's counters it adds to.
+    counters: usize,
     queue: Box<dyn Queue>,
     completions: Vec<Completion>,
     pending: Vec<Pending>,
@@ -132,8 +134,10 @@ impl Session {
             SessionUsers::Several => inner.device.queue(of_queue)?,
             SessionUsers::One => inner.device.queue_of_thread(of_queue)?,
         };
+        let counters = inner.sessions.fetch_add(1, Ordering::Relaxed) % SESSION_COUNTERS;
         Ok(Session {
             inner,
+            counters,
             queue,
             completions: Vec::with_capacity(options.depth),
             pending: Vec::new(),
@@ -453,7 +457,7 @@ impl Session {
     }
 
     fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
-        which(&self.inner.session_counters).fetch_add(1, Ordering::Relaxed);
+        which(&self.inner.session_counters[self.counters]).fetch_add(1, Ordering::Relaxed);
     }
 }
 

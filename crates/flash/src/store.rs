@@ -14,7 +14,7 @@ pub(crate) use waiting::wait_for;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use entresol_device::{Device, IoBuffer};
@@ -53,7 +53,9 @@ pub(crate) struct Inner {
     pub payloads: Arc<Payloads>,
     pub hash_seed: HashSeed,
     pub sector_bytes: u64,
-    pub session_counters: SessionCounters,
+    pub session_counters: [SessionCounters; SESSION_COUNTERS],
+    /// Sessions opened.
+    pub sessions: AtomicUsize,
     pub superblock: Mutex<Superblock>,
     pub buffer_path: Option<PathBuf>,
     /// When the last periodic sync began, ms.
@@ -67,8 +69,12 @@ pub(crate) struct Inner {
     pub opened: crate::statistics::Opened,
 }
 
-/// Counts made without a shard's lock.
+/// A count that many threads add to passes from one processor to the other each time.
+pub(crate) const SESSION_COUNTERS: usize = 16;
+
+/// Counts made without a shard's lock; sessions by turns have one of a few.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct SessionCounters {
     pub gets_flash: AtomicU64,
     pub gets_missed: AtomicU64,

@@ -87,6 +87,14 @@ impl TieredOptions {
         self.write_buffer_bytes() + SLACK_BYTES + 2 * CACHE_BYTES_MIN
     }
 
+    /// Locks of the cache. A get holds one while its value is visited, so that a few threads need
+    /// many more; but no more than leave each a part in which values of some size find room.
+    fn cache_shards(&self) -> usize {
+        let most = self.cache_bytes.unwrap_or(u64::MAX).min(self.memory_bytes);
+        let shards = (most / CACHE_SHARD_BYTES).clamp(1, CACHE_SHARDS_MAX);
+        (1 << shards.ilog2()).max(usize::from(self.store.shards))
+    }
+
     /// Refuses a write budget of a store: it must take every entry, so that it cannot keep one.
     fn demand_no_vain_budget(&self) -> Result<()> {
         match (self.store.reclaim, self.admission) {
@@ -127,6 +135,10 @@ const COUNTERS: usize = 16;
 const SLACK_BYTES: u64 = 8 << 20;
 /// How old the figures may be that those get who cannot wait for a shard.
 const FIGURES_MS: u64 = 100;
+/// The least cache behind each of its locks, where it has more of them than the store: values of
+/// 128 KiB find room in it.
+const CACHE_SHARD_BYTES: u64 = 12 << 20;
+const CACHE_SHARDS_MAX: u64 = 16;
 /// The least the cache gets.
 const CACHE_BYTES_MIN: u64 = 1 << 20;
 
@@ -151,7 +163,7 @@ impl Tiered {
         let store = Store::open(device, options.store.clone(), now)?;
         options.store = store.options().clone();
         let tiered = Tiered {
-            memory: MemoryCache::new(CACHE_BYTES_MIN, usize::from(options.store.shards))?,
+            memory: MemoryCache::new(CACHE_BYTES_MIN, options.cache_shards())?,
             store,
             gates: (0..GATES).map(|_| Gate::default()).collect(),
             counters: (0..COUNTERS).map(|_| TierCounters::default()).collect(),
@@ -341,7 +353,47 @@ impl Drop for Closed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Gate;
+    use entresol_flash::StoreOptions;
+
+    use super::{Admission, CACHE_SHARDS_MAX, Gate, TieredOptions};
+    use crate::memory::{MemoryCache, mix};
+
+    fn options(memory_bytes: u64, cache_bytes: Option<u64>) -> TieredOptions {
+        let store = StoreOptions { shards: 2, ..StoreOptions::default() };
+        TieredOptions { store, memory_bytes, cache_bytes, admission: Admission::Always }
+    }
+
+    /// Threads that met at the lock of the cache slept there.
+    #[test]
+    fn a_large_cache_has_many_locks_and_a_value_of_128_kib_finds_room_behind_each() {
+        let value = vec![7; 128 << 10];
+        let value = &value[..value.len() - 100];
+        for mib in [24, 25, 100, 200, 257, 1 << 10] {
+            let shards = options(1 << 40, Some(mib << 20)).cache_shards();
+            assert!(mib < 192 || shards as u64 == CACHE_SHARDS_MAX, "{mib} MiB: {shards}");
+            let cache = MemoryCache::new(mib << 20, shards).unwrap();
+            let mut kept = 0;
+            for number in 0..shards as u64 {
+                let hash = u128::from(mix(number)) << 64 | u128::from(number);
+                let key = number.to_be_bytes();
+                let item = crate::memory::Cached {
+                    space: 0,
+                    key: &key,
+                    value,
+                    version: 1,
+                    label: 0,
+                    expiry_ms: 0,
+                    idle_seconds: 0,
+                    pinned: false,
+                };
+                cache.insert(hash, item);
+                kept += usize::from(cache.get(hash, 0, &key, &mut |_| {}));
+            }
+            assert_eq!(kept, shards, "{mib} MiB");
+        }
+        assert_eq!(options(64 << 20, None).cache_shards(), 4, "no more than the memory cap");
+        assert_eq!(options(1 << 30, Some(1 << 20)).cache_shards(), 2, "as many as the store");
+    }
 
     /// A writer looked whether it was alone, and put its entry into the cache a moment later:
     /// another that began and ended between the two left the older value there for good.

@@ -46,12 +46,13 @@ impl Inner {
     }
 
     fn with_counts_of_sessions(&self, mut total: StoreStatistics) -> StoreStatistics {
-        let counters = &self.session_counters;
-        total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
-        total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
-        total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
-        total.segments_ahead += counters.segments_ahead.load(Ordering::Relaxed);
-        total.damaged += counters.damaged.load(Ordering::Relaxed);
+        for counters in &self.session_counters {
+            total.gets_flash += counters.gets_flash.load(Ordering::Relaxed);
+            total.gets_missed += counters.gets_missed.load(Ordering::Relaxed);
+            total.collisions_get += counters.collisions_get.load(Ordering::Relaxed);
+            total.segments_ahead += counters.segments_ahead.load(Ordering::Relaxed);
+            total.damaged += counters.damaged.load(Ordering::Relaxed);
+        }
         total
     }
 }

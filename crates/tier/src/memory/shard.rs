@@ -80,7 +80,7 @@ const INDEX_BYTES_SPARE: usize = 16 << 10;
 const CHUNK_BYTES_MIN: usize = 16 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Chunks a shard is divided into, at least.
-const CHUNKS_MIN: usize = 64;
+const CHUNKS_MIN: usize = 48;
 /// How many times larger or smaller than planned a shard may become.
 const SCALE_MAX: usize = 4;
 /// Share of the chunks that is the small queue's.
