@@ -242,8 +242,8 @@ impl Name {
         };
         match self {
             Name::RamPerRecord => Defaults { keys: 25_000_000, value_bytes: 100, ..base },
-            // Threads that put all the time meet at the locks of few shards.
-            Name::Load => Defaults { keys: 1_500_000, fill: 85, threads: 2, shards: 8, ..base },
+            // One thread writes what a device takes; more of them wait for it and for each other.
+            Name::Load => Defaults { keys: 1_500_000, fill: 85, ..base },
             Name::Overwrite => Defaults { keys: 700_000, fill: 70, seconds: 60.0, ..base },
             Name::Recovery => Defaults {
                 keys: 10_000_000,
