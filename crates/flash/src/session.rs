@@ -195,7 +195,10 @@ impl Session {
         let wait_for = wait_for.min(before);
         self.begin_rounds()?;
         loop {
-            self.reap_reads(0, now, visit)?;
+            let missing = wait_for.saturating_sub(before - self.in_flight);
+            // Where nothing but reads is awaited, one call hands them over and waits.
+            let reads = if self.waiting.is_empty() { missing } else { 0 };
+            self.reap_reads(reads, now, visit)?;
             self.reap_commits(false, visit)?;
             let done = before - self.in_flight;
             if done >= wait_for {
