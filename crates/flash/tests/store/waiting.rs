@@ -19,6 +19,8 @@ struct Telling {
     readable: Arc<std::io::PipeReader>,
     /// Looks at the queue of a shard's log that were to wait.
     waits: Arc<AtomicU64>,
+    /// Looks at queues of sessions.
+    looks_of_sessions: Arc<AtomicU64>,
     handed: Arc<Handed>,
 }
 
@@ -43,6 +45,7 @@ struct TellingQueue {
     looks: u64,
     looks_of_answer: u64,
     waits: Option<Arc<AtomicU64>>,
+    looks_of_sessions: Arc<AtomicU64>,
     handed: Arc<Handed>,
 }
 
@@ -56,6 +59,7 @@ impl Telling {
             _writer: writer,
             readable: Arc::new(reader),
             waits: Arc::default(),
+            looks_of_sessions: Arc::default(),
             handed: Arc::default(),
         })
     }
@@ -95,6 +99,7 @@ impl Device for Telling {
             looks: 0,
             looks_of_answer: self.looks,
             waits: of_log.then(|| Arc::clone(&self.waits)),
+            looks_of_sessions: Arc::clone(&self.looks_of_sessions),
             handed: Arc::clone(&self.handed),
         }))
     }
@@ -140,6 +145,9 @@ impl Queue for TellingQueue {
         completions: &mut Vec<Completion>,
     ) -> entresol_device::Result<()> {
         self.looks += 1;
+        if self.waits.is_none() {
+            self.looks_of_sessions.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(waits) = self.waits.as_ref().filter(|_| wait_for > 0) {
             waits.fetch_add(1, Ordering::Relaxed);
         } else if wait_for == 0 && !self.looks.is_multiple_of(self.looks_of_answer) {
@@ -233,4 +241,24 @@ fn a_put_or_remove_that_finds_all_write_buffers_with_the_device_waits_with_no_sh
         let put = if last < 40_000 { last } else { 27_000 + name };
         assert_eq!(get(&mut session, &name.to_be_bytes()), Some(value_of(put, 900)), "{name}");
     }
+}
+
+#[test]
+fn a_get_that_is_waited_for_is_handed_over_and_awaited_by_one_look_at_the_queue() {
+    let telling = Telling::new(32 << 20, 2);
+    let device: Arc<dyn Device> = telling.clone();
+    let (store, mut session) =
+        open(&device, StoreOptions { shards: 1, mode: OpenMode::Reformat, ..small() });
+    for n in 0..10_000u64 {
+        put(&mut session, &n.to_be_bytes(), &value_of(n, 900), PutOptions::default()).unwrap();
+    }
+    store.sync().unwrap();
+    let reads = || store.device().counters().reads.load(Ordering::Relaxed);
+    let (before, looks) = (reads(), telling.looks_of_sessions.load(Ordering::Relaxed));
+    for n in 0..1000u64 {
+        assert_eq!(get(&mut session, &n.to_be_bytes()), Some(value_of(n, 900)));
+    }
+    let (read, looked) =
+        (reads() - before, telling.looks_of_sessions.load(Ordering::Relaxed) - looks);
+    assert_eq!((read, looked), (1000, 1000));
 }
