@@ -159,8 +159,13 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             throw failure;
         }
         if (found.isDone()) {
-            loads.end(load);
-            return watched(found).thenApply(entry -> loaded(key, entry));
+            try {
+                return watched(found).thenApply(entry -> loaded(key, entry));
+            } finally {
+                // Not before it is made an object, which takes a while where it is large. Only what
+                // the caller does with it in this call is not waited for.
+                loads.end(load);
+            }
         }
         Thread caller = Thread.currentThread();
         habits.begins();
