@@ -35,6 +35,8 @@ import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
 import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.IntSet;
+import org.infinispan.commons.util.IntSets;
+import org.infinispan.container.impl.InternalDataContainer;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.MarshallableEntryFactory;
@@ -151,35 +153,46 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
         byte[] bytes = marshalled(key);
         Loads.Load load = loads.begin(bytes);
-        CompletableFuture<Optional<Entry>> found;
+        boolean read = Reader.ofThread().takes(load);
+        boolean later = false;
         try {
-            found = find(segment, bytes);
-        } catch (RuntimeException failure) {
-            loads.end(load);
-            throw failure;
-        }
-        if (found.isDone()) {
-            try {
-                return watched(found).thenApply(entry -> loaded(key, entry));
-            } finally {
-                // Not before it is made an object, which takes a while where it is large. Only what
-                // the caller does with it in this call is not waited for.
-                loads.end(load);
+            CompletableFuture<Optional<Entry>> found = find(segment, bytes);
+            later = !found.isDone();
+            return later ? loadedLater(key, found, read ? null : load)
+                    : watched(found).thenApply(entry -> loaded(key, entry));
+        } finally {
+            if (!read && !later) {
+                load.end();
             }
         }
+    }
+
+    /** Tells of what is read; ends a load that no read ends. */
+    private CompletionStage<MarshallableEntry<K, V>> loadedLater(Object key,
+            CompletableFuture<Optional<Entry>> found, Loads.Load load) {
         Thread caller = Thread.currentThread();
         habits.begins();
         CompletableFuture<MarshallableEntry<K, V>> told = new CompletableFuture<>();
         watched(found.whenComplete((entry, failure) -> habits.ends(caller)))
                 .thenApply(entry -> loaded(key, entry))
-                .whenComplete((entry, failure) -> loads.tell(load, () -> {
-                    if (failure == null) {
-                        told.complete(entry);
-                    } else {
-                        told.completeExceptionally(failure);
+                .whenComplete((entry, failure) -> {
+                    try {
+                        loads.tell(() -> tell(told, entry, failure));
+                    } finally {
+                        if (load != null) {
+                            load.end();
+                        }
                     }
-                }));
+                });
         return told;
+    }
+
+    private static <T> void tell(CompletableFuture<T> told, T result, Throwable failure) {
+        if (failure == null) {
+            told.complete(result);
+        } else {
+            told.completeExceptionally(failure);
+        }
     }
 
     /** Reads in the calling thread if that one waits anyway. */
@@ -279,16 +292,24 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
-        if (arrivals != null) {
-            return watchedDrop(arrivals.disown(segments));
-        }
         CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
-        for (int segment : segments.toIntArray()) {
-            if (entries(segment).count() > 0) {
-                removed = removed.thenCompose(done -> entries(segment).clearAsync());
+        if (arrivals != null) {
+            removed = arrivals.disown(segments);
+        } else {
+            for (int segment : segments.toIntArray()) {
+                if (entries(segment).count() > 0) {
+                    removed = removed.thenCompose(done -> entries(segment).clearAsync());
+                }
             }
         }
-        return watchedDrop(removed);
+        IntSet gone = IntSets.immutableSet(segments);
+        // What was loaded meanwhile may have come into memory after Infinispan emptied that.
+        return loads.allChanged(watchedDrop(removed)).thenRun(() -> inMemory().clear(gone));
+    }
+
+    private InternalDataContainer<?, ?> inMemory() {
+        return (InternalDataContainer<?, ?>)
+                context.getCache().getAdvancedCache().getDataContainer();
     }
 
     @Override

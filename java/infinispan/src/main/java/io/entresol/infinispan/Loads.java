@@ -1,6 +1,8 @@
 package io.entresol.infinispan;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
@@ -12,8 +14,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  * <p>Infinispan puts what it is told into memory, whatever happened to the key meanwhile. A get that
  * found an entry before it was removed would bring it back there, for all who ask later, if it were
  * told after the removal: as when two owners are asked and the slower one's answer is not needed.
- * So a change is over only when those who began to load the key before it are told, and have done
- * with it what they do in the thread that tells them. Who loads later finds what was changed.
+ * So a change is over only when the reads that began to load the key before it have ended
+ * ({@link LoadingReads}); of others' loads, when these are told, and have done with it what they do
+ * in the thread that tells them. Who loads later finds what was changed.
  *
  * <p>Keys share places; a change may wait for a load of another key. It waits for some seconds at most,
  * for nobody knows what those do who are told; and not for one that is being told by the thread
@@ -37,13 +40,29 @@ final class Loads {
         private Load(Place place) {
             this.place = place;
         }
+
+        /** Nobody is told any more of what one of them found. */
+        void end() {
+            CompletableFuture<Void> waited = place.end(this);
+            if (waited != null) {
+                waited.complete(null);
+            }
+        }
+
+        boolean isOf(Loads loads) {
+            return place.loads() == loads;
+        }
     }
 
     /** The keys of one hash. */
-    private static final class Place {
+    private final class Place {
         private Load latest = new Load(this);
         /** Loads that changes wait for. */
         private CompletableFuture<Void> before;
+
+        Loads loads() {
+            return Loads.this;
+        }
 
         synchronized Load begin() {
             latest.running++;
@@ -75,29 +94,20 @@ final class Loads {
         return place(key).begin();
     }
 
-    /** Nobody is told any more. */
-    void end(Load load) {
-        CompletableFuture<Void> waited = load.place.end(load);
-        if (waited != null) {
-            waited.complete(null);
-        }
-    }
-
-    /** Tells of an entry that was loaded, which ends the load. */
-    void tell(Load load, Runnable told) {
+    /** Tells of an entry that was loaded. */
+    void tell(Runnable told) {
         int[] depth = telling.get();
         depth[0]++;
         try {
             told.run();
         } finally {
             depth[0]--;
-            end(load);
         }
     }
 
     /** The outcome of a change of the key, once those who loaded it before were told. */
     <T> CompletionStage<T> changed(byte[] key, CompletionStage<T> outcome) {
-        return telling.get()[0] > 0 ? outcome : outcome.thenCompose(result -> {
+        return isTold() ? outcome : outcome.thenCompose(result -> {
             CompletableFuture<Void> before = place(key).before();
             return before == null ? CompletableFuture.completedFuture(result)
                     : before.copy().completeOnTimeout(null, MOST_SECONDS, TimeUnit.SECONDS)
@@ -107,16 +117,25 @@ final class Loads {
 
     /** As {@link #changed}, of all keys. */
     <T> CompletionStage<T> allChanged(CompletionStage<T> outcome) {
-        return telling.get()[0] > 0 ? outcome : outcome.thenCompose(result -> {
-            CompletableFuture<Void> all = CompletableFuture.completedFuture(null);
+        return isTold() ? outcome : outcome.thenCompose(result -> {
+            List<CompletableFuture<Void>> running = new ArrayList<>();
             for (int number = 0; number < PLACES; number++) {
                 Place place = places.get(number);
                 CompletableFuture<Void> before = place == null ? null : place.before();
-                all = before == null ? all : CompletableFuture.allOf(all, before);
+                if (before != null) {
+                    running.add(before);
+                }
             }
-            return all.completeOnTimeout(null, MOST_SECONDS, TimeUnit.SECONDS)
-                    .thenApply(over -> result);
+            return running.isEmpty() ? CompletableFuture.completedFuture(result)
+                    : CompletableFuture.allOf(running.toArray(CompletableFuture[]::new))
+                            .completeOnTimeout(null, MOST_SECONDS, TimeUnit.SECONDS)
+                            .thenApply(over -> result);
         });
+    }
+
+    /** Whether the calling thread is told of an entry. */
+    private boolean isTold() {
+        return telling.get()[0] > 0 || Reader.ofThread().isLoading(this);
     }
 
     private Place place(byte[] key) {

@@ -2,21 +2,29 @@ package io.entresol.infinispan;
 
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertFalse;
+import static org.testng.Assert.assertNull;
 import static org.testng.Assert.assertTrue;
 
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.infinispan.AdvancedCache;
 import org.infinispan.commons.test.CommonsTestingUtil;
+import org.infinispan.commons.util.IntSet;
+import org.infinispan.commons.util.IntSets;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.container.impl.InternalDataContainer;
 import org.infinispan.context.Flag;
 import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.persistence.spi.MarshallableEntry;
+import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
@@ -53,12 +61,12 @@ public class LoadsTest {
         Loads.Load later = loads.begin(KEY);
         CompletableFuture<String> next = changed(KEY, "changed again");
         assertEquals(changed(OTHER, "other").join(), "other");
-        loads.end(second);
+        second.end();
         assertFalse(change.isDone());
-        loads.end(first);
+        first.end();
         assertEquals(change.join(), "changed");
         assertFalse(next.isDone());
-        loads.end(later);
+        later.end();
         assertEquals(next.join(), "changed again");
         assertEquals(changed(KEY, "at once").join(), "at once");
     }
@@ -69,17 +77,52 @@ public class LoadsTest {
         CompletableFuture<String> next = changed(KEY, "changed again");
         CompletableFuture<String> all = allChanged();
         assertFalse(change.isDone() || next.isDone() || all.isDone());
-        loads.end(load);
+        load.end();
         assertTrue(change.isDone() && next.isDone() && all.isDone());
     }
 
     /** Else who changes what it is being told, and waits for that, would wait for itself. */
     public void whoIsToldOfAnEntryMayChangeItAtOnce() {
         Loads.Load load = loads.begin(KEY);
-        loads.tell(load, () -> assertEquals(changed(KEY, "changed").join(), "changed"));
+        loads.tell(() -> assertEquals(changed(KEY, "changed").join(), "changed"));
+        load.end();
         assertEquals(changed(KEY, "and after").join(), "and after");
         Loads.Load next = loads.begin(KEY);
-        loads.tell(next, () -> assertEquals(allChanged().join(), "all"));
+        loads.tell(() -> assertEquals(allChanged().join(), "all"));
+        next.end();
+    }
+
+    /** A listener of what is loaded, say, in the thread of the read that it belongs to. */
+    public void whoIsToldWithinAReadMayChangeItAtOnce() {
+        Reader reader = Reader.ofThread();
+        Reader.Read outer = reader.enter(true);
+        assertTrue(reader.takes(loads.begin(KEY)));
+        Reader.Read suspended = reader.enter(false);
+        assertEquals(changed(KEY, "changed").join(), "changed");
+        assertEquals(allChanged().join(), "all");
+        assertNull(reader.leave(suspended));
+        Reader.Read read = reader.leave(outer);
+        CompletableFuture<String> change = changed(KEY, "changed again");
+        assertFalse(change.isDone());
+        read.end();
+        assertTrue(change.isDone());
+    }
+
+    /** It would wait for itself. */
+    public void whatAWriteLoadsIsOverBeforeItChangesTheStore() {
+        Reader reader = Reader.ofThread();
+        Reader.Read outer = reader.enter(true);
+        Reader.Read read = reader.enter(false);
+        Loads.Load ofWrite = loads.begin(OTHER);
+        assertFalse(reader.takes(ofWrite));
+        assertNull(reader.leave(read));
+        assertTrue(reader.takes(loads.begin(KEY)));
+        reader.leave(outer).end();
+        ofWrite.end();
+        assertTrue(changed(KEY, "changed").isDone() && changed(OTHER, "changed").isDone());
+        Loads.Load ofNobody = loads.begin(KEY);
+        assertFalse(reader.takes(ofNobody));
+        ofNobody.end();
     }
 
     public void aChangeThatFailsIsToldAtOnce() {
@@ -87,7 +130,7 @@ public class LoadsTest {
         CompletionStage<String> failed = loads.changed(KEY,
                 CompletableFuture.failedFuture(new IllegalStateException("full")));
         assertTrue(failed.toCompletableFuture().isCompletedExceptionally());
-        loads.end(load);
+        load.end();
     }
 
     @DataProvider
@@ -96,7 +139,14 @@ public class LoadsTest {
                 cache -> cache.removeAsync("key");
         Function<AdvancedCache<String, String>, CompletableFuture<?>> clear =
                 AdvancedCache::clearAsync;
-        return new Object[][] {{"removes", remove}, {"clears", clear}};
+        Function<AdvancedCache<String, String>, CompletableFuture<?>> lose = cache -> {
+            IntSet all = IntSets.immutableRangeSet(
+                    cache.getCacheConfiguration().clustering().hash().numSegments());
+            // As Infinispan does where others own them from now on.
+            TestingUtil.extractComponent(cache, InternalDataContainer.class).clear(all);
+            return TestingUtil.getFirstStore(cache).removeSegments(all).toCompletableFuture();
+        };
+        return new Object[][] {{"removes", remove}, {"clears", clear}, {"loses", lose}};
     }
 
     /**
@@ -108,11 +158,7 @@ public class LoadsTest {
             Function<AdvancedCache<String, String>, CompletableFuture<?>> change)
             throws IOException, InterruptedException {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
-            container.defineConfiguration(name, new ConfigurationBuilder().persistence()
-                    .addStore(EntresolStoreConfigurationBuilder.class)
-                    .path(folder).capacity("256MiB").memory("32MiB").build());
-            AdvancedCache<String, String> cache = container.<String, String>getCache(name)
-                    .getAdvancedCache();
+            AdvancedCache<String, String> cache = cache(container, name);
             EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
             String old = "x".repeat(VALUE_BYTES);
             cache.put("key", old);
@@ -136,6 +182,64 @@ public class LoadsTest {
             assertFalse(cache.withFlags(Flag.SKIP_CACHE_LOAD).containsKey("key"),
                     "it is in memory");
         }
+    }
+
+    /**
+     * A get found the entry in the store's memory, and is answered before the value is made an
+     * object, which the store sees nothing of.
+     */
+    @Test(dataProvider = "changes")
+    public void aGetWhoseValueIsSlowlyMadeAnObjectBringsNoRemovedEntryBack(String name,
+            Function<AdvancedCache<String, String>, CompletableFuture<?>> change)
+            throws IOException {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            AdvancedCache<String, String> cache = cache(container, name + " meanwhile");
+            cache.put("key", "old");
+            cache.evict("key");
+            AtomicReference<CompletableFuture<?>> changed = new AtomicReference<>();
+            MarshallableEntryFactory<String, String> factory = TestingUtil.extractComponent(
+                    cache, MarshallableEntryFactory.class);
+            TestingUtil.replaceField(slow(factory, () -> {
+                if (changed.get() == null) {
+                    // In a thread that is not about the get.
+                    changed.set(CompletableFuture.supplyAsync(() -> change.apply(
+                            cache.withFlags(Flag.IGNORE_RETURN_VALUES, Flag.SKIP_CACHE_LOAD)))
+                            .join());
+                    // What comes after it is over.
+                    CompletableFuture.runAsync(() -> cache.withFlags(Flag.SKIP_CACHE_LOAD)
+                            .put("other", "value")).join();
+                }
+            }), "factory", TestingUtil.getFirstStore(cache), EntresolStore.class);
+            assertEquals(cache.get("key"), "old");
+            changed.get().join();
+            assertFalse(cache.withFlags(Flag.SKIP_CACHE_LOAD).containsKey("key"),
+                    "it is in memory");
+        }
+    }
+
+    /** Makes entries whose values take a while to become objects. */
+    @SuppressWarnings("unchecked")
+    private static MarshallableEntryFactory<String, String> slow(
+            MarshallableEntryFactory<String, String> factory, Runnable meanwhile) {
+        return (MarshallableEntryFactory<String, String>) Proxy.newProxyInstance(
+                LoadsTest.class.getClassLoader(), new Class<?>[] {MarshallableEntryFactory.class},
+                (proxy, method, arguments) -> {
+                    Object made = method.invoke(factory, arguments);
+                    return Proxy.newProxyInstance(LoadsTest.class.getClassLoader(),
+                            new Class<?>[] {MarshallableEntry.class}, (entry, asked, given) -> {
+                                if (asked.getName().equals("getValue")) {
+                                    meanwhile.run();
+                                }
+                                return asked.invoke(made, given);
+                            });
+                });
+    }
+
+    private AdvancedCache<String, String> cache(DefaultCacheManager container, String name) {
+        container.defineConfiguration(name, new ConfigurationBuilder().persistence()
+                .addStore(EntresolStoreConfigurationBuilder.class)
+                .path(folder).capacity("256MiB").memory("32MiB").build());
+        return container.<String, String>getCache(name).getAdvancedCache();
     }
 
     /** So much that what was there before is in no memory any more. */

@@ -167,7 +167,7 @@ final class Grid implements AutoCloseable {
             int is = found.getOrDefault(key, 0);
             if (is != numbers[0] && is != numbers[1]) {
                 wrong.add(key + " is " + is + ", acknowledged " + numbers[0] + ", tried "
-                        + numbers[1]);
+                        + numbers[1] + where(key));
             }
         });
         found.keySet().stream().filter(key -> !expected.containsKey(key))
@@ -183,6 +183,22 @@ final class Grid implements AutoCloseable {
             }
             assertEquals(copies, owners * size, "copies on all nodes");
         }
+    }
+
+    /** What each node itself has of a key that is wrong. */
+    private String where(String key) {
+        StringBuilder all = new StringBuilder();
+        for (Node node : nodes) {
+            if (node.process != null && node.process.isAlive()) {
+                try {
+                    all.append(", node ").append(node.number).append(": ")
+                            .append(node.tell("where " + key).get(0));
+                } catch (Exception | AssertionError failure) {
+                    all.append(failure);
+                }
+            }
+        }
+        return all.toString();
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.entresol.infinispan.recovery;
 
 import io.entresol.infinispan.BlockingCalls;
+import io.entresol.infinispan.EntresolStore;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -14,7 +15,9 @@ import org.infinispan.Cache;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.container.entries.InternalCacheEntry;
 import org.infinispan.context.Flag;
+import org.infinispan.distribution.DistributionInfo;
 import org.infinispan.distribution.LocalizedCacheTopology;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.DefaultCacheManager;
@@ -26,6 +29,8 @@ import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStopped
 import org.infinispan.notifications.cachemanagerlistener.event.CacheStoppedEvent;
 import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.partitionhandling.PartitionHandling;
+import org.infinispan.persistence.spi.MarshallableEntry;
+import org.infinispan.test.TestingUtil;
 import org.infinispan.topology.LocalTopologyManager;
 import org.infinispan.topology.MissingMembersException;
 
@@ -114,6 +119,7 @@ final class GridNode {
                 case "local" -> say("local " + cache.getAdvancedCache()
                         .withFlags(Flag.CACHE_MODE_LOCAL).size());
                 case "get" -> get(words);
+                case "where" -> where(words[1]);
                 case "attempt" -> attempt(words);
                 case "withdrawn" -> withdrawn();
                 case "start" -> startAgain();
@@ -234,6 +240,25 @@ final class GridNode {
             say("value " + key + " " + (value == null ? "-1" : value.split(" ")[0]));
         }
         say("size " + cache.size());
+    }
+
+    /** What this node itself has of a key, in memory and on flash. */
+    private void where(String key) {
+        DistributionInfo owners = cache.getAdvancedCache().getDistributionManager()
+                .getCacheTopology().getDistribution(key);
+        EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
+        InternalCacheEntry<String, String> inMemory =
+                cache.getAdvancedCache().getDataContainer().peek(key);
+        MarshallableEntry<String, String> onFlash =
+                store.load(owners.segmentId(), key).toCompletableFuture().join();
+        say("where " + key + ": primary " + owners.isPrimary() + ", owner "
+                + owners.isReadOwner() + ", in memory "
+                + (inMemory == null ? "0" : first(inMemory.getValue())) + ", on flash "
+                + (onFlash == null ? "0" : first(onFlash.getValue())));
+    }
+
+    private static String first(String value) {
+        return value.split(" ")[0];
     }
 
     private String value(int number) {

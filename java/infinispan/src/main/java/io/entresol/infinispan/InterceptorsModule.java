@@ -1,22 +1,24 @@
-package io.entresol.infinispan.recovery;
+package io.entresol.infinispan;
 
-import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.recovery.Removals;
+import io.entresol.infinispan.recovery.StoppingOwners;
 import java.util.Collection;
 import java.util.List;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
 import org.infinispan.interceptors.AsyncInterceptorChain;
-import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
+import org.infinispan.interceptors.impl.CacheLoaderInterceptor;
 import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
- * The part of Infinispan that gives {@link StoppingOwners} to caches on flash. Infinispan finds it
- * by its service file. Not for other uses.
+ * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
+ * {@link Removals} and {@link StoppingOwners}. Infinispan finds it by its service file. Not for other
+ * uses.
  */
-public final class StoppingOwnersModule implements ModuleMetadataBuilder, ModuleLifecycle {
+public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
-    public StoppingOwnersModule() {}
+    public InterceptorsModule() {}
 
     @Override
     public String getModuleName() {
@@ -49,11 +51,11 @@ public final class StoppingOwnersModule implements ModuleMetadataBuilder, Module
             return;
         }
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
-        // Where it is not, writes are answered as all other commands are.
-        if (chain.findInterceptorExtending(TriangleDistributionInterceptor.class) != null
-                && chain.findInterceptorWithClass(StoppingOwners.class) == null) {
-            chain.addInterceptorBefore(
-                    new StoppingOwners(), TriangleDistributionInterceptor.class);
+        StoppingOwners.into(chain);
+        Removals.into(chain);
+        if (chain.findInterceptorWithClass(LoadingReads.class) == null) {
+            chain.addInterceptorBefore(new LoadingReads(),
+                    chain.findInterceptorExtending(CacheLoaderInterceptor.class).getClass());
         }
     }
 }
