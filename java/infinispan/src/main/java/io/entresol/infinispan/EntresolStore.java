@@ -304,12 +304,14 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         }
         IntSet gone = IntSets.immutableSet(segments);
         // What was loaded meanwhile may have come into memory after Infinispan emptied that.
-        return loads.allChanged(watchedDrop(removed)).thenRun(() -> inMemory().clear(gone));
+        return loads.allChanged(watchedDrop(removed)).thenRun(() -> forgetLoaded(gone));
     }
 
-    private InternalDataContainer<?, ?> inMemory() {
-        return (InternalDataContainer<?, ?>)
-                context.getCache().getAdvancedCache().getDataContainer();
+    private void forgetLoaded(IntSet segments) {
+        if (context.getCache().getAdvancedCache().getDataContainer()
+                instanceof InternalDataContainer<?, ?> memory) {
+            memory.clear(segments);
+        }
     }
 
     @Override
