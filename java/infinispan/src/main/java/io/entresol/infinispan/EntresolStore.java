@@ -153,46 +153,27 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
         byte[] bytes = marshalled(key);
         Loads.Load load = loads.begin(bytes);
-        boolean read = Reader.ofThread().takes(load);
-        boolean later = false;
+        CompletableFuture<Optional<Entry>> found;
         try {
-            CompletableFuture<Optional<Entry>> found = find(segment, bytes);
-            later = !found.isDone();
-            return later ? loadedLater(key, found, read ? null : load)
-                    : watched(found).thenApply(entry -> loaded(key, entry));
-        } finally {
-            if (!read && !later) {
-                load.end();
+            found = find(segment, bytes);
+        } catch (RuntimeException failure) {
+            Loads.end(load);
+            throw failure;
+        }
+        if (found.isDone()) {
+            try {
+                return watched(found).thenApply(entry -> loaded(key, entry));
+            } finally {
+                Loads.end(load);
             }
         }
-    }
-
-    /** Tells of what is read; ends a load that no read ends. */
-    private CompletionStage<MarshallableEntry<K, V>> loadedLater(Object key,
-            CompletableFuture<Optional<Entry>> found, Loads.Load load) {
         Thread caller = Thread.currentThread();
         habits.begins();
         CompletableFuture<MarshallableEntry<K, V>> told = new CompletableFuture<>();
         watched(found.whenComplete((entry, failure) -> habits.ends(caller)))
                 .thenApply(entry -> loaded(key, entry))
-                .whenComplete((entry, failure) -> {
-                    try {
-                        loads.tell(() -> tell(told, entry, failure));
-                    } finally {
-                        if (load != null) {
-                            load.end();
-                        }
-                    }
-                });
+                .whenComplete((entry, failure) -> loads.tell(load, told, entry, failure));
         return told;
-    }
-
-    private static <T> void tell(CompletableFuture<T> told, T result, Throwable failure) {
-        if (failure == null) {
-            told.complete(result);
-        } else {
-            told.completeExceptionally(failure);
-        }
     }
 
     /** Reads in the calling thread if that one waits anyway. */
@@ -292,16 +273,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
-        CompletionStage<Void> removed = CompletableFuture.completedFuture(null);
-        if (arrivals != null) {
-            removed = arrivals.disown(segments);
-        } else {
-            for (int segment : segments.toIntArray()) {
-                if (entries(segment).count() > 0) {
-                    removed = removed.thenCompose(done -> entries(segment).clearAsync());
-                }
-            }
-        }
+        CompletionStage<Void> removed = arrivals != null ? arrivals.disown(segments)
+                : Arrivals.drop(this::entries, segments);
         IntSet gone = IntSets.immutableSet(segments);
         // What was loaded meanwhile may have come into memory after Infinispan emptied that.
         return loads.allChanged(watchedDrop(removed)).thenRun(() -> forgetLoaded(gone));

@@ -7,7 +7,9 @@ import java.util.List;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
+import org.infinispan.interceptors.AsyncInterceptor;
 import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 import org.infinispan.interceptors.impl.CacheLoaderInterceptor;
 import org.infinispan.lifecycle.ModuleLifecycle;
 
@@ -51,11 +53,17 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
             return;
         }
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
-        StoppingOwners.into(chain);
-        Removals.into(chain);
-        if (chain.findInterceptorWithClass(LoadingReads.class) == null) {
-            chain.addInterceptorBefore(new LoadingReads(),
-                    chain.findInterceptorExtending(CacheLoaderInterceptor.class).getClass());
+        add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
+        add(chain, new Removals(), TriangleDistributionInterceptor.class);
+        add(chain, new LoadingReads(), CacheLoaderInterceptor.class);
+    }
+
+    /** Once, and only into chains that have the other one: it is of no use elsewhere. */
+    private static void add(AsyncInterceptorChain chain, AsyncInterceptor interceptor,
+            Class<? extends AsyncInterceptor> before) {
+        AsyncInterceptor next = chain.findInterceptorExtending(before);
+        if (next != null && chain.findInterceptorWithClass(interceptor.getClass()) == null) {
+            chain.addInterceptorBefore(interceptor, next.getClass());
         }
     }
 }

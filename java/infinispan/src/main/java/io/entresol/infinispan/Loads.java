@@ -89,19 +89,32 @@ final class Loads {
         }
     }
 
-    /** Before the store is asked. */
+    /** Before the store is asked: a load that the caller ends; null if the thread's read does. */
     Load begin(byte[] key) {
-        return place(key).begin();
+        Load load = place(key).begin();
+        return Reader.ofThread().takes(load) ? null : load;
     }
 
-    /** Tells of an entry that was loaded. */
-    void tell(Runnable told) {
+    /** Ends a load that no read ends. */
+    static void end(Load load) {
+        if (load != null) {
+            load.end();
+        }
+    }
+
+    /** Tells of an entry that was loaded, or of a failure, and ends the load. */
+    <T> void tell(Load load, CompletableFuture<T> told, T entry, Throwable failure) {
         int[] depth = telling.get();
         depth[0]++;
         try {
-            told.run();
+            if (failure == null) {
+                told.complete(entry);
+            } else {
+                told.completeExceptionally(failure);
+            }
         } finally {
             depth[0]--;
+            end(load);
         }
     }
 

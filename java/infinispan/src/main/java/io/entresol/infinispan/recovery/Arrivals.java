@@ -114,7 +114,7 @@ public final class Arrivals {
         }
         IntSet added = IntSets.mutableCopyFrom(segments);
         added.removeAll(owned);
-        CompletionStage<Void> dropped = drop(added);
+        CompletionStage<Void> dropped = drop(store, added);
         if (!settled) {
             added.forEach((int segment) -> arriving.put(segment, new Removed()));
         }
@@ -128,7 +128,7 @@ public final class Arrivals {
             owned.removeAll(segments);
         }
         segments.forEach((int segment) -> arriving.remove(segment));
-        return drop(segments);
+        return drop(store, segments);
     }
 
     private synchronized void installing(boolean whole) {
@@ -149,7 +149,8 @@ public final class Arrivals {
                 : CompletableFuture.completedFuture(null);
     }
 
-    private CompletionStage<Void> drop(IntSet segments) {
+    /** Drops segments of a store, those that have entries. */
+    public static CompletionStage<Void> drop(IntFunction<Entries> store, IntSet segments) {
         CompletionStage<Void> dropped = CompletableFuture.completedFuture(null);
         for (int segment : segments.toIntArray()) {
             Entries entries = store.apply(segment);

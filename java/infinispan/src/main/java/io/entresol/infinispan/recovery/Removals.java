@@ -5,10 +5,8 @@ import org.infinispan.commands.write.RemoveCommand;
 import org.infinispan.container.entries.CacheEntry;
 import org.infinispan.context.InvocationContext;
 import org.infinispan.context.impl.FlagBitSets;
-import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.InvocationFinallyAction;
-import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 
 /**
  * Has backups remove what the primary owner does not have. A put that the primary's store refused may
@@ -22,16 +20,6 @@ public final class Removals extends BaseAsyncInterceptor {
     /** Should it be tried again, what there was is looked for again. */
     private final InvocationFinallyAction<RemoveCommand> known = (context, command, value, failure) ->
             command.setFlagsBitSet(command.getFlagsBitSet() & ~UNKNOWN);
-
-    private Removals() {}
-
-    /** Adds one to a cache's chain, behind what loads. */
-    public static void into(AsyncInterceptorChain chain) {
-        if (chain.findInterceptorExtending(TriangleDistributionInterceptor.class) != null
-                && chain.findInterceptorWithClass(Removals.class) == null) {
-            chain.addInterceptorBefore(new Removals(), TriangleDistributionInterceptor.class);
-        }
-    }
 
     @Override
     public Object visitCommand(InvocationContext context, VisitableCommand command) {

@@ -4,10 +4,8 @@ import org.infinispan.commands.VisitableCommand;
 import org.infinispan.commands.write.WriteCommand;
 import org.infinispan.commons.IllegalLifecycleStateException;
 import org.infinispan.context.InvocationContext;
-import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.InvocationExceptionFunction;
-import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 import org.infinispan.remoting.RemoteException;
 import org.infinispan.statetransfer.OutdatedTopologyException;
 
@@ -23,17 +21,6 @@ public final class StoppingOwners extends BaseAsyncInterceptor {
                 throw isOfStoppingBackup(failure) ? OutdatedTopologyException.RETRY_NEXT_TOPOLOGY
                         : failure;
             };
-
-    private StoppingOwners() {}
-
-    /** Adds one to a cache's chain where it is of use: elsewhere writes are answered as all is. */
-    public static void into(AsyncInterceptorChain chain) {
-        if (chain.findInterceptorExtending(TriangleDistributionInterceptor.class) != null
-                && chain.findInterceptorWithClass(StoppingOwners.class) == null) {
-            chain.addInterceptorBefore(
-                    new StoppingOwners(), TriangleDistributionInterceptor.class);
-        }
-    }
 
     @Override
     public Object visitCommand(InvocationContext context, VisitableCommand command) {

@@ -4,50 +4,15 @@ import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertFalse;
 import static org.testng.Assert.assertNull;
 
-import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
-import org.infinispan.commons.test.CommonsTestingUtil;
-import org.infinispan.commons.util.Util;
-import org.infinispan.configuration.cache.CacheMode;
-import org.infinispan.configuration.cache.ConfigurationBuilder;
-import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.context.Flag;
 import org.infinispan.distribution.MagicKey;
-import org.infinispan.test.MultipleCacheManagersTest;
-import org.infinispan.test.TestDataSCI;
-import org.testng.annotations.AfterClass;
 import org.testng.annotations.Test;
 
 /** Removals of what one of a key's two owners lacks, as after a put that its store refused. */
 @Test(groups = "functional", testName = "infinispan.RemovalsTest")
-public class RemovalsTest extends MultipleCacheManagersTest {
-    private static final int NODES = 3;
-
-    private final String folder = CommonsTestingUtil.tmpDirectory(getClass());
-
-    @Override
-    protected void createCacheManagers() throws Throwable {
-        for (int node = 0; node < NODES; node++) {
-            GlobalConfigurationBuilder global = defaultGlobalConfigurationBuilder();
-            global.globalState().enable().persistentLocation(folder + "/" + node);
-            global.serialization().addContextInitializer(TestDataSCI.INSTANCE);
-            ConfigurationBuilder builder = new ConfigurationBuilder();
-            builder.clustering().cacheMode(CacheMode.DIST_SYNC).hash().numOwners(2);
-            builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
-                    .capacity("40MiB").memory("32MiB");
-            addClusterEnabledCacheManager(global, builder);
-        }
-        waitForClusterToForm();
-    }
-
-    @AfterClass(alwaysRun = true)
-    @Override
-    protected void destroy() {
-        super.destroy();
-        Util.recursiveFileRemove(folder);
-    }
-
+public class RemovalsTest extends FlashClusterTest {
     public void aKeyThatOnlyABackupHasIsGoneOnceItIsRemovedOnAnyNode() {
         for (int node = 0; node < NODES; node++) {
             for (boolean inMemory : new boolean[] {true, false}) {

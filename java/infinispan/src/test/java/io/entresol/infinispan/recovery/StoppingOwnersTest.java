@@ -3,7 +3,6 @@ package io.entresol.infinispan.recovery;
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertTrue;
 
-import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -13,11 +12,6 @@ import org.infinispan.commands.CommandsFactory;
 import org.infinispan.commands.remote.CacheRpcCommand;
 import org.infinispan.commands.triangle.BackupWriteCommand;
 import org.infinispan.commons.IllegalLifecycleStateException;
-import org.infinispan.commons.test.CommonsTestingUtil;
-import org.infinispan.commons.util.Util;
-import org.infinispan.configuration.cache.CacheMode;
-import org.infinispan.configuration.cache.ConfigurationBuilder;
-import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.distribution.MagicKey;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.lifecycle.ComponentStatus;
@@ -25,41 +19,12 @@ import org.infinispan.remoting.inboundhandler.AbstractDelegatingHandler;
 import org.infinispan.remoting.inboundhandler.DeliverOrder;
 import org.infinispan.remoting.inboundhandler.PerCacheInboundInvocationHandler;
 import org.infinispan.remoting.inboundhandler.Reply;
-import org.infinispan.test.MultipleCacheManagersTest;
-import org.infinispan.test.TestDataSCI;
 import org.infinispan.test.TestingUtil;
-import org.testng.annotations.AfterClass;
 import org.testng.annotations.Test;
 
 /** A node's cache stops while others write to it. */
 @Test(groups = "functional", testName = "infinispan.StoppingOwnersTest")
-public class StoppingOwnersTest extends MultipleCacheManagersTest {
-    private static final int NODES = 3;
-
-    private final String folder = CommonsTestingUtil.tmpDirectory(getClass());
-
-    @Override
-    protected void createCacheManagers() throws Throwable {
-        for (int node = 0; node < NODES; node++) {
-            GlobalConfigurationBuilder global = defaultGlobalConfigurationBuilder();
-            global.globalState().enable().persistentLocation(folder + "/" + node);
-            global.serialization().addContextInitializer(TestDataSCI.INSTANCE);
-            ConfigurationBuilder builder = new ConfigurationBuilder();
-            builder.clustering().cacheMode(CacheMode.DIST_SYNC).hash().numOwners(2);
-            builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
-                    .capacity("40MiB").memory("32MiB");
-            addClusterEnabledCacheManager(global, builder);
-        }
-        waitForClusterToForm();
-    }
-
-    @AfterClass(alwaysRun = true)
-    @Override
-    protected void destroy() {
-        super.destroy();
-        Util.recursiveFileRemove(folder);
-    }
-
+public class StoppingOwnersTest extends FlashClusterTest {
     public void aWriteWhoseBackupIsStoppingIsDoneByTheOwnersThatStay() throws Exception {
         Cache<MagicKey, String> stopping = cache(2);
         MagicKey key = new MagicKey(cache(1), stopping);
