@@ -143,6 +143,9 @@ pub(crate) struct Log {
     /// The highest record sequence appended.
     latest: u64,
     appended: u64,
+    appended_bytes: u64,
+    /// `appended_bytes` when a segment was released last.
+    released_at: u64,
     durable: u64,
     flushed: u64,
     /// Segments below this sequence are durable as a whole.
@@ -238,6 +241,8 @@ impl Log {
             closed: false,
             latest: 0,
             appended: 0,
+            appended_bytes: 0,
+            released_at: 0,
             durable: 0,
             flushed: 0,
             proven_below: 0,
@@ -297,7 +302,8 @@ impl Log {
             partition: header.partition,
         };
         let address = self.shape.address(open.segment, open.used);
-        open.push(&entry, aligned as u32, age);
+        let stamp = self.appended + 1;
+        open.push((&entry, aligned as u32), age, (stamp, self.shape.sync_unit));
         let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
         segment.live_bytes += counted;
         segment.used_bytes += counted;
@@ -309,7 +315,8 @@ impl Log {
         if ends_seconds != 0 {
             segment.next_end = segment.next_end.min(ends_seconds);
         }
-        self.appended += 1;
+        self.appended = stamp;
+        self.appended_bytes += u64::from(counted);
         self.latest = self.latest.max(header.sequence);
         Ok(address)
     }
@@ -418,17 +425,6 @@ impl Log {
         if !planted!("sync-error-swallowed") {
             // The first failure is the one to report.
             let _later = self.siblings.failure.set(why);
-        }
-    }
-
-    /// Ends the use of a segment: free once everything appended so far is durable.
-    pub(crate) fn release(&mut self, segment: u32) {
-        self.segments[segment as usize].state = SegmentState::Releasing;
-        let stamp =
-            if planted!("segment-released-before-copies-synced") { 0 } else { self.appended };
-        self.releasing.push_back((segment, stamp));
-        if let Err(error) = self.free_released() {
-            self.poison(format!("a released segment could not be erased: {error}"));
         }
     }
 

@@ -113,11 +113,16 @@ impl Inner {
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
         let expired = shard.first_expired((now.0 / 1000) as u32);
         let noted = if settle { most_noted(&shard.log.segments) } else { None };
+        let idle = shard.log.appended() == shard.maintained_at;
         let log = &mut shard.log;
         let (free, releasing) = (log.free_count(), log.releasing_count());
         let low = free + releasing < log.free_target();
         if free < log.free_target() && !low {
-            log.begin_release()?;
+            if idle {
+                log.begin_release()?;
+            } else {
+                log.begin_release_unpadded()?;
+            }
             done.awaits_device = true;
         }
         drop(shard);
@@ -164,7 +169,11 @@ impl Inner {
         if shard.log.releasing_count() >= RELEASE_BATCH
             || (scarce && shard.log.releasing_count() > 0)
         {
-            shard.log.begin_release()?;
+            if scarce {
+                shard.log.begin_release()?;
+            } else {
+                shard.log.begin_release_unpadded()?;
+            }
             if scarce || shard.log.releasing_count() >= 2 * RELEASE_BATCH {
                 return Ok(Progress::Awaited);
             }
@@ -273,7 +282,9 @@ impl Inner {
         let mut shard = self.shards[number].lock();
         self.check_open()?;
         shard.log.poll(0)?;
-        shard.log.release_early()?;
+        if shard.log.is_release_due() {
+            shard.log.begin_release()?;
+        }
         if shard.log.free_count() <= shard.log.reserve() / 2 && shard.log.releases()? {
             // What is left is for copies.
             return self.await_device(shard).map(|()| Progress::Awaited);

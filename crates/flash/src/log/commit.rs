@@ -81,9 +81,16 @@ impl Log {
     /// Begins a round that covers everything appended so far, unless one is under way or nothing is
     /// left to do.
     pub(crate) fn begin_round(&mut self, goal: Goal) -> Result<()> {
+        self.begin_round_up_to(goal, self.appended)
+    }
+
+    /// Begins a round that covers the appends up to the stamp `wanted` at least. A stream whose
+    /// whole sync units hold all of those is not padded: what has begun the next unit is left to a
+    /// later round.
+    fn begin_round_up_to(&mut self, goal: Goal, wanted: u64) -> Result<()> {
         self.check_poisoned()?;
         let reached = if goal == Goal::Synced { self.durable } else { self.flushed };
-        if !matches!(self.round, Round::Idle) || reached >= self.appended {
+        if !matches!(self.round, Round::Idle) || reached >= wanted {
             return Ok(());
         }
         let mode = if goal == Goal::Synced && self.unsynced_writes == 0 {
@@ -91,10 +98,18 @@ impl Log {
         } else {
             WriteMode::Flushed
         };
-        let covers = self.appended;
+        let mut covers = self.appended;
         let mut proven = self.next_sequence();
         for stream in Stream::ALL {
-            self.flush_stream(stream, mode)?;
+            match self.begun_unit(stream) {
+                Some(begun) if begun > wanted => {
+                    self.flush_units(stream, mode)?;
+                    if !planted!("begun-unit-reported-durable") {
+                        covers = covers.min(begun - 1);
+                    }
+                }
+                _ => self.flush_stream(stream, mode)?,
+            }
             if let Some(open) = &self.streams[stream as usize] {
                 proven = proven.min(self.segments[open.segment as usize].sequence);
             }
@@ -135,24 +150,51 @@ impl Log {
         Ok(())
     }
 
+    /// Ends the use of a segment: free once everything appended so far is durable.
+    pub(crate) fn release(&mut self, segment: u32) {
+        self.segments[segment as usize].state = SegmentState::Releasing;
+        let stamp =
+            if planted!("segment-released-before-copies-synced") { 0 } else { self.appended };
+        self.releasing.push_back((segment, stamp));
+        self.released_at = self.appended_bytes;
+        if let Err(error) = self.free_released() {
+            self.poison(format!("a released segment could not be erased: {error}"));
+        }
+    }
+
     /// Sees to it that released segments become free, without waiting for the device.
     pub(crate) fn begin_release(&mut self) -> Result<()> {
-        if !self.releasing.is_empty() {
-            self.begin_round(Goal::Synced)?;
+        if let Some(&(_, wanted)) = self.releasing.back() {
+            self.begin_round_up_to(Goal::Synced, wanted)?;
             self.free_released()?;
         }
         Ok(())
     }
 
-    /// As `begin_release`, if so many segments are released that they are worth a sync, or so much
-    /// that what it pads is little beside it.
-    pub(crate) fn release_early(&mut self) -> Result<()> {
+    /// As `begin_release`, unless a little more that is appended will save the padding before any
+    /// stream needs another segment.
+    pub(crate) fn begin_release_unpadded(&mut self) -> Result<()> {
+        let Some(&(_, wanted)) = self.releasing.back() else { return Ok(()) };
+        let units = UNPADDED_UNITS * u64::from(self.shape.sync_unit);
+        let patience = units.min(u64::from(self.shape.segment_bytes) / 8);
+        let waited = self.appended_bytes - self.released_at;
+        let ends = |open: &OpenSegment| {
+            u64::from(open.room(self.shape.segment_bytes)) < patience.saturating_sub(waited)
+        };
+        let pads = |open: &OpenSegment| open.begun_unit().is_some_and(|begun| begun <= wanted);
+        let waits = waited < patience
+            && self.releasing_count() < 2 * RELEASE_BATCH
+            && self.streams.iter().flatten().any(pads)
+            && !self.streams.iter().flatten().any(ends);
+        if waits { Ok(()) } else { self.begin_release() }
+    }
+
+    /// Whether so many segments are released that they are worth a sync, or so much that what it
+    /// pads is little beside it.
+    pub(crate) fn is_release_due(&self) -> bool {
         let bytes = u64::from(self.releasing_count()) * u64::from(self.shape.segment_bytes);
         let much = bytes >= RELEASE_UNITS * u64::from(self.shape.sync_unit);
-        if much || self.releasing_count() >= RELEASE_BATCH {
-            self.begin_release()?;
-        }
-        Ok(())
+        much || self.releasing_count() >= RELEASE_BATCH
     }
 
     /// Begins to make released segments free; whether that takes the device any time.
@@ -241,6 +283,24 @@ impl Log {
             let pinned = self.segments[segment as usize].stream == Stream::Hot as u8;
             ready(released) && (pinned || Some(segment) == first)
         })
+    }
+
+    /// The stamp of the first append to a stream that its whole sync units do not hold.
+    fn begun_unit(&self, stream: Stream) -> Option<u64> {
+        self.streams[stream as usize].as_ref().and_then(OpenSegment::begun_unit)
+    }
+
+    /// Writes the whole sync units of the stream's open segment.
+    fn flush_units(&mut self, stream: Stream, mode: WriteMode) -> Result<()> {
+        let unit = self.shape.sync_unit;
+        let Some(open) = &mut self.streams[stream as usize] else { return Ok(()) };
+        let range = open.submitted as usize..(open.used / unit * unit) as usize;
+        if range.is_empty() {
+            return Ok(());
+        }
+        open.submitted = range.end as u32;
+        let (segment, buffer) = (open.segment, open.buffer);
+        self.write(segment, buffer, range, mode)
     }
 
     /// Writes what the stream's open segment holds, up to a sync unit.
@@ -387,6 +447,8 @@ impl Log {
 
 /// Released segments that are worth a sync.
 pub(crate) const RELEASE_BATCH: u32 = 4;
+/// Sync units appended that released segments wait for, so that no stream need be padded for them.
+const UNPADDED_UNITS: u64 = 32;
 /// Sync units released for each time that what is under way is padded by a few of them.
 const RELEASE_UNITS: u64 = 64;
 /// Header and the one byte of key that every record has.

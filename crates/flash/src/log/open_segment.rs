@@ -20,6 +20,8 @@ pub(crate) struct OpenSegment {
     age_sum: u128,
     /// Bytes of padding between the records.
     padding: u32,
+    /// The stamp of the first append that the whole sync units filled do not hold to its end.
+    begun_unit: Option<u64>,
 }
 
 impl OpenSegment {
@@ -32,7 +34,13 @@ impl OpenSegment {
             footer: Vec::with_capacity(32 << 10),
             age_sum: 0,
             padding: 0,
+            begun_unit: None,
         }
+    }
+
+    /// Bytes that are left for records and what describes them.
+    pub(crate) fn room(&self, segment_bytes: u32) -> u32 {
+        segment_bytes.saturating_sub(self.used + (self.footer.len() + TRAILER_BYTES) as u32)
     }
 
     /// Whether a record of `aligned` bytes and its footer entry fit.
@@ -41,16 +49,34 @@ impl OpenSegment {
         self.used as usize + aligned + footer <= segment_bytes as usize
     }
 
-    pub(crate) fn push(&mut self, entry: &FooterEntry, aligned: u32, age: u64) {
+    /// Takes the record of an append, whose stamp is `stamp`; sync units have `unit` bytes.
+    pub(crate) fn push(
+        &mut self,
+        (entry, aligned): (&FooterEntry, u32),
+        age: u64,
+        (stamp, unit): (u64, u32),
+    ) {
         self.footer.extend_from_slice(&entry.encode());
+        let before = self.used / unit;
         self.used += aligned;
         self.age_sum += u128::from(age);
+        if self.used.is_multiple_of(unit) {
+            self.begun_unit = None;
+        } else if self.used / unit > before || self.begun_unit.is_none() {
+            self.begun_unit = Some(stamp);
+        }
     }
 
-    /// Fills up with `bytes` that are no record.
+    /// Fills up to the end of a sync unit with `bytes` that are no record.
     pub(crate) fn pad(&mut self, bytes: u32) {
         self.used += bytes;
         self.padding += bytes;
+        self.begun_unit = None;
+    }
+
+    /// The stamp of the first append that the whole sync units filled do not hold to its end.
+    pub(crate) fn begun_unit(&self) -> Option<u64> {
+        self.begun_unit
     }
 
     pub(crate) fn padding(&self) -> u32 {

@@ -4,11 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use entresol_device::{Counters, Device, Geometry, MemoryDevice, Queue, QueueOptions, Result};
+use entresol_device::{
+    Counters, Device, Geometry, IoBuffer, MemoryDevice, Queue, QueueOptions, Result,
+};
 
+use crate::format::{
+    RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+};
 use crate::session::SessionOptions;
 use crate::types::{Durability, Key, Operation, Outcome, PutOptions, SpaceId, Timestamp};
-use crate::{Store, StoreOptions};
+use crate::{Budget, Store, StoreOptions};
 
 /// A device that does something when a segment is read.
 struct WatchedDevice {
@@ -46,10 +51,10 @@ impl Device for WatchedDevice {
     }
 }
 
-fn filled(device: &Arc<WatchedDevice>) -> Store {
+fn filled(device: &Arc<WatchedDevice>, segment_bytes: u32) -> Store {
     let options = StoreOptions {
         shards: 1,
-        segment_bytes: 64 << 10,
+        segment_bytes,
         durability: Durability::Memory,
         ..StoreOptions::default()
     };
@@ -73,7 +78,7 @@ fn filled(device: &Arc<WatchedDevice>) -> Store {
 fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
     let memory = MemoryDevice::new(16 << 20).unwrap();
     let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
-    let store = filled(&device);
+    let store = filled(&device, 64 << 10);
     let inner = Arc::clone(&store.inner);
     // Another reclaim, and one who waits for it.
     let (other, begun, end, ended) = other_reclaim(&store);
@@ -106,6 +111,51 @@ fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
     assert!(!went_on.load(Ordering::SeqCst), "one who waits went on in the middle of a reclaim");
     waiter.join().unwrap();
     other.join().unwrap();
+}
+
+/// Each release padded what every stream had begun, one sync unit in some hundred in all.
+#[test]
+fn released_segments_become_free_with_little_padding_while_puts_go_on() {
+    for maintained in [false, true] {
+        let memory = MemoryDevice::new(64 << 20).unwrap();
+        let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
+        let store = filled(&device, 512 << 10);
+        let mut session = store.session(SessionOptions::default()).unwrap();
+        for number in 0..120_000_u64 {
+            let name = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 40_000;
+            let name = name.to_be_bytes();
+            let key = Key::new(SpaceId(0), &name);
+            let put = Operation::Put { key, value: &[7; 1000], options: PutOptions::default() };
+            session.run(Timestamp(1), put, &mut |_| {}).unwrap();
+            if maintained && number % 16 == 0 {
+                store.maintain(Timestamp(1), Budget { segments: 1 }).unwrap();
+            }
+        }
+        assert!(store.statistics().segments_reclaimed > 200);
+        let (segments, paddings) = paddings(&store);
+        println!("{segments} segments, {paddings} paddings");
+        assert!(paddings * 4 < segments * 3, "{paddings} paddings in {segments} segments");
+    }
+}
+
+/// Segments on the device and the padding records in them.
+fn paddings(store: &Store) -> (usize, usize) {
+    let shape = store.inner.shards[0].lock().log.shape;
+    let (mut segments, mut paddings) = (0, 0);
+    for segment in 0..shape.segments {
+        let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
+        store.inner.device.read_at(shape.offset_of(segment), &mut bytes).unwrap();
+        let Some(header) = SegmentHeader::decode(&bytes) else { continue };
+        segments += 1;
+        let mut at = SEGMENT_HEADER_BYTES;
+        while let Some(record) = bytes.get(at..).and_then(RecordHeader::decode)
+            && record.generation == header.sequence as u32
+        {
+            paddings += usize::from(record.flags.kind == RecordKind::Padding);
+            at += record.record_bytes().next_multiple_of(RECORD_ALIGNMENT);
+        }
+    }
+    (segments, paddings)
 }
 
 /// Whether somebody waits for the reclaims: nobody else may begin one the plain way.

@@ -141,8 +141,11 @@ impl Shard {
         let ahead = log.free_target() - log.reserve();
         // What fails here fails the next write, which says so: this one is done.
         let mut going = Ok(());
-        if releasing > 0 && free <= kept + RELEASE_AHEAD {
-            going = self.log.poll(0).and_then(|()| self.log.release_early());
+        if free <= kept + RELEASE_AHEAD && self.log.is_release_due() {
+            going = self.log.poll(0).and_then(|()| match free <= kept {
+                true => self.log.begin_release(),
+                false => self.log.begin_release_unpadded(),
+            });
         }
         let missing = (kept + ahead).saturating_sub(free + releasing + BEHIND_MAX);
         if missing == 0 {

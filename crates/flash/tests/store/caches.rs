@@ -259,7 +259,7 @@ fn a_removal_that_found_no_entry_takes_no_put_away_that_came_in_between() {
     // With the younger ones the entry stands on the device, and is not evicted yet.
     for run in 0..320 {
         let (fill, between) = (105 + run / 8, run % 8 * 3);
-        let sim = SimDevice::new(SimOptions::new(run, 18 << 16));
+        let sim = SimDevice::new(SimOptions::new(run, 20 << 16));
         let device: Arc<dyn Device> = Arc::new(sim.clone());
         let cache = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
         let (store, mut session) = open(&device, cache.clone());
