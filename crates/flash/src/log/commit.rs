@@ -104,9 +104,7 @@ impl Log {
             match self.begun_unit(stream) {
                 Some(begun) if begun > wanted => {
                     self.flush_units(stream, mode)?;
-                    if !planted!("begun-unit-reported-durable") {
-                        covers = covers.min(begun - 1);
-                    }
+                    covers = covers.min(begun - 1);
                 }
                 _ => self.flush_stream(stream, mode)?,
             }
