@@ -6,6 +6,7 @@ mod caches;
 mod closing;
 mod full;
 mod quiet;
+mod rounds;
 mod secrets;
 mod steps;
 mod versions;
