@@ -11,6 +11,7 @@ import org.infinispan.interceptors.AsyncInterceptor;
 import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 import org.infinispan.interceptors.impl.CacheLoaderInterceptor;
+import org.infinispan.interceptors.impl.CacheWriterInterceptor;
 import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
@@ -54,7 +55,7 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         }
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
         add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
-        add(chain, new Removals(), TriangleDistributionInterceptor.class);
+        add(chain, new Removals(registry.getDistributionManager()), CacheWriterInterceptor.class);
         add(chain, new LoadingReads(), CacheLoaderInterceptor.class);
     }
 

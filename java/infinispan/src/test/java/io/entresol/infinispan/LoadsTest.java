@@ -212,6 +212,18 @@ public class LoadsTest {
         }
     }
 
+    /** Nothing was loaded, and so it was taken for nothing. */
+    @Test
+    public void aRemovalThatWantsNoOldValueRemovesWhatIsOnFlashAlone() throws IOException {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            AdvancedCache<String, String> cache = cache(container, "removal");
+            cache.put("key", "there");
+            cache.evict("key");
+            cache.withFlags(Flag.IGNORE_RETURN_VALUES).remove("key");
+            assertFalse(cache.containsKey("key"), "it is on flash");
+        }
+    }
+
     /** Makes entries whose values take a while to become objects. */
     @SuppressWarnings("unchecked")
     private static MarshallableEntryFactory<String, String> slow(

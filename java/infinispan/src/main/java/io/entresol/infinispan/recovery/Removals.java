@@ -5,21 +5,36 @@ import org.infinispan.commands.write.RemoveCommand;
 import org.infinispan.container.entries.CacheEntry;
 import org.infinispan.context.InvocationContext;
 import org.infinispan.context.impl.FlagBitSets;
+import org.infinispan.distribution.DistributionManager;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.InvocationFinallyAction;
 
 /**
- * Has backups remove what the primary owner does not have. A put that the primary's store refused may
- * be on a backup all the same, which was told first. Infinispan spares backups a removal that begins
- * on the primary owner and finds nothing there, and who reads the backup would go on to find it.
+ * Has a removal reach the store of every owner, whatever the primary owner found in memory. Infinispan
+ * takes an entry that is not in the context for one that nobody has, and spares its own store and the
+ * backups. But a removal with {@code IGNORE_RETURN_VALUES} looks into no store, and a put that the
+ * primary's store refused may be on a backup, which was told first.
+ *
+ * <p>Stands between what loads and what writes: the one is over and the other still to decide.
  */
 public final class Removals extends BaseAsyncInterceptor {
-    /** Says that nobody knows whether there was something: then backups are told. */
+    /** Says that nobody knows whether there was something: then all owners are told. */
     private static final long UNKNOWN = FlagBitSets.SKIP_CACHE_LOAD;
+
+    private final DistributionManager distribution;
 
     /** Should it be tried again, what there was is looked for again. */
     private final InvocationFinallyAction<RemoveCommand> known = (context, command, value, failure) ->
             command.setFlagsBitSet(command.getFlagsBitSet() & ~UNKNOWN);
+
+    /**
+     * For the caches of one configuration.
+     *
+     * @param distribution who owns what; null in a cache of one node
+     */
+    public Removals(DistributionManager distribution) {
+        this.distribution = distribution;
+    }
 
     @Override
     public Object visitCommand(InvocationContext context, VisitableCommand command) {
@@ -29,11 +44,17 @@ public final class Removals extends BaseAsyncInterceptor {
         }
         RemoveCommand removal = (RemoveCommand) command;
         CacheEntry<?, ?> found = context.lookupEntry(removal.getKey());
-        if (removal.isConditional() || removal.hasAnyFlag(UNKNOWN) || !context.isOriginLocal()
-                || found == null || found.getValue() != null) {
+        if (context.isInTxScope() || removal.isConditional() || removal.hasAnyFlag(UNKNOWN)
+                || found == null || found.getValue() != null || !decides(removal)) {
             return invokeNext(context, command);
         }
         removal.addFlags(UNKNOWN);
         return invokeNextAndFinally(context, removal, known);
+    }
+
+    /** Others hand it over to the primary owner, which has yet to look for what it returns. */
+    private boolean decides(RemoveCommand removal) {
+        return distribution == null || distribution.getCacheTopology()
+                .getSegmentDistribution(removal.getSegment()).isPrimary();
     }
 }

@@ -1,11 +1,13 @@
 package io.entresol.infinispan.recovery;
 
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.configuration.internal.PrivateGlobalConfigurationBuilder;
 import org.infinispan.test.MultipleCacheManagersTest;
 import org.infinispan.test.TestDataSCI;
 import org.testng.annotations.AfterClass;
@@ -14,21 +16,35 @@ import org.testng.annotations.AfterClass;
 abstract class FlashClusterTest extends MultipleCacheManagersTest {
     static final int NODES = 3;
 
-    private final String folder = CommonsTestingUtil.tmpDirectory(getClass());
+    /** A class may be tested as several clusters, all of which are made before the first ends. */
+    private static final AtomicInteger CLUSTERS = new AtomicInteger();
+
+    private final String folder =
+            CommonsTestingUtil.tmpDirectory(getClass()) + "/" + CLUSTERS.incrementAndGet();
 
     @Override
     protected void createCacheManagers() throws Throwable {
         for (int node = 0; node < NODES; node++) {
             GlobalConfigurationBuilder global = defaultGlobalConfigurationBuilder();
+            global.addModule(PrivateGlobalConfigurationBuilder.class).serverMode(isServer());
             global.globalState().enable().persistentLocation(folder + "/" + node);
             global.serialization().addContextInitializer(TestDataSCI.INSTANCE);
             ConfigurationBuilder builder = new ConfigurationBuilder();
-            builder.clustering().cacheMode(CacheMode.DIST_SYNC).hash().numOwners(2);
+            builder.clustering().cacheMode(mode()).hash().numOwners(2);
             builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
                     .capacity("40MiB").memory("32MiB");
             addClusterEnabledCacheManager(global, builder);
         }
         waitForClusterToForm();
+    }
+
+    CacheMode mode() {
+        return CacheMode.DIST_SYNC;
+    }
+
+    /** Whether it is as in a server, where commands take another way from node to node. */
+    boolean isServer() {
+        return false;
     }
 
     @AfterClass(alwaysRun = true)
