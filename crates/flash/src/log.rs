@@ -15,6 +15,7 @@
 
 mod commit;
 mod confirmed;
+mod free;
 mod handing;
 mod open_segment;
 mod segment_read;
@@ -35,11 +36,12 @@ use crate::format::{
     TRAILER_BYTES,
 };
 use crate::index::SizeCode;
-use crate::segment::{NO_BUFFER, STREAMS, Segment, SegmentState, Stream};
+use crate::segment::{STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
 use confirmed::Write;
 pub(crate) use confirmed::{MARK_BYTES, ShardBuffers, mark_of};
+use free::{Free, Syncs};
 use handing::Handing;
 use open_segment::OpenSegment;
 use segment_read::SegmentRead;
@@ -125,7 +127,7 @@ pub(crate) struct Log {
     queue: Box<dyn Queue>,
     handing: Handing,
     completions: Vec<Completion>,
-    free: VecDeque<u32>,
+    free: VecDeque<Free>,
     releasing: VecDeque<(u32, u64)>,
     /// Segments whose header is being erased: (write number, segment).
     erasing: Vec<(u64, u32)>,
@@ -147,6 +149,9 @@ pub(crate) struct Log {
     /// `appended_bytes` when a segment was released last.
     released_at: u64,
     durable: u64,
+    syncs: Syncs,
+    /// Stamp of the last append that a period, or a put that nobody waits for, has to see synced.
+    owed: u64,
     flushed: u64,
     /// Segments below this sequence are durable as a whole.
     proven_below: u64,
@@ -244,6 +249,8 @@ impl Log {
             appended_bytes: 0,
             released_at: 0,
             durable: 0,
+            syncs: Syncs::default(),
+            owed: 0,
             flushed: 0,
             proven_below: 0,
             round: Round::Idle,
@@ -256,20 +263,6 @@ impl Log {
             live_bytes: 0,
             tombstone_bytes: 0,
         })
-    }
-
-    /// Fills the list of free segments from the table; called once the table is known. Oldest
-    /// first. A checkpoint that could not be loaded is needed no more.
-    pub(crate) fn collect_free(&mut self) {
-        let checkpoint = self.segments.iter_mut().filter(|s| s.state == SegmentState::Checkpoint);
-        checkpoint.for_each(|segment| segment.state = SegmentState::Free);
-        let mut free: Vec<u32> = (0..self.shape.segments)
-            .filter(|&s| self.segments[s as usize].state == SegmentState::Free)
-            .collect();
-        free.sort_by_key(|&s| self.segments[s as usize].sequence);
-        self.free = free.into();
-        self.succession = Succession::of(&self.segments);
-        self.proven_below = self.siblings.sequences.load(Ordering::Relaxed);
     }
 
     /// Appends a record; returns its address. `Full` if there is no segment for it: reclaim first.
@@ -444,51 +437,6 @@ impl Log {
         self.siblings.sequences.load(Ordering::Relaxed)
     }
 
-    /// Takes a free segment for a checkpoint.
-    pub(crate) fn take_for_checkpoint(&mut self) -> Option<u32> {
-        let segment = self.free.pop_front()?;
-        self.segments[segment as usize] =
-            Segment { state: SegmentState::Checkpoint, ..Segment::UNUSED };
-        Some(segment)
-    }
-
-    fn erase(&mut self, segment: u32, mode: WriteMode) -> Result<()> {
-        self.writes_begun += 1;
-        let request = WriteRequest {
-            token: self.writes_begun,
-            offset: self.shape.offset_of(segment),
-            buffer: &self.zeros,
-            range: 0..self.zeros.len(),
-            mode,
-        };
-        self.queue.write(request)?;
-        self.hand_over()?;
-        if mode == WriteMode::Flushed {
-            self.unsynced_writes += 1;
-        }
-        self.writes.push(Write { number: self.writes_begun, buffer: NO_BUFFER, mode, range: 0..0 });
-        self.erasing.push((self.writes_begun, segment));
-        Ok(())
-    }
-
-    /// The header of a released segment is erased: it is free.
-    fn finish_erasing(&mut self, number: u64) {
-        let Some(at) = self.erasing.iter().position(|(n, _)| *n == number) else { return };
-        let (_, segment) = self.erasing.swap_remove(at);
-        let entry = &mut self.segments[segment as usize];
-        self.live_bytes -= u64::from(entry.live_bytes);
-        self.tombstone_bytes -= u64::from(entry.tombstone_bytes);
-        self.ghosts.push((entry.sequence, self.appended + 1));
-        if entry.buffer != NO_BUFFER {
-            let buffer = &mut self.buffers[entry.buffer as usize];
-            buffer.segment = None;
-            // The buffer may outlive the process; the segment must not come back from it.
-            buffer.memory.bytes_mut()[..SEGMENT_HEADER_BYTES].fill(0);
-        }
-        *entry = Segment::UNUSED;
-        self.free.push_back(segment);
-    }
-
     /// Makes room for `aligned` bytes in the open segment of `stream`.
     fn ensure_open(&mut self, stream: Stream, aligned: usize) -> Result<()> {
         if let Some(open) = &self.streams[stream as usize] {
@@ -511,9 +459,7 @@ impl Log {
             return Err(Error::new(ErrorKind::Busy, detail));
         }
         let buffer = self.take_buffer(stream)?;
-        let segment = self.free.pop_front().ok_or_else(|| {
-            Error::new(ErrorKind::Full, format!("shard {} has no free segment", self.shape.shard))
-        })?;
+        let segment = self.take_free(stream)?;
         self.succession.open(segment, stream as usize);
         let entry = &mut self.segments[segment as usize];
         let sequence = self.siblings.sequences.fetch_add(1, Ordering::Relaxed);

@@ -24,7 +24,7 @@ use parking_lot::MutexGuard;
 use crate::error::{ErrorKind, Result};
 use crate::format::{FooterEntry, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
-use crate::log::{Goal, Patience, Progress, RELEASE_BATCH};
+use crate::log::{Patience, Progress, RELEASE_BATCH};
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
 use crate::store::{Budget, Inner, Maintenance};
@@ -53,9 +53,10 @@ impl Inner {
         if self.check_open().is_err() {
             return Ok(done);
         }
-        self.sync_periodically(now)?;
+        done.awaits_device = self.sync_in_time(now)?;
         // A short period is kept from the first write after a rest on.
-        done.quiet = self.period_ms().is_none_or(|period| period >= PERIOD_QUIET_MS);
+        let quiet = self.period_ms().is_none_or(|period| period >= PERIOD_QUIET_MS);
+        done.quiet = quiet && !done.awaits_device;
         let mut ended = Ok(());
         for number in 0..self.shards.len() {
             // One shard's failure is no reason to let the others run out of room.
@@ -143,20 +144,24 @@ impl Inner {
         Ok(false)
     }
 
-    fn sync_periodically(&self, now: Timestamp) -> Result<()> {
-        let Some(period) = self.period_ms() else { return Ok(()) };
+    /// Begins the syncs that a period or single puts ask for. Whether some have not ended: where a
+    /// round is under way that does not cover what is due, another one has to follow it.
+    fn sync_in_time(&self, now: Timestamp) -> Result<bool> {
         let last = self.last_sync_ms.load(std::sync::atomic::Ordering::Relaxed);
+        let due = self.period_ms().is_some_and(|period| now.0 >= last + period || now.0 < last);
+        let mut owed = false;
         for shard in &self.shards {
             let mut shard = shard.lock();
-            shard.log.poll(0)?;
-            if now.0 >= last + period || now.0 < last {
-                shard.log.begin_round(Goal::Synced)?;
+            if due {
+                let appended = shard.log.appended();
+                shard.log.owe(appended);
             }
+            owed |= shard.log.begin_owed()?;
         }
-        if now.0 >= last + period || now.0 < last {
+        if due {
             self.last_sync_ms.store(now.0, std::sync::atomic::Ordering::Relaxed);
         }
-        Ok(())
+        Ok(owed)
     }
 
     /// Frees one segment of a shard, or sees to it that released ones become free.

@@ -23,7 +23,7 @@ use entresol_device::{Completion, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Goal;
-use crate::options::WriteMode;
+use crate::options::{StoreOptions, WriteMode};
 use crate::record::{PIECE_SPACE, hash_key};
 use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
 use crate::store::wait_for;
@@ -323,19 +323,22 @@ impl Session {
         (durability, ack): (Option<Durability>, Ack),
         visit: Visit<'_>,
     ) {
-        let goal = match durability.unwrap_or(self.inner.options.durability) {
-            Durability::Memory | Durability::Process | Durability::Periodic(_) => None,
-            Durability::Flushed => Some(Goal::Flushed),
-            Durability::Synced => Some(Goal::Synced),
-        };
-        match goal {
-            Some(goal) if self.inner.options.write_mode == WriteMode::Through => {
-                let shard = self.inner.shard_of(hash) as u16;
-                let stamp = written.stamp;
+        let options = &self.inner.options;
+        let goal = goal_of(durability.unwrap_or(options.durability), options);
+        let (shard, stamp) = (self.inner.shard_of(hash), written.stamp);
+        match (goal, options.write_mode) {
+            (Some(goal), WriteMode::Through) => {
+                let shard = shard as u16;
                 self.waiting.push(Waiting { token, shard, stamp, goal, outcome: ack });
+                return;
             }
-            _ => self.finish(token, Ok(ack.outcome()), visit),
+            // The store's own level has a period.
+            (Some(_), WriteMode::Behind) if durability.is_some() => {
+                self.inner.shards[shard].lock().log.owe(stamp);
+            }
+            _ => {}
         }
+        self.finish(token, Ok(ack.outcome()), visit);
     }
 
     fn finish(&mut self, token: u64, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
@@ -447,11 +450,9 @@ impl Session {
 
     /// Whether a put without a condition is answered as soon as it is appended.
     pub fn answers_at_once(&self, options: &PutOptions) -> bool {
-        self.inner.options.write_mode == WriteMode::Behind
-            || !matches!(
-                options.durability.unwrap_or(self.inner.options.durability),
-                Durability::Flushed | Durability::Synced
-            )
+        let store = &self.inner.options;
+        store.write_mode == WriteMode::Behind
+            || goal_of(options.durability.unwrap_or(store.durability), store).is_none()
     }
 
     /// The store of this session.
@@ -461,6 +462,25 @@ impl Session {
 
     fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
         which(&self.inner.session_counters[self.counters]).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What a write of this durability waits for. Where the store does not keep what it keeps, the next
+/// level that it does.
+fn goal_of(durability: Durability, store: &StoreOptions) -> Option<Goal> {
+    let outlive = match store.durability {
+        Durability::Memory | Durability::Synced => false,
+        Durability::Process | Durability::Periodic(_) | Durability::Flushed => true,
+    };
+    match durability {
+        Durability::Memory => None,
+        Durability::Process if outlive => None,
+        Durability::Process | Durability::Flushed => Some(Goal::Flushed),
+        Durability::Periodic(period) => match store.durability {
+            Durability::Periodic(own) if own <= period => None,
+            _ => Some(Goal::Synced),
+        },
+        Durability::Synced => Some(Goal::Synced),
     }
 }
 

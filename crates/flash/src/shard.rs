@@ -302,10 +302,11 @@ impl Shard {
 
     /// Whether a record at `address`, if it is of `key`, was dropped with its space or partition.
     pub(crate) fn is_dropped(&self, key: Key<'_>, address: u64) -> bool {
-        if self.floors.is_empty() {
-            return false;
-        }
-        self.floor_of(key.space, key.partition) > self.segment_sequence(address)
+        self.is_below_floor((key.space, key.partition), address)
+    }
+
+    fn is_below_floor(&self, (space, partition): (SpaceId, u16), address: u64) -> bool {
+        !self.floors.is_empty() && self.floor_of(space, partition) > self.segment_sequence(address)
     }
 
     /// Segments below this sequence hold nothing of the partition any more.
@@ -354,20 +355,26 @@ impl Shard {
         (space, partition): (SpaceId, u16),
     ) {
         self.ended_until = self.ended_until.max(ends_seconds);
-        if self.index.remove(index_hash(hash), place.address) {
-            self.forget(place);
-            self.count(space, partition, -1);
-            self.counters.expired += 1;
-        }
+        self.counters.expired += u64::from(self.end_entry(hash, place, (space, partition)));
     }
 
     /// Lets the entry at `place` go.
     pub(crate) fn evict(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
-        if self.index.remove(index_hash(hash), place.address) {
-            self.forget(place);
-            self.count(space, partition, -1);
-            self.counters.evicted += 1;
+        self.counters.evicted += u64::from(self.end_entry(hash, place, (space, partition)));
+    }
+
+    /// Lets the record at `place` go, if the index has it; whether it was an entry. What was
+    /// dropped with its space or partition is none, and counted no more.
+    fn end_entry(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) -> bool {
+        let dropped = self.is_below_floor((space, partition), place.address);
+        if !self.index.remove(index_hash(hash), place.address) {
+            return false;
         }
+        self.forget(place);
+        if !dropped {
+            self.count(space, partition, -1);
+        }
+        !dropped
     }
 
     /// Lets what was dropped at `place` go; it is counted no more.

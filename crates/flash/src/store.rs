@@ -476,6 +476,8 @@ impl Inner {
     fn drop_below(&self, space: SpaceId, partition: Option<u16>) -> Result<()> {
         self.check_open()?;
         let mut shards: Vec<_> = self.shards.iter().map(Mutex::lock).collect();
+        // Since then a close may have written what the next open believes.
+        self.check_open()?;
         // Segments that are open are below it: what comes for the partition next opens others.
         let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
         let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();

@@ -31,6 +31,8 @@ const BUGS: &[Bug] = &[
     Bug { name: "index-before-append", caught_by: CRASH },
     Bug { name: "segment-released-before-copies-synced", caught_by: CRASH },
     Bug { name: "begun-unit-reported-durable", caught_by: STORE },
+    Bug { name: "dropped-in-flight", caught_by: STORE },
+    Bug { name: "erasure-not-awaited", caught_by: STORE },
     Bug { name: "tombstone-dropped-early", caught_by: CRASH },
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },

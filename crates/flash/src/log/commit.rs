@@ -150,6 +150,21 @@ impl Log {
         Ok(())
     }
 
+    /// What was appended up to `stamp` is to be synced, by [`Log::begin_owed`] as soon as that can.
+    pub(crate) fn owe(&mut self, stamp: u64) {
+        self.owed = self.owed.max(stamp);
+    }
+
+    /// Begins a round for what is owed; one that is under way may cover less. Whether it is owed
+    /// yet.
+    pub(crate) fn begin_owed(&mut self) -> Result<bool> {
+        if self.owed > self.durable {
+            self.poll(0)?;
+            self.begin_round(Goal::Synced)?;
+        }
+        Ok(self.owed > self.durable)
+    }
+
     /// Ends the use of a segment: free once everything appended so far is durable.
     pub(crate) fn release(&mut self, segment: u32) {
         self.segments[segment as usize].state = SegmentState::Releasing;
@@ -261,8 +276,11 @@ impl Log {
                 break;
             }
             let Some((segment, _)) = self.releasing.remove(at) else { break };
-            let in_turn = self.shape.erases_in_order;
-            self.erase(segment, if in_turn { WriteMode::Durable } else { WriteMode::Flushed })?;
+            // It will be opened before another round syncs it.
+            let scarce =
+                self.free.len() as u32 <= RELEASE_BATCH && !planted!("erasure-not-awaited");
+            let durable = self.shape.erases_in_order || scarce;
+            self.erase(segment, if durable { WriteMode::Durable } else { WriteMode::Flushed })?;
         }
         Ok(())
     }
@@ -341,6 +359,7 @@ impl Log {
             if let Round::Syncing { covers, synced_writes, proven } = self.round {
                 self.round = Round::Idle;
                 if !self.is_poisoned() {
+                    self.syncs.ended = self.syncs.begun;
                     self.unsynced_writes -= synced_writes;
                     self.reach(Goal::Synced, covers, proven);
                 }
@@ -353,7 +372,7 @@ impl Log {
                 Some(buffer) => buffer.writes -= 1,
                 // Nothing is erased after one that failed: it may be younger.
                 None if completion.result.is_err() => {}
-                None => self.finish_erasing(write.number),
+                None => self.finish_erasing(write.number, write.mode),
             }
             if write.buffer != NO_BUFFER && !self.is_poisoned() {
                 self.confirm(&write);
@@ -379,6 +398,7 @@ impl Log {
         if goal == Goal::Synced && self.unsynced_writes > 0 {
             self.round =
                 Round::Syncing { covers, synced_writes: self.completed_unsynced(), proven };
+            self.syncs.begun += 1;
             let begun = self.queue.sync(SYNC_TOKEN).and_then(|()| self.hand_over());
             if let Err(error) = begun {
                 self.poison(format!("a sync failed: {error}"));

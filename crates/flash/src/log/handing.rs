@@ -63,8 +63,8 @@ impl Log {
         }
     }
 
-    /// Whether the last append was refused since the device has all buffers: it is to be tried
-    /// again once the device has answered.
+    /// Whether the last append was refused since the device has all buffers, or yet to erase the
+    /// segment it would go to: it is to be tried again once the device has answered.
     pub(crate) fn lacks_buffer(&self) -> bool {
         self.handing.lacks_buffer
     }
@@ -80,7 +80,7 @@ impl Log {
         let number = loop {
             match idle {
                 Some(number) => break number,
-                None => self.await_buffer(stream)?,
+                None => self.await_answer(stream)?,
             }
             idle = self.idle_buffer();
         };
@@ -108,15 +108,15 @@ impl Log {
         idle.min_by_key(|(_, b)| b.sealed).map(|(number, _)| number)
     }
 
-    /// Waits until the device gives back a buffer; refuses where that is waited for without the
-    /// shard. Reclaim, which cannot decide a record twice, waits in any case.
-    fn await_buffer(&mut self, stream: Stream) -> Result<()> {
+    /// Waits until the device has answered; refuses where that is waited for without the shard.
+    /// Reclaim, which cannot decide a record twice, waits in any case.
+    pub(super) fn await_answer(&mut self, stream: Stream) -> Result<()> {
         if self.handing.stage == Stage::AtOnce || stream.is_reclaim() {
             self.poll(1)?;
             return self.check_poisoned();
         }
         self.handing.lacks_buffer = true;
-        let detail = format!("the device has all write buffers of shard {}", self.shape.shard);
+        let detail = format!("the device has yet to answer shard {}", self.shape.shard);
         Err(Error::new(ErrorKind::Busy, detail))
     }
 

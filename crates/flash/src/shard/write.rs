@@ -141,7 +141,7 @@ impl Shard {
     /// Removes the entry at `place`, which was found to be the key's.
     pub(crate) fn remove(&mut self, key: Key<'_>, hash: u128, place: Place) -> Result<Option<u64>> {
         self.log.check_poisoned()?;
-        if !self.index.contains(index_hash(hash), place.address) {
+        if !self.is_entry(key, hash, place) {
             return Ok(None);
         }
         self.append_tombstone(key, hash)?;
@@ -161,7 +161,7 @@ impl Shard {
         (place, ends_seconds): (Place, u32),
     ) -> Result<()> {
         self.log.check_poisoned()?;
-        if !self.index.contains(index_hash(hash), place.address) {
+        if !self.is_entry(key, hash, place) {
             return Ok(());
         }
         self.append_tombstone(key, hash)?;
@@ -284,9 +284,10 @@ impl Shard {
         request: &PutRequest<'_>,
         known: Known<'_>,
     ) -> std::result::Result<Slot, PutStep> {
-        let hash = index_hash(request.hash);
         match known {
-            Known::At(place) if self.index.contains(hash, place.address) => Ok(Slot::Own(place)),
+            Known::At(place) if self.is_entry(request.key, request.hash, place) => {
+                Ok(Slot::Own(place))
+            }
             Known::At(_) => Err(PutStep::Changed),
             Known::Absent(tried) if self.is_absent(request.key, request.hash, tried) => {
                 Ok(Slot::New)
@@ -294,6 +295,13 @@ impl Shard {
             Known::Absent(_) => Err(PutStep::Changed),
             Known::Nothing => self.slot_unread(request),
         }
+    }
+
+    /// Whether the record at `place`, which was found to be the key's, is its entry yet: it may
+    /// have been moved or replaced meanwhile, or dropped with its space or partition.
+    fn is_entry(&self, key: Key<'_>, hash: u128, place: Place) -> bool {
+        let dropped = self.is_dropped(key, place.address) && !planted!("dropped-in-flight");
+        self.index.contains(index_hash(hash), place.address) && !dropped
     }
 
     /// Whether all that matches the key is at the addresses that were `tried`, or of other keys.

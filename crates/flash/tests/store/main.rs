@@ -4,7 +4,10 @@
 
 mod caches;
 mod closing;
+mod drops;
+mod erasures;
 mod full;
+mod promises;
 mod quiet;
 mod rounds;
 mod secrets;

@@ -12,7 +12,7 @@ use super::*;
 
 /// A device in memory whose queues answer at one look of so many, and say all the time that they
 /// may.
-struct Telling {
+pub(super) struct Telling {
     memory: MemoryDevice,
     looks: u64,
     _writer: std::io::PipeWriter,
@@ -50,7 +50,7 @@ struct TellingQueue {
 }
 
 impl Telling {
-    fn new(bytes: u64, looks: u64) -> Arc<Telling> {
+    pub(super) fn new(bytes: u64, looks: u64) -> Arc<Telling> {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[1]).unwrap();
         Arc::new(Telling {

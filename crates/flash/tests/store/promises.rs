@@ -1,0 +1,84 @@
+//! What a period promises, and what a single put may ask for beside what the store keeps.
+
+use std::sync::atomic::Ordering;
+
+use entresol_flash::WriteMode;
+use entresol_sim::CrashChoice;
+
+use super::waiting::Telling;
+use super::*;
+
+const BUDGET: Budget = Budget { segments: 1 };
+
+fn period(milliseconds: u32) -> Durability {
+    Durability::Periodic(NonZeroU32::new(milliseconds).unwrap())
+}
+
+fn asking(durability: Durability) -> PutOptions {
+    PutOptions { durability: Some(durability), ..PutOptions::default() }
+}
+
+/// A period that ended while the device was busy with what another write waited for was noted as
+/// kept: what came after that write waited for another one.
+#[test]
+fn a_period_covers_what_was_appended_before_its_end_whatever_the_device_is_busy_with() {
+    let telling = Telling::new(16 << 20, 4);
+    let device: Arc<dyn Device> = telling.clone();
+    let syncs = || device.counters().syncs.load(Ordering::Relaxed);
+    let options =
+        StoreOptions { shards: 1, durability: period(10), mode: OpenMode::Reformat, ..small() };
+    let (store, mut session) = open(&device, options);
+    let operation =
+        Operation::Put { key: key(b"a"), value: b"1", options: asking(Durability::Flushed) };
+    session.submit(1, NOW, operation, &mut |_, _| {});
+    session.flush().unwrap();
+    let mut other = store.session(SessionOptions::default()).unwrap();
+    put(&mut other, b"b", b"2", PutOptions::default());
+    let before = syncs();
+    let due = Timestamp(NOW.0 + 10);
+    let mut done = store.maintain(due, BUDGET).unwrap();
+    let mut calls = 0;
+    while done.awaits_device && calls < 100 {
+        assert!(!done.quiet);
+        done = store.maintain(due, BUDGET).unwrap();
+        calls += 1;
+    }
+    assert!(!done.awaits_device, "it never ends");
+    assert_eq!(syncs() - before, 1, "within the period that was due");
+}
+
+#[test]
+fn a_single_put_survives_what_was_asked_for_it_whatever_the_store_keeps() {
+    let asked = [Durability::Process, Durability::Flushed, period(5), Durability::Synced];
+    let kept = [Durability::Memory, Durability::Process, period(50), Durability::Synced];
+    for (store_keeps, asked) in kept.into_iter().flat_map(|k| asked.map(|a| (k, a))) {
+        for write_mode in [WriteMode::Through, WriteMode::Behind] {
+            let case = format!("{asked:?} of a store that keeps {store_keeps:?}, {write_mode:?}");
+            let sim = SimDevice::new(SimOptions::new(3, 64 << 16));
+            let device: Arc<dyn Device> = Arc::new(sim.clone());
+            // Buffers that end with the process stand for those of a store that shares none.
+            let options = StoreOptions { durability: store_keeps, write_mode, ..small() };
+            let (store, mut session) = open(&device, options.clone());
+            put(&mut session, b"k", b"v", asking(asked));
+            if write_mode == WriteMode::Behind {
+                while store.maintain(NOW, BUDGET).unwrap().awaits_device {}
+            }
+            sim.crash_now();
+            drop((session, store));
+            let power = matches!(asked, Durability::Periodic(_) | Durability::Synced);
+            let choice = if power { CrashChoice::DropAll } else { CrashChoice::KeepAll };
+            let shares = matches!(store_keeps, Durability::Process | Durability::Periodic(_));
+            // Kept in the buffers, which are not there in this test; or by the period alone.
+            if asked == Durability::Process && shares || store_keeps == asked {
+                continue;
+            }
+            // The store's own period, of a write that nobody waits for.
+            if write_mode == WriteMode::Behind && store_keeps == Durability::Synced {
+                continue;
+            }
+            let device: Arc<dyn Device> = Arc::new(sim.reopened(choice));
+            let (_store, mut session) = open(&device, options);
+            assert_eq!(get(&mut session, b"k").as_deref(), Some(&b"v"[..]), "{case}");
+        }
+    }
+}
