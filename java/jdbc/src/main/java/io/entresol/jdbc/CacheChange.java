@@ -13,6 +13,7 @@ import org.apache.calcite.linq4j.Enumerator;
 import org.apache.calcite.linq4j.Linq4j;
 import org.apache.calcite.rel.core.TableModify.Operation;
 import org.infinispan.AdvancedCache;
+import org.infinispan.container.entries.CacheEntry;
 
 /**
  * The carrying out of INSERT, UPDATE and DELETE. Each row is a change of its own: one that fails
@@ -124,30 +125,31 @@ record CacheChange(CacheTable table, Operation operation, List<String> updated,
             List<Column> changed) {
         int columns = cache.columns().size();
         Object[] cells = Arrays.copyOfRange(row, columns, row.length);
-        return ifUnchanged(cache, row, (key, old) -> cache.cache()
-                .replaceAsync(key, old, cache.messages().changed(old, changed, cells)));
+        return ifUnchanged(cache, row, (key, old, entry) -> cache.cache().replaceAsync(key, old,
+                cache.messages().changed(old, changed, cells), cache.kept(entry)));
     }
 
     private CompletableFuture<String> delete(CacheRows cache, Object[] row) {
-        return ifUnchanged(cache, row, cache.cache()::removeAsync);
+        return ifUnchanged(cache, row, (key, old, entry) -> cache.cache().removeAsync(key, old));
     }
 
     private interface Conditional {
-        CompletableFuture<Boolean> change(Object key, byte[] old);
+        CompletableFuture<Boolean> change(Object key, byte[] old, CacheEntry<?, ?> entry);
     }
 
     private static CompletableFuture<String> ifUnchanged(CacheRows cache, Object[] row,
             Conditional change) {
         byte[] key = cache.keys().stored(row[0]);
         AdvancedCache<Object, Object> entries = cache.cache();
-        return entries.getAsync(key).thenCompose(found -> {
-            byte[] old = found == null ? null : Keys.bytes(found);
+        return entries.getCacheEntryAsync(key).thenCompose(found -> {
+            byte[] old = found == null ? null : Keys.bytes(found.getValue());
             Object[] now = old == null ? null : cache.messages().cells(old);
             boolean same = now != null;
             for (int place = 1; same && place < cache.columns().size(); place++) {
                 same = Objects.equals(now[place], row[place]);
             }
-            return same ? change.change(key, old) : CompletableFuture.completedFuture(false);
+            return same ? change.change(key, old, found)
+                    : CompletableFuture.completedFuture(false);
         }).thenApply(done -> done ? null : "key " + row[0] + " was changed by somebody else since "
                 + "the statement read it; repeat the statement");
     }

@@ -12,6 +12,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
@@ -23,10 +24,14 @@ import org.infinispan.commons.dataconversion.MediaType;
 import org.infinispan.commons.util.CloseableIterator;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.container.entries.CacheEntry;
+import org.infinispan.container.versioning.VersionGenerator;
 import org.infinispan.context.Flag;
 import org.infinispan.encoding.DataConversion;
 import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.factories.KnownComponentNames;
 import org.infinispan.lifecycle.ComponentStatus;
+import org.infinispan.metadata.EmbeddedMetadata;
+import org.infinispan.metadata.Metadata;
 import org.infinispan.protostream.SerializationContext;
 import org.infinispan.protostream.descriptors.Descriptor;
 import org.infinispan.query.core.impl.EmbeddedQueryFactory;
@@ -147,6 +152,29 @@ final class CacheRows {
 
     AdvancedCache<Object, Object> cache() {
         return cache;
+    }
+
+    /**
+     * What an entry keeps whose value is replaced: it ends when it would have. Who compares
+     * versions, as Hot Rod's clients do, sees that it is another one.
+     */
+    Metadata kept(CacheEntry<?, ?> entry) {
+        ComponentRegistry registry = ComponentRegistry.of(cache);
+        EmbeddedMetadata.Builder kept = new EmbeddedMetadata.Builder();
+        if (entry.getMaxIdle() >= 0) {
+            kept.maxIdle(entry.getMaxIdle(), TimeUnit.MILLISECONDS);
+        }
+        if (entry.getLifespan() >= 0) {
+            long end = entry.getCreated() + entry.getLifespan();
+            // One that ends just now is replaced by one that has ended.
+            kept.lifespan(Math.max(1, end - registry.getTimeService().wallClockTime()),
+                    TimeUnit.MILLISECONDS);
+        }
+        if (entry.getMetadata() != null && entry.getMetadata().version() != null) {
+            kept.version(registry.getComponent(VersionGenerator.class,
+                    KnownComponentNames.HOT_ROD_VERSION_GENERATOR).generateNew());
+        }
+        return kept.build();
     }
 
     /** About how many there are. */

@@ -24,6 +24,8 @@ final class Messages {
     private final List<Column> columns;
     /** Columns by the path of their field, as {@link Reader} meets it. */
     private final Map<String, Integer> places = new HashMap<>();
+    /** Those that have a value where the message around their field lacks it. */
+    private final List<Column> defaults;
     private final boolean documents;
 
     Messages(ImmutableSerializationContext context, Descriptor type, List<Column> columns) {
@@ -36,6 +38,8 @@ final class Messages {
                 places.put(columns.get(place).name(), place);
             }
         }
+        defaults = columns.stream()
+                .filter(column -> !column.isKey() && column.field().hasDefaultValue()).toList();
         documents = columns.stream()
                 .anyMatch(column -> column.type() == ColumnType.DOCUMENT && !column.isKey());
     }
@@ -47,16 +51,24 @@ final class Messages {
             return null;
         }
         Object[] cells = new Object[columns.size()];
-        for (Column column : columns) {
-            if (!column.isKey() && column.field().hasDefaultValue()) {
-                cells[places.get(column.name())] = column.cell(column.field().getDefaultValue());
-            }
-        }
+        fillDefaults(List.of(), cells);
         parse(new Reader(cells), type, value.message);
         if (documents) {
             Documents.fill(Documents.json(context, wrapped), columns, cells);
         }
         return cells;
+    }
+
+    /** Of the fields of the message at a path, which is there: as in the index, none of others. */
+    private void fillDefaults(List<String> path, Object[] cells) {
+        for (Column column : defaults) {
+            List<FieldDescriptor> message = column.path().subList(0, column.path().size() - 1);
+            int place = places.get(column.name());
+            if (cells[place] == null
+                    && message.stream().map(FieldDescriptor::getName).toList().equals(path)) {
+                cells[place] = column.cell(column.field().getDefaultValue());
+            }
+        }
     }
 
     /** A value that has these cells; columns that are null in {@code cells} are left out. */
@@ -169,6 +181,7 @@ final class Messages {
         @Override
         public void onStartNested(int number, FieldDescriptor field) {
             path.add(field == null ? "?" : field.getName());
+            fillDefaults(path, cells);
         }
 
         @Override

@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -166,7 +167,9 @@ final class ScanRules {
 
     private static Condition.Operand number(RexNode node) {
         if (node instanceof RexLiteral literal) {
-            return Condition.constant(RexLiteral.intValue(literal));
+            BigDecimal most = BigDecimal.valueOf(Long.MAX_VALUE);
+            BigDecimal rows = literal.getValueAs(BigDecimal.class);
+            return rows == null ? null : Condition.constant(rows.min(most).longValue());
         }
         return node instanceof RexDynamicParam parameter ? number(parameter) : null;
     }

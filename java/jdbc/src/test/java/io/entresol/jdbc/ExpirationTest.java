@@ -1,13 +1,19 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
+import org.infinispan.container.versioning.NumericVersion;
+import org.infinispan.metadata.EmbeddedMetadata;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -75,6 +81,33 @@ class ExpirationTest {
         assertEquals(List.of(ROWS - ENDING + ", 40"),
                 query("select max(wealth), min(age) from people"));
         assertEquals(List.of(), query("select _key from people where age < 40"));
+    }
+
+    /** It lived for ever. */
+    @Test
+    void anEntryThatIsUpdatedEndsWhenItWouldHave() throws SQLException {
+        AdvancedCache<String, Person> people =
+                grid.<String, Person>cache("people").getAdvancedCache();
+        Person idle = new Person();
+        people.put("idle", idle, -1, TimeUnit.MILLISECONDS, LIFESPAN, TimeUnit.MILLISECONDS);
+        NumericVersion first = new NumericVersion(1);
+        people.put("versioned", idle, new EmbeddedMetadata.Builder().version(first).build());
+        grid.clock.advance(LIFESPAN / 2);
+        try (Statement statement = connection.createStatement()) {
+            assertEquals(5, statement.executeUpdate("update people set remark = 'seen' "
+                    + "where _key in ('k0', 'k1', 'k100', 'idle', 'versioned')"));
+        }
+        assertNotEquals(first, people.getCacheEntry("versioned").getMetadata().version());
+        assertEquals(-1, people.getCacheEntry("k100").getLifespan());
+        assertEquals(LIFESPAN, people.getCacheEntry("idle").getMaxIdle());
+        grid.clock.advance(LIFESPAN / 2 - 1000);
+        assertEquals("seen", people.get("k0").remark);
+        assertEquals("seen", people.get("idle").remark);
+        grid.clock.advance(1001);
+        assertNull(people.get("k0"));
+        grid.clock.advance(LIFESPAN);
+        assertNull(people.get("idle"));
+        assertEquals("seen", people.get("k100").remark);
     }
 
     @Test

@@ -23,6 +23,10 @@ public class Person {
 
         @ProtoField(2)
         public String street;
+
+        @Basic(projectable = true)
+        @ProtoField(number = 3, defaultValue = "DE")
+        public String country;
     }
 
     /** An enumeration. */

@@ -91,6 +91,44 @@ class PushDownTest {
         assertEquals(List.of("5"), query("select count(name) from " + youngest));
     }
 
+    /** What the index has nothing of showed the default where the entry was read. */
+    @Test
+    void aDefaultInsideOfAMessageThatIsNotThereIsNoneWhereverItIsReadFrom() throws SQLException {
+        Person home = new Person();
+        home.name = "home";
+        home.address = new Person.Address();
+        home.address.city = "Ulm";
+        home.address.country = "AT";
+        grid.cache("people").put("home", home);
+        String country = "select \"address.country\" from people where ";
+        for (String key : List.of("home", "k4")) {
+            String expected = key.equals("home") ? "AT" : "null";
+            String name = key.equals("home") ? "home" : "name 5";
+            assertEquals(List.of(expected), query(country + "_key = '" + key + "'"));
+            assertEquals(List.of(expected), query(country + "name = '" + name + "'"));
+        }
+        assertEquals(List.of("k4"), query("select _key from people "
+                + "where \"address.country\" is null and name = 'name 5'"));
+        assertEquals(List.of(), query("select _key from people "
+                + "where \"address.country\" = 'DE' and _key = 'k4'"));
+        assertEquals(List.of(), query("select _key from people "
+                + "where \"address.country\" = 'DE' and name = 'name 5'"));
+        grid.cache("people").remove("home");
+    }
+
+    /** It failed while it was planned. */
+    @Test
+    void aLimitBeyondAnIntegerIsOneThatLeavesNothingOut() throws SQLException {
+        for (String most : List.of("3000000000", "9223372036854775807")) {
+            assertEquals(ROWS + 1,
+                    query("select name from people order by age limit " + most).size());
+            assertEquals(ROWS - 2, query("select name from people order by age limit " + most
+                    + " offset 3").size());
+        }
+        assertEquals(List.of(),
+                query("select name from people order by age offset 3000000000 rows"));
+    }
+
     @Test
     void anOrderWhoseColumnsAreStillThereIsNotSortedAgain() throws SQLException {
         String swapped = "select name, age from "
