@@ -122,6 +122,13 @@ impl Maintenance {
 }
 
 impl Store {
+    /// Shards and bytes of a segment of the store on `device`, which are fixed when it is made;
+    /// `None` if there is none that verifies.
+    pub fn shape_on(device: &dyn Device) -> Option<(u16, u32)> {
+        let superblock = crate::recovery::read_superblock(device).ok().flatten()?;
+        Some((superblock.shards, superblock.segment_bytes))
+    }
+
     /// Opens the store on `device`, or makes one, as `options.mode` says. Recovers after a crash.
     ///
     /// Errors: `Incompatible` if the device holds something else, `Corrupt` if both superblocks are

@@ -33,15 +33,35 @@ const LARGEST_VALUE_BUFFERS: u64 = 80 << 20;
 
 /// Part of the memory cap that clients' buffers may take: an eighth, 4 MiB to 512 MiB; from the
 /// default cap on enough for a value of the largest size.
-pub(crate) fn client_memory_bytes(config: &Config) -> u64 {
-    let memory = config.memory_bytes();
+pub(crate) fn client_memory_bytes(memory: u64) -> u64 {
     let least = if memory < LARGEST_VALUE_MEMORY { 4 << 20 } else { LARGEST_VALUE_BUFFERS };
     (memory / 8).clamp(least, 512 << 20)
 }
 
 /// Part of the memory cap for code, stacks and queues: a sixteenth, 2 MiB to 8 MiB.
-fn process_memory_bytes(config: &Config) -> u64 {
-    (config.memory_bytes() / 16).clamp(2 << 20, 8 << 20)
+fn process_memory_bytes(memory: u64) -> u64 {
+    (memory / 16).clamp(2 << 20, 8 << 20)
+}
+
+/// What a memory cap leaves for index, buffers and cache.
+fn data_memory_bytes(memory: u64) -> u64 {
+    memory.saturating_sub(client_memory_bytes(memory) + process_memory_bytes(memory))
+}
+
+/// Refuses a memory cap that the store does not fit into, and names one that it does.
+fn demand_room(config: &Config, options: &TieredOptions) -> Result<(), ConfigError> {
+    let (memory, least) = (config.memory_bytes(), options.least_memory_bytes());
+    if data_memory_bytes(memory) >= least {
+        return Ok(());
+    }
+    let enough = (memory >> 20..).find(|mib| data_memory_bytes(mib << 20) >= least);
+    let detail = format!(
+        "{memory} bytes; at least {}MiB needed for {} shards, whose write buffers take most of it; \
+         raise it, or make the store with fewer `shards`",
+        enough.unwrap_or_default(),
+        options.store.shards
+    );
+    Err(wrong("memory", &detail))
 }
 
 /// Opens the store that `config` names, or makes it.
@@ -52,10 +72,14 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     demand_buffers(config)?;
     demand_memory(config, machine_memory_bytes())?;
     demand_no_vain_budget(config)?;
-    let options = tiered_options(config, config.read_encryption_key()?);
-    options.demand_memory().map_err(|error| wrong("memory", &error.to_string()))?;
+    let mut options = tiered_options(config, config.read_encryption_key()?);
     let files = config.new_files();
+    if !config.has_device() {
+        demand_room(config, &options)?;
+    }
     let device = config.open_device()?;
+    options.fit(&*device);
+    demand_room(config, &options).inspect_err(|_| files.remove())?;
     let opened = Tiered::open(device, options, now).inspect_err(|_| files.remove())?;
     for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
         report(&leftover.to_string());
@@ -97,8 +121,7 @@ fn tiered_options(config: &Config, encryption: Option<EncryptionKey>) -> TieredO
         0 => Admission::Always,
         budget => Admission::WriteBudget(budget),
     };
-    let beside = client_memory_bytes(config) + process_memory_bytes(config);
-    let memory_bytes = config.memory_bytes().saturating_sub(beside);
+    let memory_bytes = data_memory_bytes(config.memory_bytes());
     TieredOptions { store, memory_bytes, cache_bytes: None, admission }
 }
 
@@ -125,6 +148,13 @@ impl Config {
         let list = DeviceList::parse(self.devices(), self.instance());
         let own = self.dir().map(|dir| dir.join(DEVICE_FILE));
         NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
+    }
+
+    /// Whether something is at one of the paths that are named.
+    fn has_device(&self) -> bool {
+        let list = DeviceList::parse(self.devices(), self.instance());
+        let own = self.dir().map(|dir| dir.join(DEVICE_FILE));
+        list.iter().flat_map(DeviceList::paths).chain(own.as_deref()).any(Path::exists)
     }
 
     /// Reads the file that `encryption-key` names; `None` if it names none.
@@ -268,6 +298,41 @@ fn wrong(key: &str, detail: &str) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn configured(dir: &Path, shards: &str, memory: &str) -> Config {
+        let mut config = Config::on_machine_with(Some(8 << 30));
+        let dir = dir.display().to_string();
+        for (key, value) in [
+            ("dir", dir.as_str()),
+            ("capacity", "160MiB"),
+            ("durability", "memory"),
+            ("shards", shards),
+            ("memory", memory),
+        ] {
+            config.set(key, value).unwrap();
+        }
+        config
+    }
+
+    /// The cap was held against the shards that were asked for, which a store that is there does
+    /// not have; and what was said to be enough was not.
+    #[test]
+    fn a_cap_is_held_against_the_shards_of_the_store_that_is_there() {
+        let dir = std::env::temp_dir().join(format!("entresol-shards-{}", std::process::id()));
+        let open_with =
+            |shards, memory: &str| open(&configured(&dir, shards, memory), Timestamp(1_000));
+        let refused = open_with("8", "40MiB").unwrap_err().to_string();
+        let enough = refused.split("at least ").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(!dir.join(DEVICE_FILE).exists(), "{refused}");
+        open_with("8", enough).unwrap().close(Timestamp(1_000)).unwrap();
+        let refused = open_with("2", "40MiB").unwrap_err().to_string();
+        assert!(refused.contains(&format!("at least {enough} needed for 8 shards")), "{refused}");
+        assert!(dir.join(DEVICE_FILE).exists());
+        fs::remove_dir_all(&dir).unwrap();
+        open_with("2", "40MiB").unwrap().close(Timestamp(1_000)).unwrap();
+        open_with("8", "40MiB").unwrap().close(Timestamp(1_000)).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+    }
 
     /// A machine with less memory than the default could not serve without being told how much.
     #[test]

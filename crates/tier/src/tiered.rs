@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use entresol_device::Device;
 use entresol_flash::{
-    Error, ErrorKind, Reclaim, Result, SpaceId, Store, StoreOptions, StoreStatistics, Timestamp,
+    Error, ErrorKind, OpenMode, Reclaim, Result, SpaceId, Store, StoreOptions, StoreStatistics,
+    Timestamp,
 };
 
 use crate::admission::{Admission, AdmissionPolicy};
@@ -59,6 +60,16 @@ pub struct TieredOptions {
 }
 
 impl TieredOptions {
+    /// Takes over what is fixed of the store on `device`, if there is one: its shards, and the size
+    /// of its segments. Its write buffers are those that the memory cap has to hold.
+    pub fn fit(&mut self, device: &dyn Device) {
+        if self.store.mode != OpenMode::Reformat
+            && let Some((shards, segment_bytes)) = Store::shape_on(device)
+        {
+            (self.store.shards, self.store.segment_bytes) = (shards, segment_bytes);
+        }
+    }
+
     /// Refuses a memory cap that does not hold the write buffers, as [`Tiered::open`] does: for
     /// whoever would make a device first.
     ///
@@ -83,7 +94,8 @@ impl TieredOptions {
             * u64::from(self.store.segment_bytes)
     }
 
-    fn least_memory_bytes(&self) -> u64 {
+    /// The least memory cap, bytes.
+    pub fn least_memory_bytes(&self) -> u64 {
         self.write_buffer_bytes() + SLACK_BYTES + 2 * CACHE_BYTES_MIN
     }
 
@@ -152,6 +164,7 @@ impl Tiered {
         mut options: TieredOptions,
         now: Timestamp,
     ) -> Result<Arc<Tiered>> {
+        options.fit(&*device);
         options.demand_memory()?;
         let over = options.memory_bytes - options.least_memory_bytes();
         let index_max = options.memory_bytes
