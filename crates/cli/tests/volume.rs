@@ -229,3 +229,37 @@ fn a_volume_takes_the_size_of_its_backing_when_it_is_told_to_and_keeps_its_conte
     );
     setting.run(&["check"]);
 }
+
+/// It could not be removed for as long as its backing was not there, which was for ever.
+#[test]
+fn a_volume_whose_backing_is_gone_is_named_and_can_be_removed() {
+    let setting = Setting::new("volume-gone", "wb");
+    let other = setting.directory.file("other", "").display().to_string();
+    let file = File::options().write(true).open(&other).expect("it was made just now");
+    file.set_len(BACKING_BYTES).expect("a file can be sized");
+    let create = ["create", "clean", "--backing", &other];
+    for (capacity, why) in [("64MiB", "leave the option out"), ("1MiB", "there already")] {
+        let arguments = [&create[..], &["--capacity", capacity]].concat();
+        refused_with(&setting.arguments(&arguments), &["--capacity", why]);
+    }
+    setting.run(&create);
+    let server = setting.serve();
+    server.perform(write(0, 7, 1 << 20));
+    // It writes nothing back: it is killed.
+    drop(server);
+    let is_dirty = setting.json(&["stat"])["volumes"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(|volume| volume["usage"]["dirty"].as_u64() > Some(0)));
+    fs::remove_file(&setting.backing).expect("it is there");
+    fs::remove_file(&other).expect("it is there");
+    let output = entresol(&setting.arguments(&["check"]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("volume vm1 is absent") && said.contains("volume clean"), "{said}");
+    assert!(setting.run(&["remove", "clean"]).contains("volume clean is removed"));
+    assert!(is_dirty, "nothing is dirty");
+    refused_with(&setting.arguments(&["remove", "vm1"]), &["--lose-dirty"]);
+    setting.run(&["remove", "vm1", "--lose-dirty"]);
+    assert_eq!(setting.json(&["stat"])["absent"], Value::Array(Vec::new()));
+    setting.run(&["check"]);
+}

@@ -115,6 +115,8 @@ pub struct Cache {
     session_record: SessionRecord,
     requests: Rc<std::cell::Cell<usize>>,
     absent: Vec<(String, Error)>,
+    /// Their numbers, in the same order.
+    absent_ids: Vec<VolumeId>,
 }
 
 impl std::fmt::Debug for Cache {
@@ -159,7 +161,7 @@ impl Cache {
         };
         quiet.put(Key::new(META_SPACE, SESSION_KEY), &session_record.encode())?;
         let incarnation = session_record.incarnation;
-        let (mut volumes, mut absent) = (Vec::new(), Vec::new());
+        let (mut volumes, mut absent, mut absent_ids) = (Vec::new(), Vec::new(), Vec::new());
         for (id, record) in quiet.volumes()? {
             if options.distrusted {
                 store.drop_space(self::volume::clean_space(id))?;
@@ -171,7 +173,10 @@ impl Cache {
             });
             match attached {
                 Ok(volume) => volumes.push(volume),
-                Err(error) => absent.push((name, error)),
+                Err(error) => {
+                    absent.push((name, error));
+                    absent_ids.push(id);
+                }
             }
         }
         let limits = Limits {
@@ -184,7 +189,7 @@ impl Cache {
         volumes.into_iter().for_each(|volume| drop(enlist(&core, volume)));
         let open_backing = options.open_backing;
         let requests = Rc::default();
-        Ok(Cache { core, open_backing, incarnation, session_record, requests, absent })
+        Ok(Cache { core, open_backing, incarnation, session_record, requests, absent, absent_ids })
     }
 
     /// Identifies the cache.

@@ -31,7 +31,7 @@ const FORCED_BY: &str = "`entresol volume create` and `entresol volume serve` do
 /// Smallest cache that is made, bytes.
 pub(crate) const CAPACITY_MIN: u64 = 16 << 20;
 /// Sizes of new caches are multiples of this, bytes.
-const CAPACITY_UNIT: u64 = 8 << 20;
+pub(crate) const CAPACITY_UNIT: u64 = 8 << 20;
 /// Longest path of a Unix socket.
 const SOCKET_PATH_MAX: usize = 107;
 /// Where what belongs to a block device is kept.
@@ -116,11 +116,16 @@ impl CacheArgs {
         Ok(cache)
     }
 
+    /// Size of the file that the cache is in; `None` if there is none, or it is a device.
+    pub(crate) fn file_bytes(&self) -> Option<u64> {
+        let found = fs::metadata(&self.cache).ok()?;
+        found.is_file().then_some(found.len())
+    }
+
     fn device(&self, capacity: Option<u64>, force: Force) -> Outcome<Arc<dyn Device>> {
         let is_new = !self.exists();
-        let capacity = capacity
-            .filter(|_| is_new)
-            .map(|bytes| bytes.max(CAPACITY_MIN).next_multiple_of(CAPACITY_UNIT));
+        let capacity =
+            capacity.filter(|_| is_new).map(|bytes| bytes.next_multiple_of(CAPACITY_UNIT));
         let options = FileOptions { capacity_bytes: capacity, force, ..FileOptions::default() };
         Ok(Arc::new(FileDevice::open(&self.cache, &options)?))
     }

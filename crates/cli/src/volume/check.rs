@@ -63,10 +63,7 @@ pub(crate) fn run(args: &CheckArgs) -> Outcome<()> {
             )));
         }
     }
-    match absent.first() {
-        Some(absent) => Err(Failure::Failed(absent.clone())),
-        None => Ok(()),
-    }
+    if absent.is_empty() { Ok(()) } else { Err(Failure::Failed(absent.join("; "))) }
 }
 
 type Checked = (Vec<(String, CheckReport)>, Vec<String>);

@@ -5,7 +5,7 @@ use entresol_device::Force;
 use entresol_volume::{Mode, Qos, VolumeOptions, Volumes, backing};
 use serde_json::json;
 
-use super::cache::{CacheArgs, now};
+use super::cache::{CAPACITY_MIN, CAPACITY_UNIT, CacheArgs, now};
 use super::control::Control;
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, parse_size};
@@ -61,6 +61,7 @@ pub(crate) struct CreateArgs {
 /// Makes the volume: by the server that has the cache, or on the cache itself.
 pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
     let options = args.options()?;
+    args.demand_fitting_capacity()?;
     if let Some(mut server) = Control::connect(&args.cache.control_path()) {
         server.ask(&json!({
             "command": "create",
@@ -94,6 +95,23 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
 }
 
 impl CreateArgs {
+    /// Refuses a size of the cache that it will not have.
+    fn demand_fitting_capacity(&self) -> Outcome<()> {
+        let Some(asked) = self.capacity else { return Ok(()) };
+        let has = self.cache.file_bytes();
+        let detail = match has {
+            None if asked < CAPACITY_MIN => format!("at least {}", bytes(CAPACITY_MIN as f64)),
+            Some(has) if has != asked.next_multiple_of(CAPACITY_UNIT) => format!(
+                "{} is there already, with {}; leave the option out",
+                self.cache.cache.display(),
+                bytes(has as f64)
+            ),
+            _ => return Ok(()),
+        };
+        let asked = bytes(asked as f64);
+        Err(Failure::CannotRun(format!("--capacity {asked}: {detail}")))
+    }
+
     fn options(&self) -> Outcome<VolumeOptions> {
         let mode: Mode = self.mode.parse()?;
         let read_ahead_bytes = u32::try_from(self.read_ahead).map_err(|_| {

@@ -61,8 +61,12 @@ pub(crate) fn remove(args: &RemoveArgs) -> Outcome<()> {
     refuse_served(&args.cache)?;
     let mut cache = args.cache.open(None, Force::No)?;
     let dirty = if args.lose_dirty { Dirty::Lose } else { Dirty::Keep };
-    let found = find(&cache, &args.name);
-    let removed = found.and_then(|id| cache.remove(id, dirty, now()).map_err(Failure::from));
+    let removed = if cache.absent().iter().any(|(name, _)| *name == args.name) {
+        cache.remove_absent(&args.name, dirty, now()).map_err(Failure::from)
+    } else {
+        let found = find(&cache, &args.name);
+        found.and_then(|id| cache.remove(id, dirty, now()).map_err(Failure::from))
+    };
     let closed = cache.close(now()).map_err(Failure::from);
     removed.and(closed)?;
     println!("volume {} is removed; its backing stays", args.name);

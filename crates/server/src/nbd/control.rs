@@ -227,9 +227,12 @@ impl Fields {
     /// The volume that the field `volume` names.
     fn volume(&self, volumes: &dyn Volumes) -> Result<VolumeId, Error> {
         let name = self.text("volume")?;
-        let found = volumes.list().into_iter().find(|volume| volume.name == name);
+        let all = volumes.list();
+        let found = all.iter().find(|volume| volume.name == name);
         found.map(|volume| volume.id).ok_or_else(|| {
-            let detail = format!("volume: expected one that there is (see list), found '{name}'");
+            let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let detail = format!("there is no volume {name} on this cache; there are: {there}");
             Error::new(VolumeErrorKind::Name, detail)
         })
     }

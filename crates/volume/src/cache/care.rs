@@ -84,6 +84,41 @@ impl Cache {
             }
         }
         self.core.ahead.borrow_mut().forget(volume, &(0..of.blocks()));
+        self.forget(volume, now)?;
+        self.core.volumes.borrow_mut()[usize::from(volume.0)] = None;
+        self.core.room.raise(&self.core.tasks);
+        Ok(())
+    }
+
+    /// Removes a volume whose backing could not be opened, as [`Cache::remove`] does. Whether what
+    /// its log holds was written back is not known without the backing: it counts as dirty.
+    ///
+    /// # Errors
+    /// `Name` if no volume of the name is absent, `Io` if its log holds blocks that are to be kept,
+    /// and what the store says.
+    pub fn remove_absent(&mut self, name: &str, dirty: Dirty, now: Moment) -> Result<()> {
+        let Some(at) = self.absent.iter().position(|(absent, _)| absent == name) else {
+            let detail = format!("no volume named {name} is absent");
+            return Err(Error::new(ErrorKind::Name, detail));
+        };
+        let volume = self.absent_ids[at];
+        let blocks = self.core.store.count(log_space(volume));
+        if blocks > 0 && dirty == Dirty::Keep {
+            let detail = format!(
+                "volume {name}: {blocks} blocks may be dirty, and only in this cache, and {}; \
+                 bring its backing back, or let them go (`--lose-dirty`)",
+                self.absent[at].1
+            );
+            return Err(Error::new(ErrorKind::Io, detail));
+        }
+        self.forget(volume, now)?;
+        self.absent.remove(at);
+        self.absent_ids.remove(at);
+        Ok(())
+    }
+
+    /// Drops all that the cache has of a volume.
+    fn forget(&mut self, volume: VolumeId, now: Moment) -> Result<()> {
         self.core.store.drop_space(clean_space(volume))?;
         self.core.store.drop_space(log_space(volume))?;
         for kind in ["volume/", "state/", "regions/"] {
@@ -93,8 +128,6 @@ impl Cache {
                 core.sync().await
             })?;
         }
-        self.core.volumes.borrow_mut()[usize::from(volume.0)] = None;
-        self.core.room.raise(&self.core.tasks);
         Ok(())
     }
 

@@ -232,7 +232,8 @@ pub(crate) fn attach(
     if found.identity != record.identity || found.bytes != record.bytes {
         let detail = format!(
             "volume {name}: expected the backing it was made for ({}, {} bytes), found {} of {} \
-             bytes at {}; {dirty} blocks are dirty",
+             bytes at {}; {dirty} blocks are dirty; `entresol volume resize {name}` takes over a \
+             size that was changed on purpose",
             record.identity, record.bytes, found.identity, found.bytes, record.options.backing
         );
         return Err(Error::new(ErrorKind::Incompatible, detail));
