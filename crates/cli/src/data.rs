@@ -57,7 +57,10 @@ impl DataArgs {
         self.demand_file(capacity)?;
         let encryption = config.read_encryption_key().map_err(ServeError::from)?;
         let files = config.new_files();
-        let device: Arc<dyn Device> = config.open_device()?;
+        let device: Arc<dyn Device> = match mode {
+            OpenMode::ReadOnly => config.open_device_that_is_there()?,
+            _ => config.open_device()?,
+        };
         let opened = self.open_on(device, (mode, capacity), encryption);
         opened.inspect_err(|_| files.remove())
     }

@@ -307,7 +307,7 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     serve(&["--devices", "/nowhere"], &["`devices`", "not both"]);
     // The file was made first, which takes minutes where it is large, and then removed.
     let many = ["--memory", "32MiB", "--shards", "32", "--capacity", "512MiB"];
-    serve(&many, &["`memory`", "at least", "32 shards", "fewer shards"]);
+    serve(&many, &["`memory`", "at least", "32 shards", "fewer `shards`"]);
     let output = entresol(&[&["serve", "--dir", &data, "--port", "0"], &many[..]].concat());
     assert!(!String::from_utf8_lossy(&output.stderr).contains("making"), "nothing is made");
     serve(&["--capacity", "1MiB"], &["1048576 bytes", "need at least"]);

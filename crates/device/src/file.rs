@@ -42,6 +42,9 @@ pub struct FileOptions {
     pub preparation: Preparation,
     /// Whether foreign contents may be overwritten.
     pub force: Force,
+    /// Whether what is missing is made: files, parts of them, the labels of a stripe. If not,
+    /// opening writes nothing.
+    pub makes: bool,
     /// How transfers are made.
     pub io: IoEngine,
     /// First bytes that mark contents as the caller's own.
@@ -55,6 +58,7 @@ impl Default for FileOptions {
             growth: Growth::Never,
             preparation: Preparation::Written,
             force: Force::No,
+            makes: true,
             io: IoEngine::Auto,
             own_magics: vec![b"ENTRESOL".to_vec()],
         }
@@ -168,12 +172,10 @@ impl FileDevice {
         let mut kind = kind_of(path)?;
         let mut claim = None;
         if kind.is_none() {
-            let Some(capacity) = options.capacity_bytes else {
+            let Some(capacity) = options.capacity_bytes.filter(|_| options.makes) else {
                 creation::check_place(path)?;
-                let detail = format!(
-                    "{}: no such file or device; name a capacity to make a file",
-                    path.display()
-                );
+                let next = if options.makes { "; name a capacity to make a file" } else { "" };
+                let detail = format!("{}: no such file or device{next}", path.display());
                 return Err(Error::new(ErrorKind::NotFound, detail));
             };
             check_capacity(path, capacity, u64::MAX)?;
@@ -187,6 +189,7 @@ impl FileDevice {
         };
         if let (Kind::File, Growth::ToCapacity, Some(capacity)) =
             (kind, options.growth, options.capacity_bytes)
+            && options.makes
         {
             grow(path, claim.file(), (capacity, options), report)?;
         }

@@ -122,7 +122,7 @@ impl DeviceList {
             };
             members.push(Arc::new(FileDevice::open_with_progress(path, &options, &mut report)?));
         }
-        let stripe = StripeOptions { unit_bytes, force: options.force };
+        let stripe = StripeOptions { unit_bytes, force: options.force, makes: options.makes };
         Ok(Arc::new(StripeDevice::open(members, stripe)?))
     }
 }

@@ -45,11 +45,13 @@ pub struct StripeOptions {
     pub unit_bytes: u64,
     /// Whether labels of other stripes may be overwritten.
     pub force: Force,
+    /// Whether a stripe is made where there is none. If not, opening writes nothing.
+    pub makes: bool,
 }
 
 impl Default for StripeOptions {
     fn default() -> StripeOptions {
-        StripeOptions { unit_bytes: 1 << 20, force: Force::No }
+        StripeOptions { unit_bytes: 1 << 20, force: Force::No, makes: true }
     }
 }
 
@@ -90,6 +92,10 @@ impl StripeDevice {
             members.iter().map(|member| Label::read(&**member)).collect::<Result<Vec<_>>>()?;
         let is_new = labels.iter().all(Option::is_none)
             || options.force == Force::Yes && !belong_together(&labels);
+        if is_new && !options.makes {
+            let detail = format!("{name}: there is no stripe over these devices to open");
+            return Err(Error::new(ErrorKind::NotFound, detail));
+        }
         let (members, label) = if is_new {
             if options.force == Force::No {
                 let behind = label::LABEL_BYTES as u64;

@@ -23,7 +23,7 @@ use entresol_device::{Completion, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Goal;
-use crate::options::{StoreOptions, WriteMode};
+use crate::options::WriteMode;
 use crate::record::{PIECE_SPACE, hash_key};
 use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
 use crate::store::wait_for;
@@ -323,10 +323,9 @@ impl Session {
         (durability, ack): (Option<Durability>, Ack),
         visit: Visit<'_>,
     ) {
-        let options = &self.inner.options;
-        let goal = goal_of(durability.unwrap_or(options.durability), options);
+        let goal = goal_of(durability, &self.inner);
         let (shard, stamp) = (self.inner.shard_of(hash), written.stamp);
-        match (goal, options.write_mode) {
+        match (goal, self.inner.options.write_mode) {
             (Some(goal), WriteMode::Through) => {
                 let shard = shard as u16;
                 self.waiting.push(Waiting { token, shard, stamp, goal, outcome: ack });
@@ -450,9 +449,8 @@ impl Session {
 
     /// Whether a put without a condition is answered as soon as it is appended.
     pub fn answers_at_once(&self, options: &PutOptions) -> bool {
-        let store = &self.inner.options;
-        store.write_mode == WriteMode::Behind
-            || goal_of(options.durability.unwrap_or(store.durability), store).is_none()
+        self.inner.options.write_mode == WriteMode::Behind
+            || goal_of(options.durability, &self.inner).is_none()
     }
 
     /// The store of this session.
@@ -465,22 +463,21 @@ impl Session {
     }
 }
 
-/// What a write of this durability waits for. Where the store does not keep what it keeps, the next
-/// level that it does.
-fn goal_of(durability: Durability, store: &StoreOptions) -> Option<Goal> {
-    let outlive = match store.durability {
-        Durability::Memory | Durability::Synced => false,
-        Durability::Process | Durability::Periodic(_) | Durability::Flushed => true,
-    };
-    match durability {
+/// What a write waits for: that of the store's own durability, or of the one asked for. Where the
+/// store does not keep what that keeps, the next level that it does.
+fn goal_of(asked: Option<Durability>, inner: &Inner) -> Option<Goal> {
+    let own = inner.options.durability;
+    match asked.unwrap_or(own) {
+        Durability::Synced => Some(Goal::Synced),
+        Durability::Flushed => Some(Goal::Flushed),
+        _ if asked.is_none() => None,
         Durability::Memory => None,
-        Durability::Process if outlive => None,
-        Durability::Process | Durability::Flushed => Some(Goal::Flushed),
-        Durability::Periodic(period) => match store.durability {
+        Durability::Process if inner.buffer_path.is_some() => None,
+        Durability::Process => Some(Goal::Flushed),
+        Durability::Periodic(period) => match own {
             Durability::Periodic(own) if own <= period => None,
             _ => Some(Goal::Synced),
         },
-        Durability::Synced => Some(Goal::Synced),
     }
 }
 

@@ -132,9 +132,21 @@ impl Config {
     /// # Errors
     /// Nothing is named, or the device cannot be used.
     pub fn open_device(&self) -> Result<Arc<dyn Device>, ServeError> {
+        self.device(true)
+    }
+
+    /// As [`Config::open_device`], of one that is there: nothing is written.
+    ///
+    /// # Errors
+    /// Nothing is named, or the device cannot be used.
+    pub fn open_device_that_is_there(&self) -> Result<Arc<dyn Device>, ServeError> {
+        self.device(false)
+    }
+
+    fn device(&self, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
         match (self.dir(), self.devices()) {
-            (Some(dir), "") => open_directory(self, &dir),
-            (None, list) if !list.is_empty() => open_list(self, list),
+            (Some(dir), "") => open_directory(self, &dir, makes),
+            (None, list) if !list.is_empty() => open_list(self, list, makes),
             (Some(_), _) => Err(wrong("devices", "either `dir` or `devices`, not both").into()),
             (None, _) => {
                 let detail = "nothing names the data; give `dir`, for example `--dir ./data`";
@@ -166,8 +178,9 @@ impl Config {
     }
 }
 
-fn file_options(config: &Config) -> FileOptions {
+fn file_options(config: &Config, makes: bool) -> FileOptions {
     FileOptions {
+        makes,
         capacity_bytes: config.capacity(),
         growth: Growth::ToCapacity,
         force: if config.forces() { Force::Yes } else { Force::No },
@@ -181,7 +194,7 @@ fn file_options(config: &Config) -> FileOptions {
     }
 }
 
-fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeError> {
+fn open_directory(config: &Config, dir: &Path, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
     let shown = dir.display();
     if dir.exists() && !dir.is_dir() {
         let detail = format!(
@@ -190,7 +203,8 @@ fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeE
         );
         return Err(wrong("dir", &detail).into());
     }
-    fs::create_dir_all(dir).map_err(|error| {
+    let made = if makes { fs::create_dir_all(dir) } else { Ok(()) };
+    made.map_err(|error| {
         let detail = format!(
             "{shown} cannot be made: {error}; name a directory that this user may \
                               write"
@@ -198,21 +212,21 @@ fn open_directory(config: &Config, dir: &Path) -> Result<Arc<dyn Device>, ServeE
         wrong("dir", &detail)
     })?;
     let path = dir.join(DEVICE_FILE);
-    let mut options = file_options(config);
-    if !path.exists() && options.capacity_bytes.is_none() {
+    let mut options = file_options(config, makes);
+    if makes && !path.exists() && options.capacity_bytes.is_none() {
         options.capacity_bytes = Some(default_capacity(dir)?);
     }
     Ok(Arc::new(FileDevice::open_with_progress(&path, &options, &mut progress())?))
 }
 
 /// Opens a list of devices: the first that exists, or a stripe over all.
-fn open_list(config: &Config, list: &str) -> Result<Arc<dyn Device>, ServeError> {
+fn open_list(config: &Config, list: &str, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
     let selection = match config.choice("selection") {
         "stripe" => Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES },
         _ => Selection::SearchPath,
     };
     let list = DeviceList::parse(list, config.instance())?;
-    Ok(list.open(selection, &file_options(config), &mut progress())?)
+    Ok(list.open(selection, &file_options(config, makes), &mut progress())?)
 }
 
 /// Refuses a directory of write buffers that is not there, where they are needed.

@@ -49,6 +49,8 @@ fn nobody_gets_in_without_a_password_where_all_have_one() {
     assert!(reader.call("SET app:1 w").starts_with("-NOPERM this user has no permissions to run"));
     assert!(reader.call("GET other").starts_with("-NOPERM this user has no permissions to access"));
     assert!(reader.call("KEYS *").starts_with("-NOPERM"), "keys of others are not listed");
+    let scan = reader.call("SCAN 0");
+    assert!(scan.starts_with("-NOPERM") && scan.contains("some keys only"), "{scan}");
 }
 
 #[test]
@@ -323,6 +325,8 @@ fn config_rewrite_writes_what_was_set_and_leaves_the_rest_of_the_file() {
     assert_eq!(client.call("CONFIG REWRITE"), "+OK\r\n");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "nothing was set");
     assert_eq!(client.call("CONFIG SET maxclients 77 timeout 5m"), "+OK\r\n");
+    let timeout = client.call("CONFIG GET timeout");
+    assert_eq!(timeout, "*2\r\n$7\r\ntimeout\r\n$3\r\n300\r\n", "as redis-server, in seconds");
     assert_eq!(client.call("CONFIG REWRITE"), "+OK\r\n");
     let expected = "# mine\nport =\nmaxclients = 77 # few\ntimeout = 5m\n";
     assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);

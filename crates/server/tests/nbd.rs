@@ -530,7 +530,7 @@ fn administrators_see_and_change_volumes_line_by_line() {
         (r#"{"command":"create","volume":"two","backing":"/x"}"#, r#""kind":"Name""#),
         (r#"{"command":"stat"}"#, r#""name":"two""#),
         (r#"{"command":"mode","volume":"one","mode":"xx"}"#, "expected wt, wb, wa, wo or pt"),
-        (r#"{"command":"flush","volume":"none"}"#, "found 'none'"),
+        (r#"{"command":"flush","volume":"none"}"#, "no volume none that is served"),
         (r#"{"command":"create","volume":"x","backing":"/x","limit":-1}"#, "limit: expected"),
         (r#"{"command":"list","volum":"x"}"#, "found 'volum'"),
         (r#"{"command":"dance"}"#, "found 'dance'"),

@@ -4,7 +4,7 @@
 //! spreads the budget evenly over all entries; a bucket of one second's bytes bounds what is
 //! written while the offer grows faster than the probability falls.
 //!
-//! It reads no clock and draws no random numbers: both come in as arguments.
+//! It reads no clock: that comes in as an argument. What it draws follows from how many it drew.
 
 use entresol_flash::Timestamp;
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ struct Budget {
     window_start: Timestamp,
     /// Bytes offered in this window.
     offered: f64,
+    /// Entries decided on: each draws a number of its own.
+    decided: u64,
 }
 
 const WINDOW_MS: u64 = 100;
@@ -59,16 +61,18 @@ impl AdmissionPolicy {
                 refilled: now,
                 window_start: now,
                 offered: 0.0,
+                decided: 0,
             })),
         };
         AdmissionPolicy { budget }
     }
 
-    /// Whether an entry of `bytes` may be written. `draw` is a fresh random number.
-    pub(crate) fn decide(&self, bytes: u64, draw: u64, now: Timestamp) -> Verdict {
+    /// Whether an entry of `bytes` may be written. Who is refused is as likely as anybody to be
+    /// admitted when it comes again.
+    pub(crate) fn decide(&self, bytes: u64, now: Timestamp) -> Verdict {
         match &self.budget {
             None => Verdict::Admit,
-            Some(budget) => budget.lock().decide(bytes as f64, draw, now),
+            Some(budget) => budget.lock().decide(bytes as f64, now),
         }
     }
 
@@ -81,10 +85,12 @@ impl AdmissionPolicy {
 }
 
 impl Budget {
-    fn decide(&mut self, bytes: f64, draw: u64, now: Timestamp) -> Verdict {
+    fn decide(&mut self, bytes: f64, now: Timestamp) -> Verdict {
         self.refill(now);
         self.adapt(now);
         self.offered += bytes;
+        self.decided += 1;
+        let draw = drawn(self.decided);
         let lucky = (draw as f64) < self.probability * u64::MAX as f64 || self.probability >= 1.0;
         if lucky && self.tokens >= bytes.min(self.bytes_per_second) {
             self.tokens -= bytes;
@@ -117,10 +123,18 @@ impl Budget {
     }
 }
 
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014): numbers in turn give numbers that
+/// look random.
+fn drawn(number: u64) -> u64 {
+    let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::mix;
 
     /// Bytes admitted of `offered` bytes a second during `seconds`, one entry a millisecond at
     /// least.
@@ -128,9 +142,8 @@ mod tests {
         let entry = 1700;
         let each_ms = offered / 1000 / entry;
         let entries = (start * 1000..(start + seconds) * 1000)
-            .flat_map(|ms| (0..each_ms).map(move |i| (Timestamp(ms), mix(ms << 20 | i))));
-        let count =
-            entries.filter(|(now, draw)| policy.decide(entry, *draw, *now) == Verdict::Admit);
+            .flat_map(|ms| (0..each_ms).map(move |_| Timestamp(ms)));
+        let count = entries.filter(|now| policy.decide(entry, *now) == Verdict::Admit);
         count.count() as u64 * entry
     }
 
@@ -153,18 +166,33 @@ mod tests {
         }
     }
 
+    /// Each key had a draw of its own for good: nine of ten never came in.
+    #[test]
+    fn entries_that_come_again_until_they_are_admitted_all_are_in_time() {
+        let policy = AdmissionPolicy::new(Admission::WriteBudget(1_000_000), Timestamp(0));
+        let mut waiting = 4000_u64;
+        for ms in 0..30_000 {
+            // Ten times the budget, as long as all are waiting.
+            let come = (waiting * 10).div_ceil(4000);
+            let admitted =
+                (0..come).filter(|_| policy.decide(1000, Timestamp(ms)) == Verdict::Admit);
+            waiting -= admitted.count().min(waiting as usize) as u64;
+        }
+        assert!(waiting < 40, "{waiting} of 4000 are out yet");
+    }
+
     #[test]
     fn without_a_budget_all_are_admitted() {
         let policy = AdmissionPolicy::new(Admission::Always, Timestamp(0));
         policy.spend(u64::MAX);
-        assert!((0..100).all(|i| policy.decide(1 << 30, i, Timestamp(0)) == Verdict::Admit));
+        assert!((0..100).all(|_| policy.decide(1 << 30, Timestamp(0)) == Verdict::Admit));
     }
 
     #[test]
     fn writes_that_did_not_ask_take_from_the_budget() {
         let policy = AdmissionPolicy::new(Admission::WriteBudget(1_000_000), Timestamp(0));
         policy.spend(1_000_000);
-        assert_eq!(policy.decide(1000, 0, Timestamp(0)), Verdict::Reject);
-        assert_eq!(policy.decide(1000, 0, Timestamp(100)), Verdict::Admit);
+        assert_eq!(policy.decide(1000, Timestamp(0)), Verdict::Reject);
+        assert_eq!(policy.decide(1000, Timestamp(100)), Verdict::Admit);
     }
 }

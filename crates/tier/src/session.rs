@@ -272,7 +272,7 @@ impl Session {
         if options.pinning == Pinning::Pinned {
             // Only a remove or expiry ends it, so it is not left out either.
             tiered.admission.spend(bytes);
-        } else if tiered.admission.decide(bytes, hash as u64, now) == Verdict::Reject {
+        } else if tiered.admission.decide(bytes, now) == Verdict::Reject {
             tiered.memory.invalidate(hash, key.space.0, key.bytes);
             let condition = options.condition;
             let kind = Kind::Rejected(condition);

@@ -82,7 +82,8 @@ impl TieredOptions {
         }
         let detail = format!(
             "a memory cap of {} bytes; at least {least} needed: {buffers} for write buffers \
-             ({} shards), the rest for index and cache; raise the cap or use fewer shards",
+             ({} shards), the rest for index and cache; raise the cap, or make the store \
+             with fewer shards",
             self.memory_bytes, self.store.shards
         );
         Err(Error::new(ErrorKind::InvalidInput, detail))

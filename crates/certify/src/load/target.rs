@@ -182,6 +182,7 @@ impl Target {
             mbytes => Some(u64::from(mbytes) << 20),
         };
         let file_options = FileOptions {
+            makes: true,
             growth: Growth::Never,
             capacity_bytes,
             preparation: Preparation::Written,

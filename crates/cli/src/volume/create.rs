@@ -99,11 +99,12 @@ impl CreateArgs {
     fn demand_fitting_capacity(&self) -> Outcome<()> {
         let Some(asked) = self.capacity else { return Ok(()) };
         let has = self.cache.file_bytes();
+        let cache = self.cache.cache.display();
         let detail = match has {
+            None if self.cache.exists() => format!("{cache} is a device; leave the option out"),
             None if asked < CAPACITY_MIN => format!("at least {}", bytes(CAPACITY_MIN as f64)),
             Some(has) if has != asked.next_multiple_of(CAPACITY_UNIT) => format!(
-                "{} is there already, with {}; leave the option out",
-                self.cache.cache.display(),
+                "{cache} is there already, with {}; leave the option out",
                 bytes(has as f64)
             ),
             _ => return Ok(()),

@@ -127,7 +127,11 @@ fn a_stripe_is_not_made_over_files_with_unknown_contents() {
             }
         }
         let members = members.iter().map(open).collect();
-        StripeDevice::open(members, StripeOptions { unit_bytes: 64 << 10, force }).map(drop)
+        StripeDevice::open(
+            members,
+            StripeOptions { unit_bytes: 64 << 10, force, ..StripeOptions::default() },
+        )
+        .map(drop)
     };
     let refused = open(Force::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Foreign);

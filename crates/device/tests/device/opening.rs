@@ -25,6 +25,19 @@ fn kind(path: impl AsRef<std::path::Path>, options: &FileOptions) -> Option<Erro
 }
 
 #[test]
+fn nothing_is_made_or_extended_where_that_is_not_wanted() {
+    let place = Place::temporary("reading");
+    let path = place.path().join("file");
+    let reading =
+        FileOptions { makes: false, growth: Growth::ToCapacity, ..options(Some(9 << 20)) };
+    assert_eq!(kind(&path, &reading), Some(ErrorKind::NotFound));
+    assert!(!path.exists());
+    drop(FileDevice::open(&path, &options(Some(1 << 20))).unwrap());
+    assert_eq!(kind(&path, &reading), Some(ErrorKind::InvalidInput), "it has less");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
+}
+
+#[test]
 fn a_new_file_has_its_full_size_and_reads_as_zeros() {
     let place = Place::temporary("new");
     for preparation in [Preparation::Allocated, Preparation::Written] {

@@ -15,7 +15,10 @@ fn members(count: usize) -> Vec<Arc<dyn Device>> {
 }
 
 fn open(members: &[Arc<dyn Device>], force: Force) -> Result<StripeDevice> {
-    StripeDevice::open(members.to_vec(), StripeOptions { unit_bytes: UNIT, force })
+    StripeDevice::open(
+        members.to_vec(),
+        StripeOptions { unit_bytes: UNIT, force, ..StripeOptions::default() },
+    )
 }
 
 fn kind(result: Result<StripeDevice>) -> Option<ErrorKind> {
@@ -72,7 +75,7 @@ fn members_are_found_in_any_order() {
     let members = members(3);
     fill(&open(&members, Force::No).unwrap(), 9, 2 * UNIT);
     let turned = [2, 0, 1].map(|member: usize| Arc::clone(&members[member]));
-    let options = StripeOptions { unit_bytes: 4096, force: Force::No };
+    let options = StripeOptions { unit_bytes: 4096, force: Force::No, ..StripeOptions::default() };
     let stripe = StripeDevice::open(turned.to_vec(), options).unwrap();
     assert_eq!(stripe.unit_bytes(), UNIT, "the label's unit holds");
     assert_eq!(byte_at(&stripe, 2 * UNIT), 9);
@@ -91,6 +94,20 @@ fn wrong_members_are_refused_unless_forced() {
     }
     assert!(open(&mix, Force::Yes).is_ok() && open(&mix, Force::No).is_ok());
     assert_eq!(kind(open(&one, Force::No)), Some(ErrorKind::Foreign), "one lost a member");
+}
+
+/// Devices that somebody only wanted to read were given labels.
+#[test]
+fn nothing_is_written_where_no_stripe_may_be_made() {
+    for force in [Force::No, Force::Yes] {
+        let members = members(2);
+        members.iter().for_each(|member| fill(&**member, 7, 0));
+        let options = StripeOptions { unit_bytes: UNIT, force, makes: false };
+        assert_eq!(kind(StripeDevice::open(members.to_vec(), options)), Some(ErrorKind::NotFound));
+        assert!(members.iter().all(|member| byte_at(&**member, 0) == 7));
+        drop(open(&members, Force::Yes).unwrap());
+        drop(StripeDevice::open(members.to_vec(), options).unwrap());
+    }
 }
 
 #[test]
@@ -118,7 +135,7 @@ fn a_damaged_label_is_noticed() {
 #[test]
 fn members_too_small_and_odd_units_are_invalid_input() {
     let invalid = |members: Vec<Arc<dyn Device>>, unit_bytes| {
-        let options = StripeOptions { unit_bytes, force: Force::No };
+        let options = StripeOptions { unit_bytes, force: Force::No, ..StripeOptions::default() };
         assert_eq!(
             kind(StripeDevice::open(members, options)),
             Some(ErrorKind::InvalidInput),

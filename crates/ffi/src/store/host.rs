@@ -185,8 +185,10 @@ impl Host {
             }
         });
         self.note_put(&operation, (!answered).then_some(token));
+        // What was found in memory may have a segment read that nobody waits for.
+        let ahead = session.is_reading_ahead();
         drop(lane);
-        if !answered || pushed {
+        if !answered || pushed || ahead {
             // The one who reaps hands it to the device, with what others begin meanwhile: the
             // kernel wakes the thread that submitted a read when it is done.
             self.wake();

@@ -96,6 +96,7 @@ impl Options {
             capacity_bytes: self.capacity_bytes,
             growth: Growth::ToCapacity,
             force: if overwrites { Force::Yes } else { Force::No },
+            makes: self.tiered.store.mode != OpenMode::ReadOnly,
             ..FileOptions::default()
         };
         list.open(self.selection, &options, &mut |_| {})

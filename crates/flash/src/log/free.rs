@@ -110,7 +110,9 @@ impl Log {
                 && self.queue.in_flight() + 2 < self.queue.depth()
                 && let Some(free) = self.free.pop_front()
             {
-                self.erase(free.segment, WriteMode::Durable)?;
+                self.erase(free.segment, WriteMode::Durable).inspect_err(|error| {
+                    self.poison(format!("a free segment could not be erased: {error}"));
+                })?;
             }
             self.await_answer(stream)?;
         }

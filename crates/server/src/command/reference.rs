@@ -27,6 +27,8 @@ pub fn reference() -> String {
          Another end, or none, is not.\n\
          * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
          holds, and no other.\n\
+         * A user of some keys (`~pattern`) runs no command about all keys of a space: `KEYS`, \
+         `SCAN`, `RANDOMKEY`, `DBSIZE`, `FLUSHDB`.\n\
          * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
          * There is no `SWAPDB`: a space is part of every record's key, so that all records of \
          both would be written anew. The reply is that of a redis-server where it is disabled.\n\

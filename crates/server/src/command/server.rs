@@ -8,7 +8,7 @@ use super::pattern;
 use super::plan::{Plan, Request, Steps};
 use super::table::{Local, SPECS};
 use crate::client::lock;
-use crate::config::{Change, Config, KEYS};
+use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
 use crate::shared::Saver;
 
@@ -33,7 +33,7 @@ pub(crate) fn config_get(local: &mut Local<'_, '_>) -> Outcome {
     let patterns: Vec<Vec<u8>> =
         local.request.arguments.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let wanted = |name: &str| patterns.iter().any(|p| pattern::matches(p, name.as_bytes()));
-    let own = KEYS.iter().map(|key| (key.name, config.get(key.name).unwrap_or("").to_owned()));
+    let own = KEYS.iter().map(|key| (key.name, told(key.name, config.get(key.name))));
     let found: Vec<(&str, String)> =
         own.chain(foreign_keys(&config)).filter(|(name, _)| wanted(name)).collect();
     local.reply.map(found.len());
@@ -42,6 +42,15 @@ pub(crate) fn config_get(local: &mut Local<'_, '_>) -> Outcome {
         local.reply.bulk(value.as_bytes());
     }
     Ok(())
+}
+
+/// The value of a key as clients expect it: redis-server knows `timeout` too, in whole seconds.
+fn told(name: &str, value: Option<&str>) -> String {
+    let value = value.unwrap_or("");
+    match parse_duration(value).filter(|_| name == "timeout") {
+        Some(silent) => silent.as_millis().div_ceil(1000).to_string(),
+        None => value.to_owned(),
+    }
 }
 
 pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {

@@ -232,7 +232,7 @@ impl Fields {
         found.map(|volume| volume.id).ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let detail = format!("there is no volume {name} on this cache; there are: {there}");
+            let detail = format!("there is no volume {name} that is served; there are: {there}");
             Error::new(VolumeErrorKind::Name, detail)
         })
     }

@@ -344,9 +344,14 @@ fn checked(
         )));
     }
     let is_whole_space = spec.keys.first == 0 && (spec.has(READONLY) || spec.has(WRITE));
+    if user.is_restricted() && is_whole_space {
+        return refused(Failure::new(format!(
+            "NOPERM this user has permissions for some keys only, and '{}' is about all of a space",
+            spec.name
+        )));
+    }
     let may_touch = |place| user.may_touch(arguments.at(place));
-    if user.is_restricted() && (!spec.key_places(arguments.len()).all(may_touch) || is_whole_space)
-    {
+    if user.is_restricted() && !spec.key_places(arguments.len()).all(may_touch) {
         return refused(Failure::fixed(
             "NOPERM this user has no permissions to access one of the keys used as arguments",
         ));

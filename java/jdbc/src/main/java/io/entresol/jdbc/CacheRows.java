@@ -161,15 +161,15 @@ final class CacheRows {
     Metadata kept(CacheEntry<?, ?> entry) {
         ComponentRegistry registry = ComponentRegistry.of(cache);
         EmbeddedMetadata.Builder kept = new EmbeddedMetadata.Builder();
-        if (entry.getMaxIdle() >= 0) {
-            kept.maxIdle(entry.getMaxIdle(), TimeUnit.MILLISECONDS);
+        long lifespan = entry.getLifespan();
+        if (lifespan >= 0) {
+            long end = entry.getCreated() + lifespan;
+            // One that ends just now is replaced by one that has as good as ended.
+            lifespan = Math.max(1, end - registry.getTimeService().wallClockTime());
         }
-        if (entry.getLifespan() >= 0) {
-            long end = entry.getCreated() + entry.getLifespan();
-            // One that ends just now is replaced by one that has ended.
-            kept.lifespan(Math.max(1, end - registry.getTimeService().wallClockTime()),
-                    TimeUnit.MILLISECONDS);
-        }
+        // What is left out would be the cache's own.
+        kept.lifespan(lifespan, TimeUnit.MILLISECONDS);
+        kept.maxIdle(entry.getMaxIdle(), TimeUnit.MILLISECONDS);
         if (entry.getMetadata() != null && entry.getMetadata().version() != null) {
             kept.version(registry.getComponent(VersionGenerator.class,
                     KnownComponentNames.HOT_ROD_VERSION_GENERATOR).generateNew());

@@ -111,6 +111,23 @@ class ExpirationTest {
     }
 
     @Test
+    void anEntryThatNeverEndsDoesNotAfterAnUpdateWhateverTheCachesOwnEndIs() throws SQLException {
+        AdvancedCache<String, Person> ending =
+                grid.<String, Person>cache("ending").getAdvancedCache();
+        ending.put("never", new Person(), -1, TimeUnit.MILLISECONDS, -1, TimeUnit.MILLISECONDS);
+        ending.put("ends", new Person());
+        try (Statement statement = connection.createStatement()) {
+            assertEquals(2, statement.executeUpdate("update ending set remark = 'seen' "
+                    + "where _key in ('never', 'ends')"));
+        }
+        assertEquals(-1, ending.getCacheEntry("never").getLifespan());
+        assertEquals(-1, ending.getCacheEntry("never").getMaxIdle());
+        grid.clock.advance(Grid.ENDS_AFTER + 1);
+        assertNull(ending.get("ends"));
+        assertEquals("seen", ending.get("never").remark);
+    }
+
+    @Test
     void anEntryThatIsWrittenAgainIsFoundAgain() throws SQLException {
         grid.clock.advance(2 * LIFESPAN);
         Person person = new Person();

@@ -68,6 +68,9 @@ final class Grid implements AutoCloseable {
         }
     }
 
+    /** Lifespan, ms, twice the idle time, of what the cache {@code ending} is told nothing of. */
+    static final long ENDS_AFTER = 60_000;
+
     final DefaultCacheManager manager;
     final Clock clock = new Clock();
     private final CacheMode spread;
@@ -117,9 +120,16 @@ final class Grid implements AutoCloseable {
         define("numbered", "64MiB", mode, "sample.Person");
         define("documents", "64MiB", mode, "sample.Person");
         define("both", "64MiB", mode, "sample.Person", "sample.Purchase");
+        ConfigurationBuilder ending = builder("64MiB", mode, "sample.Person");
+        ending.expiration().lifespan(ENDS_AFTER).maxIdle(ENDS_AFTER / 2);
+        manager.defineConfiguration("ending", ending.build());
     }
 
     private void define(String name, String capacity, IndexStartupMode mode, String... types) {
+        manager.defineConfiguration(name, builder(capacity, mode, types).build());
+    }
+
+    private ConfigurationBuilder builder(String capacity, IndexStartupMode mode, String... types) {
         ConfigurationBuilder builder = new ConfigurationBuilder();
         builder.encoding().mediaType(MediaType.APPLICATION_PROTOSTREAM);
         builder.clustering().cacheMode(spread);
@@ -131,7 +141,7 @@ final class Grid implements AutoCloseable {
                 .addIndexedEntities(types);
         builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
                 .capacity(capacity).memory("64MiB");
-        manager.defineConfiguration(name, builder.build());
+        return builder;
     }
 
     <K, V> Cache<K, V> cache(String name) {

@@ -23,7 +23,7 @@ public final class Removals extends BaseAsyncInterceptor {
 
     private final DistributionManager distribution;
 
-    /** Should it be tried again, what there was is looked for again. */
+    /** Should it be tried again, that is decided again. */
     private final InvocationFinallyAction<RemoveCommand> known = (context, command, value, failure) ->
             command.setFlagsBitSet(command.getFlagsBitSet() & ~UNKNOWN);
 
@@ -45,7 +45,11 @@ public final class Removals extends BaseAsyncInterceptor {
         RemoveCommand removal = (RemoveCommand) command;
         CacheEntry<?, ?> found = context.lookupEntry(removal.getKey());
         if (context.isInTxScope() || removal.isConditional() || removal.hasAnyFlag(UNKNOWN)
-                || found == null || found.getValue() != null || !decides(removal)) {
+                || found == null || !decides(removal)) {
+            return invokeNext(context, command);
+        }
+        // A command that is tried again has not forgotten that it found nothing before.
+        if (found.getValue() != null && !removal.hasAnyFlag(FlagBitSets.COMMAND_RETRY)) {
             return invokeNext(context, command);
         }
         removal.addFlags(UNKNOWN);
@@ -54,7 +58,8 @@ public final class Removals extends BaseAsyncInterceptor {
 
     /** Others hand it over to the primary owner, which has yet to look for what it returns. */
     private boolean decides(RemoveCommand removal) {
-        return distribution == null || distribution.getCacheTopology()
+        return distribution == null || removal.hasAnyFlag(FlagBitSets.CACHE_MODE_LOCAL)
+                || distribution.getCacheTopology()
                 .getSegmentDistribution(removal.getSegment()).isPrimary();
     }
 }

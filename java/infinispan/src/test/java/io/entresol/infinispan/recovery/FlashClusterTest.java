@@ -2,6 +2,7 @@ package io.entresol.infinispan.recovery;
 
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.infinispan.commons.dataconversion.MediaType;
 import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.CacheMode;
@@ -30,6 +31,8 @@ abstract class FlashClusterTest extends MultipleCacheManagersTest {
             global.globalState().enable().persistentLocation(folder + "/" + node);
             global.serialization().addContextInitializer(TestDataSCI.INSTANCE);
             ConfigurationBuilder builder = new ConfigurationBuilder();
+            // A server would keep bytes, whose owners are not those of the objects.
+            builder.encoding().mediaType(MediaType.APPLICATION_OBJECT);
             builder.clustering().cacheMode(mode()).hash().numOwners(2);
             builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
                     .capacity("40MiB").memory("32MiB");

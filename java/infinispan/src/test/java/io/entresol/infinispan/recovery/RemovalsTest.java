@@ -6,9 +6,17 @@ import static org.testng.Assert.assertNull;
 
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
+import org.infinispan.commands.VisitableCommand;
+import org.infinispan.commands.write.RemoveCommand;
 import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.context.Flag;
+import org.infinispan.context.InvocationContext;
 import org.infinispan.distribution.MagicKey;
+import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.BaseAsyncInterceptor;
+import org.infinispan.interceptors.impl.CacheWriterInterceptor;
+import org.infinispan.statetransfer.OutdatedTopologyException;
+import org.infinispan.test.TestingUtil;
 import org.testng.annotations.Test;
 
 /** Removals of what is on flash alone, and of what one of a key's owners lacks. */
@@ -98,6 +106,44 @@ public class RemovalsTest extends FlashClusterTest {
                 cache.getAdvancedCache().withFlags(Flag.IGNORE_RETURN_VALUES).remove(key);
                 assertIsGone(key, "removed by " + node + (looked ? ", which has it" : ""));
             }
+        }
+    }
+
+    /** It remembered that it had found nothing, and spared its store and the backups. */
+    public void aRemovalThatIsTriedAgainIsOneOfWhatIsThereByThen() {
+        MagicKey key = key();
+        cache(2).put(key, "there");
+        evict(key);
+        AsyncInterceptorChain chain = TestingUtil.extractInterceptorChain(cache(0));
+        chain.addInterceptorAfter(new Again(() -> assertEquals(cache(0).get(key), "there")),
+                chain.findInterceptorExtending(CacheWriterInterceptor.class).getClass());
+        try {
+            cache(0).getAdvancedCache().withFlags(Flag.IGNORE_RETURN_VALUES).remove(key);
+        } finally {
+            chain.removeInterceptor(Again.class);
+        }
+        assertIsGone(key, "tried again");
+    }
+
+    /** Has the first removal be tried again, after something else. */
+    private static final class Again extends BaseAsyncInterceptor {
+        private final Runnable before;
+        private boolean done;
+
+        Again(Runnable before) {
+            this.before = before;
+        }
+
+        @Override
+        public Object visitCommand(InvocationContext context, VisitableCommand command) {
+            return invokeNextThenApply(context, command, (same, removal, value) -> {
+                if (!done && removal instanceof RemoveCommand) {
+                    done = true;
+                    before.run();
+                    throw OutdatedTopologyException.RETRY_SAME_TOPOLOGY;
+                }
+                return value;
+            });
         }
     }
 
