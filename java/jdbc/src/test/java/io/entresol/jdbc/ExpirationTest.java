@@ -121,7 +121,6 @@ class ExpirationTest {
                     + "where _key in ('never', 'ends')"));
         }
         assertEquals(-1, ending.getCacheEntry("never").getLifespan());
-        assertEquals(-1, ending.getCacheEntry("never").getMaxIdle());
         grid.clock.advance(Grid.ENDS_AFTER + 1);
         assertNull(ending.get("ends"));
         assertEquals("seen", ending.get("never").remark);

@@ -68,7 +68,7 @@ final class Grid implements AutoCloseable {
         }
     }
 
-    /** Lifespan, ms, twice the idle time, of what the cache {@code ending} is told nothing of. */
+    /** Lifespan, ms, of what the cache {@code ending} is told nothing of. */
     static final long ENDS_AFTER = 60_000;
 
     final DefaultCacheManager manager;
@@ -121,7 +121,7 @@ final class Grid implements AutoCloseable {
         define("documents", "64MiB", mode, "sample.Person");
         define("both", "64MiB", mode, "sample.Person", "sample.Purchase");
         ConfigurationBuilder ending = builder("64MiB", mode, "sample.Person");
-        ending.expiration().lifespan(ENDS_AFTER).maxIdle(ENDS_AFTER / 2);
+        ending.expiration().lifespan(ENDS_AFTER);
         manager.defineConfiguration("ending", ending.build());
     }
 
