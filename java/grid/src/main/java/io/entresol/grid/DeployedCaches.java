@@ -297,7 +297,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             Attempt attempt = attempts.get(name);
             // Where no node has begun there is none to tell it from.
             return attempt == null ? deployment.isEmpty()
-                    : attempt.isOf(deployment) && !attempt.isUnderWay();
+                    : attempt.isOf(deployment) && !attempt.isUnderWay() && !attempt.isRemoved();
         });
     }
 

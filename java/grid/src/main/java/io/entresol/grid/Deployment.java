@@ -4,6 +4,8 @@ import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -33,6 +35,10 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         String otherSite) {
     /** Infinispan's number for a name that somebody else's cache has. */
     private static final String EXISTS = "ISPN000507";
+    /** And for a cache that the cluster was told to have, and that no node has. */
+    private static final String LACKS = "ISPN000436";
+    private static final long PATIENCE_SECONDS = 30;
+    private static final long PAUSE_MILLIS = 100;
 
     /**
      * Options of {@code <entresol-store>}; null: as the store has it.
@@ -100,7 +106,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
                     + " or drop it and its entries: entresol-grid undeploy " + name);
         }
         try {
-            rest.post(Rest.cache(name), "application/xml", xml);
+            post(rest, name, xml);
         } catch (RefusedException refused) {
             // Infinispan's answer has the outermost of the causes only.
             throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
@@ -122,6 +128,34 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
     }
 
+    /**
+     * Until the cluster has forgotten a former cache of the name, which its nodes have taken back,
+     * Infinispan makes none and complains that there is none. It says the same of one that was made
+     * and is gone: then the nodes have attempted it.
+     */
+    private static void post(Rest rest, String name, String xml) {
+        long begun = System.nanoTime();
+        String former = null;
+        while (true) {
+            try {
+                rest.post(Rest.cache(name), "application/xml", xml);
+                return;
+            } catch (RefusedException refused) {
+                boolean isLate = System.nanoTime() - begun
+                        > TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+                if (!refused.getMessage().contains(LACKS) || isLate) {
+                    throw refused;
+                }
+                String now = attempts(look(rest, name));
+                if (former != null && !former.equals(now)) {
+                    throw refused;
+                }
+                former = now;
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PAUSE_MILLIS));
+        }
+    }
+
     /** The nodes that could not make the cache; else those that do not run it. */
     private static List<String> lacking(List<Json> nodes) {
         // Those take it back from all, and may have done so.
@@ -138,6 +172,13 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
                 .map(node -> node.at("node").asString()).toList();
     }
 
+    /** The latest of each node, in an order that is the same whoever answers first. */
+    private static String attempts(List<Json> nodes) {
+        return nodes.stream().filter(node -> node.has(UndoTask.ATTEMPT))
+                .map(node -> node.at(UndoTask.ATTEMPT).asString())
+                .filter(attempt -> !attempt.isEmpty()).sorted().collect(Collectors.joining(","));
+    }
+
     /**
      * Infinispan keeps the configuration of a cache that does not start, and runs it on the nodes
      * where it does: it is taken back. One that all nodes run is somebody else's.
@@ -147,9 +188,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         if (lacking.isEmpty()) {
             return "";
         }
-        String deployment = nodes.stream().filter(node -> node.has(UndoTask.ATTEMPT))
-                .map(node -> node.at(UndoTask.ATTEMPT).asString())
-                .filter(attempt -> !attempt.isEmpty()).collect(Collectors.joining(","));
+        String deployment = attempts(nodes);
         try {
             for (String step : new String[] {UndoTask.WITHDRAW, UndoTask.FORGET}) {
                 rest.post(UndoTask.path(step, name, deployment), null, "");

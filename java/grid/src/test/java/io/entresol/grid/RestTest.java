@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.persistence.spi.PersistenceException;
@@ -84,8 +85,7 @@ class RestTest {
             exchange.sendResponseHeaders(404, -1);
             exchange.close();
         });
-        Deployment slow = new Deployment(Template.parse("ram"), Encoding.TEXT, null,
-                OptionalLong.empty(), List.of(), List.of(), null);
+        Deployment slow = plain();
         Rest rest = new Rest(server(), null, null, LONGER_THAN_AN_ANSWER);
         GridException late = assertThrows(GridException.class, () -> slow.deploy(rest, "slow"));
         String cause = late.getCause().getMessage();
@@ -95,6 +95,55 @@ class RestTest {
         assertTrue(told.startsWith("cache 'slow' is still being made, and goes on to be"), told);
         assertTrue(told.contains("entresol-grid list"), told);
         assertTrue(told.endsWith("to take it back: entresol-grid undeploy slow"), told);
+    }
+
+    /**
+     * Nodes that took a cache back have none of it for a moment before the cluster has forgotten it:
+     * Infinispan made none in its place, and complained that there was none.
+     */
+    @Test
+    void aNameIsWaitedForUntilTheClusterHasForgottenItsFormerCache() {
+        AtomicInteger posted = new AtomicInteger();
+        cluster(posted, 3, () -> "first,");
+        plain().deploy(new Rest(server(), null, null), "again");
+        assertEquals(3, posted.get());
+    }
+
+    /** It is gone as a node could not make it, and would be once more. */
+    @Test
+    void aCacheThatIsGoneOnceItWasMadeIsNotMadeAgain() {
+        AtomicInteger posted = new AtomicInteger();
+        cluster(posted, Integer.MAX_VALUE, () -> "attempt " + posted.get());
+        GridException gone = assertThrows(GridException.class, () ->
+                plain().deploy(new Rest(server(), null, null), "gone"));
+        assertTrue(gone.getMessage().contains("ISPN000436"), gone.getMessage());
+        assertEquals(2, posted.get());
+    }
+
+    private static Deployment plain() {
+        return new Deployment(Template.parse("ram"), Encoding.TEXT, null,
+                OptionalLong.empty(), List.of(), List.of(), null);
+    }
+
+    /** A node that makes the cache when it is asked for the {@code takes}th time. */
+    private void cluster(AtomicInteger posted, int takes, Supplier<String> attempt) {
+        listener.createContext("/", exchange -> {
+            String path = exchange.getRequestURI().getPath();
+            boolean isTask = path.contains("/tasks/");
+            boolean isPost = exchange.getRequestMethod().equals("POST");
+            boolean isMade = isTask || isPost && posted.incrementAndGet() >= takes;
+            byte[] body = (isTask ? Json.array(Json.object("node", "node-0", "runs", true,
+                    "attempt", attempt.get()).toString()).toString()
+                    : isMade ? "" : "ISPN000436: Cache has been requested")
+                    .getBytes(StandardCharsets.UTF_8);
+            boolean hasBody = isPost && body.length > 0;
+            int refusal = isPost ? 400 : 404;
+            exchange.sendResponseHeaders(isMade ? 200 : refusal, hasBody ? body.length : -1);
+            if (hasBody) {
+                exchange.getResponseBody().write(body);
+            }
+            exchange.close();
+        });
     }
 
     /** {@code list} failed, as the node that was asked still counted on one that had died. */
