@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use entresol_device::{Device, machine_memory_bytes};
+use entresol_device::{Device, MadeFiles, machine_memory_bytes};
 use entresol_flash::Opened;
 use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
 use entresol_tier::{Admission, Durability, EncryptionKey, OpenMode, StoreOptions, TieredOptions};
@@ -56,10 +56,10 @@ impl DataArgs {
         let config = self.config(capacity)?;
         self.demand_file(capacity)?;
         let encryption = config.read_encryption_key().map_err(ServeError::from)?;
-        let files = config.new_files();
+        let files = MadeFiles::default();
         let device: Arc<dyn Device> = match mode {
             OpenMode::ReadOnly => config.open_device_that_is_there()?,
-            _ => config.open_device()?,
+            _ => config.open_device(&files)?,
         };
         let opened = self.open_on(device, (mode, capacity), encryption);
         opened.inspect_err(|_| files.remove())

@@ -12,6 +12,9 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::buffer::IoBuffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,22 +34,31 @@ pub fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(unfinished)
 }
 
-/// Files that are not there before an attempt that may make them.
-#[derive(Debug)]
-pub struct NewFiles(Vec<PathBuf>);
+/// The files that an attempt made, by all openings that its clones were given to in
+/// [`FileOptions`](crate::FileOptions). Each stays claimed for as long as it is noted here: nobody
+/// else has used it.
+#[derive(Debug, Clone, Default)]
+pub struct MadeFiles(Arc<Mutex<Vec<MadeFile>>>);
 
-impl NewFiles {
-    /// Those of `paths` at which nothing is yet.
-    pub fn among<'a>(paths: impl Iterator<Item = &'a Path>) -> NewFiles {
-        NewFiles(paths.filter(|path| !path.exists()).map(Path::to_owned).collect())
+#[derive(Debug)]
+struct MadeFile {
+    path: PathBuf,
+    claim: Arc<Claim>,
+}
+
+impl MadeFiles {
+    /// Removes them: made for nothing, they would stand against the next, better attempt. What
+    /// cannot be removed is named by that one's error.
+    pub fn remove(&self) {
+        for MadeFile { path, claim } in self.0.lock().drain(..) {
+            if claim.is_at(&path) {
+                let _named_later = fs::remove_file(path);
+            }
+        }
     }
 
-    /// Removes those that were made after all: made for nothing, they would stand against the next,
-    /// better attempt. What cannot be removed is named by that one's error.
-    pub fn remove(&self) {
-        for path in self.0.iter().filter(|path| path.is_file()) {
-            let _named_later = fs::remove_file(path);
-        }
+    pub(crate) fn note(&self, path: &Path, claim: &Arc<Claim>) {
+        self.0.lock().push(MadeFile { path: path.to_owned(), claim: Arc::clone(claim) });
     }
 }
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 use crate::block_device;
 use crate::blocking::{BlockingQueue, Medium};
 use crate::buffer::{IoBuffer, WriteHold};
+use crate::creation::MadeFiles;
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
@@ -49,6 +50,8 @@ pub struct FileOptions {
     pub io: IoEngine,
     /// First bytes that mark contents as the caller's own.
     pub own_magics: Vec<Vec<u8>>,
+    /// Where files that are made are noted, if they are: they stay claimed for as long.
+    pub made: Option<MadeFiles>,
 }
 
 impl Default for FileOptions {
@@ -61,6 +64,7 @@ impl Default for FileOptions {
             makes: true,
             io: IoEngine::Auto,
             own_magics: vec![b"ENTRESOL".to_vec()],
+            made: None,
         }
     }
 }
@@ -133,7 +137,7 @@ pub(crate) struct OpenFile {
     counters: Counters,
     in_flight: InFlight,
     caching: Caching,
-    _claim: Claim,
+    _claim: Arc<Claim>,
 }
 
 /// What stands at the path.
@@ -179,13 +183,18 @@ impl FileDevice {
                 return Err(Error::new(ErrorKind::NotFound, detail));
             };
             check_capacity(path, capacity, u64::MAX)?;
-            claim = Some(creation::create(path, capacity, options.preparation, report)?);
+            let made = creation::create(path, capacity, options.preparation, report)?;
+            let made = Arc::new(made);
+            if let Some(files) = &options.made {
+                files.note(path, &made);
+            }
+            claim = Some(made);
             kind = Some(Kind::File);
         }
         let kind = kind.expect("set just above if it was missing");
         let claim = match claim {
             Some(claim) => claim,
-            None => Claim::take(path, kind, options.force)?,
+            None => Arc::new(Claim::take(path, kind, options.force)?),
         };
         if let (Kind::File, Growth::ToCapacity, Some(capacity)) =
             (kind, options.growth, options.capacity_bytes)
@@ -250,7 +259,7 @@ impl FileDevice {
 }
 
 impl OpenFile {
-    fn open(path: &Path, kind: Kind, claim: Claim, options: &FileOptions) -> Result<OpenFile> {
+    fn open(path: &Path, kind: Kind, claim: Arc<Claim>, options: &FileOptions) -> Result<OpenFile> {
         let name = path.display().to_string();
         let (file, caching) = open_direct(path)?;
         let (size, mut geometry) = match kind {

@@ -37,7 +37,7 @@ mod uring;
 mod waiting;
 
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
-pub use creation::{NewFiles, unfinished};
+pub use creation::{MadeFiles, unfinished};
 pub use device::{
     Completion, Counters, Device, Doorbell, Geometry, Queue, QueueOptions, WriteMode, WriteRequest,
 };

@@ -64,10 +64,13 @@ impl DeviceList {
         options: &FileOptions,
         report: &mut dyn FnMut(Progress),
     ) -> Result<Arc<dyn Device>> {
-        match selection {
+        let made = options.made.clone().unwrap_or_default();
+        let options = &FileOptions { made: Some(made.clone()), ..options.clone() };
+        let opened = match selection {
             Selection::SearchPath => self.open_first(options, report),
             Selection::Stripe { unit_bytes } => self.open_stripe(unit_bytes, options, report),
-        }
+        };
+        opened.inspect_err(|_| made.remove())
     }
 
     fn open_first(
@@ -130,6 +133,8 @@ impl DeviceList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::creation::MadeFiles;
+    use crate::testing::TempDir;
 
     #[test]
     fn nobody_is_told_to_make_a_file_among_devices() {
@@ -142,6 +147,47 @@ mod tests {
         };
         assert!(told("/dev/no-such-device").contains("lsblk"));
         assert!(told("/no/such/folder/file").contains("name a capacity"));
+    }
+
+    /// The first file of a stripe stayed where there was no room for the second.
+    #[test]
+    fn a_stripe_that_cannot_be_made_leaves_no_file() {
+        let dir = TempDir::new("half-a-stripe");
+        let (first, second) = (dir.path().join("first"), dir.path().join("missing/second"));
+        let paths = format!("{},{}", first.display(), second.display());
+        let list = DeviceList::parse(&paths, 1).unwrap();
+        let options = FileOptions { capacity_bytes: Some(4 << 20), ..FileOptions::default() };
+        let stripe = Selection::Stripe { unit_bytes: 1 << 20 };
+        let error = list.open(stripe, &options, &mut |_| {}).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(!first.exists());
+    }
+
+    /// What another process had made at the same name meanwhile was removed.
+    #[test]
+    fn only_what_was_made_is_removed() {
+        let dir = TempDir::new("made-files");
+        let path = dir.path().join("file");
+        let made = MadeFiles::default();
+        let options = |capacity_bytes| FileOptions {
+            capacity_bytes,
+            made: Some(made.clone()),
+            ..FileOptions::default()
+        };
+        let making = options(Some(1 << 20));
+        let list = DeviceList::parse(&path.display().to_string(), 1).unwrap();
+        drop(list.open(Selection::SearchPath, &making, &mut |_| {}).unwrap());
+        let refused = FileDevice::open(&path, &making).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InUse, "others may have it before it is given up");
+        std::fs::rename(&path, dir.path().join("renamed")).unwrap();
+        std::fs::write(&path, b"another's").unwrap();
+        made.remove();
+        assert!(path.exists() && dir.path().join("renamed").exists());
+
+        let other = dir.path().join("renamed");
+        drop(FileDevice::open(&other, &options(None)).unwrap());
+        made.remove();
+        assert!(other.exists(), "it was there before");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, NewFiles, Progress,
+    Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, MadeFiles, Progress,
     Selection, boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
@@ -73,11 +73,11 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     demand_memory(config, machine_memory_bytes())?;
     demand_no_vain_budget(config)?;
     let mut options = tiered_options(config, config.read_encryption_key()?);
-    let files = config.new_files();
+    let files = MadeFiles::default();
     if !config.has_device() {
         demand_room(config, &options)?;
     }
-    let device = config.open_device()?;
+    let device = config.open_device(&files)?;
     options.fit(&*device);
     demand_room(config, &options).inspect_err(|_| files.remove())?;
     let opened = Tiered::open(device, options, now).inspect_err(|_| files.remove())?;
@@ -127,12 +127,12 @@ fn tiered_options(config: &Config, encryption: Option<EncryptionKey>) -> TieredO
 
 /// What a configuration names on the medium.
 impl Config {
-    /// Opens the device that `dir` or `devices` names. A file that is not there is made.
+    /// Opens the device that `dir` or `devices` names. A file that is not there is made, and noted.
     ///
     /// # Errors
     /// Nothing is named, or the device cannot be used.
-    pub fn open_device(&self) -> Result<Arc<dyn Device>, ServeError> {
-        self.device(true)
+    pub fn open_device(&self, made: &MadeFiles) -> Result<Arc<dyn Device>, ServeError> {
+        self.device(Some(made))
     }
 
     /// As [`Config::open_device`], of one that is there: nothing is written.
@@ -140,10 +140,10 @@ impl Config {
     /// # Errors
     /// Nothing is named, or the device cannot be used.
     pub fn open_device_that_is_there(&self) -> Result<Arc<dyn Device>, ServeError> {
-        self.device(false)
+        self.device(None)
     }
 
-    fn device(&self, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
+    fn device(&self, makes: Option<&MadeFiles>) -> Result<Arc<dyn Device>, ServeError> {
         match (self.dir(), self.devices()) {
             (Some(dir), "") => open_directory(self, &dir, makes),
             (None, list) if !list.is_empty() => open_list(self, list, makes),
@@ -153,13 +153,6 @@ impl Config {
                 Err(wrong("dir", detail).into())
             }
         }
-    }
-
-    /// The files that are named and not there: what is made and then of no use is to be removed.
-    pub fn new_files(&self) -> NewFiles {
-        let list = DeviceList::parse(self.devices(), self.instance());
-        let own = self.dir().map(|dir| dir.join(DEVICE_FILE));
-        NewFiles::among(list.iter().flat_map(DeviceList::paths).chain(own.as_deref()))
     }
 
     /// Whether something is at one of the paths that are named.
@@ -178,9 +171,11 @@ impl Config {
     }
 }
 
-fn file_options(config: &Config, makes: bool) -> FileOptions {
+/// `makes` notes what is made; none: nothing is.
+fn file_options(config: &Config, makes: Option<&MadeFiles>) -> FileOptions {
     FileOptions {
-        makes,
+        makes: makes.is_some(),
+        made: makes.cloned(),
         capacity_bytes: config.capacity(),
         growth: Growth::ToCapacity,
         force: if config.forces() { Force::Yes } else { Force::No },
@@ -194,7 +189,11 @@ fn file_options(config: &Config, makes: bool) -> FileOptions {
     }
 }
 
-fn open_directory(config: &Config, dir: &Path, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
+fn open_directory(
+    config: &Config,
+    dir: &Path,
+    makes: Option<&MadeFiles>,
+) -> Result<Arc<dyn Device>, ServeError> {
     let shown = dir.display();
     if dir.exists() && !dir.is_dir() {
         let detail = format!(
@@ -203,7 +202,7 @@ fn open_directory(config: &Config, dir: &Path, makes: bool) -> Result<Arc<dyn De
         );
         return Err(wrong("dir", &detail).into());
     }
-    let made = if makes { fs::create_dir_all(dir) } else { Ok(()) };
+    let made = if makes.is_some() { fs::create_dir_all(dir) } else { Ok(()) };
     made.map_err(|error| {
         let detail = format!(
             "{shown} cannot be made: {error}; name a directory that this user may \
@@ -213,14 +212,18 @@ fn open_directory(config: &Config, dir: &Path, makes: bool) -> Result<Arc<dyn De
     })?;
     let path = dir.join(DEVICE_FILE);
     let mut options = file_options(config, makes);
-    if makes && !path.exists() && options.capacity_bytes.is_none() {
+    if makes.is_some() && !path.exists() && options.capacity_bytes.is_none() {
         options.capacity_bytes = Some(default_capacity(dir)?);
     }
     Ok(Arc::new(FileDevice::open_with_progress(&path, &options, &mut progress())?))
 }
 
 /// Opens a list of devices: the first that exists, or a stripe over all.
-fn open_list(config: &Config, list: &str, makes: bool) -> Result<Arc<dyn Device>, ServeError> {
+fn open_list(
+    config: &Config,
+    list: &str,
+    makes: Option<&MadeFiles>,
+) -> Result<Arc<dyn Device>, ServeError> {
     let selection = match config.choice("selection") {
         "stripe" => Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES },
         _ => Selection::SearchPath,

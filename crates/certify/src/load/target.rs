@@ -189,6 +189,7 @@ impl Target {
             force,
             io: IoEngine::Auto,
             own_magics: vec![OWN_MAGIC.to_vec()],
+            made: None,
         };
         let device = FileDevice::open_with_progress(path, &file_options, report)
             .map_err(|error| refused(path, &error))?;

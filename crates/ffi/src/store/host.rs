@@ -174,17 +174,26 @@ impl Host {
             return self.refuse(request, &closed());
         };
         let (token, operation) = (request.token, request.operation);
+        let mut finished = false;
         let mut answered = false;
         let mut pushed = false;
         session.submit(token, now, operation, &mut |done, outcome| {
-            answered |= done == token && answer(request, &outcome);
-            if !(answered && done == token) {
-                pushed = true;
+            if done == token {
+                // Done already: one that has no room for its outcome is told of by whoever reaps.
+                self.note_put(&operation, None);
+                finished = true;
+                answered = answer(request, &outcome);
+            } else {
                 self.roster.answered(done);
+            }
+            if done != token || !answered {
+                pushed = true;
                 self.outbox.lock().push(done, outcome);
             }
         });
-        self.note_put(&operation, (!answered).then_some(token));
+        if !finished {
+            self.note_put(&operation, Some(token));
+        }
         // What was found in memory may have a segment read that nobody waits for.
         let ahead = session.is_reading_ahead();
         drop(lane);
@@ -589,8 +598,9 @@ mod tests {
     use entresol_device::{
         Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions, Result,
     };
-    use entresol_tier::{Admission, StoreOptions, TieredOptions};
+    use entresol_tier::{Admission, Durability, StoreOptions, TieredOptions};
 
+    use super::super::request::{Row, WORDS};
     use super::*;
 
     /// A device that has not answered for 45 seconds.
@@ -624,6 +634,29 @@ mod tests {
         fn counters(&self) -> &Counters {
             self.0.counters()
         }
+    }
+
+    /// It stood in the roster as one that was not answered yet, for ever.
+    #[test]
+    fn a_put_whose_outcome_finds_no_room_at_its_place_is_answered_once_by_who_reaps() {
+        let device = Arc::new(MemoryDevice::new(64 << 20).unwrap());
+        let options = TieredOptions {
+            store: StoreOptions { durability: Durability::Memory, ..StoreOptions::default() },
+            memory_bytes: 64 << 20,
+            cache_bytes: None,
+            admission: Admission::Always,
+        };
+        let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
+        let host = Host::over(tiered, Clock::default()).ok().unwrap();
+        let key = b"key";
+        let mut row: Row = [0; WORDS];
+        (row[0], row[1], row[4], row[5]) = (2, 77, key.as_ptr() as u64, key.len() as u64);
+        // SAFETY: the key outlives the request, which has no place for outcomes.
+        let mut request = unsafe { Request::of(&row) }.ok().unwrap();
+        assert!(!host.begin(&mut request));
+        assert_eq!(host.reap().ok().unwrap().records, 1);
+        assert_eq!(host.roster.pending_puts(), 0);
+        host.close().ok().unwrap();
     }
 
     /// A program that embeds a store had no way to know why nothing went on.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, DeviceList, FileOptions, Force, Growth, NewFiles, Selection, boot_identity,
+    Device, DeviceList, FileOptions, Force, Growth, MadeFiles, Selection, boot_identity,
     on_all_processors,
 };
 use entresol_tier::{
@@ -83,13 +83,17 @@ impl Options {
 
     fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, entresol_tier::Error> {
         let list = DeviceList::parse(&self.devices, self.instance)?;
-        let files = NewFiles::among(list.paths());
-        let device = self.open_device(&list)?;
+        let files = MadeFiles::default();
+        let device = self.open_device(&list, &files)?;
         let opened = Tiered::open(device, self.tiered.clone(), now);
         opened.inspect_err(|_| files.remove())
     }
 
-    fn open_device(&self, list: &DeviceList) -> entresol_device::Result<Arc<dyn Device>> {
+    fn open_device(
+        &self,
+        list: &DeviceList,
+        made: &MadeFiles,
+    ) -> entresol_device::Result<Arc<dyn Device>> {
         let overwrites =
             matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
         let options = FileOptions {
@@ -97,6 +101,7 @@ impl Options {
             growth: Growth::ToCapacity,
             force: if overwrites { Force::Yes } else { Force::No },
             makes: self.tiered.store.mode != OpenMode::ReadOnly,
+            made: Some(made.clone()),
             ..FileOptions::default()
         };
         list.open(self.selection, &options, &mut |_| {})

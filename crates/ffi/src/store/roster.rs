@@ -157,6 +157,12 @@ impl Roster {
         }
     }
 
+    /// How many puts are not answered yet.
+    #[cfg(test)]
+    pub(super) fn pending_puts(&self) -> usize {
+        self.pending.lock().len()
+    }
+
     fn add(&self, lists: &mut Option<Lists>, place: (SpaceId, u16), name: EntryName) {
         let Some(some) = lists.as_mut().filter(|lists| lists.space == place.0) else { return };
         if let Some(names) = some.names.get_mut(&place.1) {
