@@ -307,9 +307,15 @@ impl Reclaims {
     /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
     /// for so long that it never will.
     fn gain(&mut self, free: u32) -> bool {
-        self.fruitless = if free > self.best { 0 } else { self.fruitless + 1 };
-        self.best = self.best.max(free);
+        self.fruitless = if self.grew(free) { 0 } else { self.fruitless + 1 };
         self.fruitless <= FRUITLESS_MAX
+    }
+
+    /// Takes note of how many segments are `free`, or about to be; whether that is more than ever.
+    fn grew(&mut self, free: u32) -> bool {
+        let grew = free > self.best;
+        self.best = self.best.max(free);
+        grew
     }
 }
 
@@ -448,14 +454,17 @@ impl Inner {
 
     /// Does a part of what makes room for a write; false if that no longer leads anywhere.
     fn gains_room(&self, number: usize, now: Timestamp, reclaims: &mut Reclaims) -> Result<bool> {
-        match self.make_room(number, now)? {
-            Progress::Awaited => Ok(true),
-            Progress::None => Ok(false),
-            Progress::Made => {
-                let log = &self.shards[number].lock().log;
-                Ok(reclaims.gain(log.free_count() + log.releasing_count()))
-            }
+        let progress = self.make_room(number, now)?;
+        if progress == Progress::Awaited {
+            return Ok(true);
         }
+        let log = &self.shards[number].lock().log;
+        let free = log.free_count() + log.releasing_count();
+        Ok(match progress {
+            // Whoever asked may have found one taken that is free again.
+            Progress::None => reclaims.grew(free),
+            _ => reclaims.gain(free),
+        })
     }
 
     /// Waits for a step of the device towards what is about to become free; whether there is any.

@@ -62,6 +62,13 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
         return Err(Failure::CannotRun(detail));
     };
     place.copy_from_slice(text);
+    if args.limit != 0 && args.limit < args.size {
+        let detail = format!(
+            "--limit {}: less than the --size of {} bytes; expected at least that, or leave it out",
+            args.limit, args.size
+        );
+        return Err(Failure::CannotRun(detail));
+    }
     let options = CreateOptions {
         bytes: args.size,
         limit_bytes: args.limit,

@@ -28,7 +28,7 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Outcome<()> {
     let heap = open(&args.path, &args.key)?;
     let figures = heap.statistics();
-    let mut report = Report::new("heap info");
+    let mut report = Report::default();
     let id: String = heap.heap_id().iter().map(|byte| format!("{byte:02x}")).collect();
     report.set("path", args.path.display().to_string());
     report.set("label", label_text(heap.label()));
