@@ -262,6 +262,34 @@ fn partitions_scanned_one_after_another_read_each_entry_twice_at_most() {
     assert!(reads < 5 * partitions * each / 2, "{reads} reads");
 }
 
+/// The scan of another partition before it noted the names of all but those.
+#[test]
+fn entries_that_are_damaged_are_told_of_by_each_scan_of_their_partition() {
+    let folder = Folder::new("damaged-partition");
+    let options = format!("capacity={}\ndurability=flushed\ncache=0", 64 * MIB);
+    let mut store = Store::open(&folder.file(), &options).unwrap();
+    for number in 0..20 {
+        for partition in [3, 5] {
+            let value = format!("{partition} {number:02} of the entries ").repeat(20);
+            let key = format!("{partition} {number}");
+            store.run(PUT, partition, key.as_bytes(), value.as_bytes());
+        }
+    }
+    store.close();
+    drop(store);
+    let mut bytes = std::fs::read(folder.file()).unwrap();
+    let value = b"5 07 of the entries 5 07 of";
+    let at = bytes.windows(value.len()).position(|window| window == value).unwrap();
+    bytes[at + 9] ^= 1;
+    std::fs::write(folder.file(), bytes).unwrap();
+    let mut store = Store::open(&folder.file(), "cache=0").unwrap();
+    for partition in [5, 3, 5, 3, 5] {
+        let (entries, damage) = store.scan_with_damage(&[partition]);
+        let (expected, told) = if partition == 5 { (19, 1) } else { (20, 0) };
+        assert_eq!((entries.len(), damage.len()), (expected, told), "{partition}: {damage:?}");
+    }
+}
+
 #[test]
 fn what_was_answered_before_a_partition_is_scanned_is_in_its_scan() {
     let folder = Folder::new("scanned-meanwhile");

@@ -247,8 +247,15 @@ impl Workbench {
             if full || matches!(*progress, Progress::End) {
                 break;
             }
-            let reached = std::mem::replace(&mut *progress, Progress::End);
-            *progress = self.step(scan, host.roster(), (reached, now), &mut page)?;
+            let before = page.mark();
+            if let Err(failure) = self.step(scan, host.roster(), (&mut progress, now), &mut page) {
+                // The scan stands where it stood: whoever asks for the next page has it once more.
+                page.go_back(before);
+                if page.records == 0 && page.damaged == 0 {
+                    return Err(failure);
+                }
+                break;
+            }
         }
         let goes_on = !matches!(*progress, Progress::End);
         let end = Record {
@@ -285,14 +292,14 @@ impl Workbench {
         Progress::Cursor(0, notes)
     }
 
-    /// Adds the entries of one step to `page`; how far the scan is then.
+    /// Adds the entries of one step to `page`; one that fails leaves the scan where it is.
     fn step(
         &mut self,
         scan: &Scan,
         roster: &Roster,
-        (reached, now): (Progress, Timestamp),
+        (progress, now): (&mut Progress, Timestamp),
         page: &mut Page,
-    ) -> Result<Progress, Failure> {
+    ) -> Result<(), Failure> {
         let wanted = |partition| scan.partitions.as_ref().is_none_or(|p| p.contains(&partition));
         // A step that entries moved under is begun anew, and visits some of them twice.
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
@@ -307,20 +314,26 @@ impl Workbench {
             }
         };
         let place = (scan.space, &wanted as &dyn Fn(u16) -> bool);
-        match reached {
+        match progress {
             Progress::Named(names, at) => {
-                let end = names.len().min(at + scan.step);
-                self.session.visit_named(place, &names[at..end], now, &mut visit)?;
-                let whole = end == names.len();
-                Ok(if whole { Progress::End } else { Progress::Named(names, end) })
+                let end = names.len().min(*at + scan.step);
+                self.session.visit_named(place, &names[*at..end], now, &mut visit)?;
+                *at = end;
+                if end == names.len() {
+                    *progress = Progress::End;
+                }
             }
-            Progress::Cursor(at, notes) => {
-                let mut noted = Vec::new();
-                let mut note = |partition, name| noted.push((partition, name));
+            Progress::Cursor(cursor, notes) => {
+                let (at, notes) = (*cursor, *notes);
+                let (mut noted, mut nameless) = (Vec::new(), false);
+                let mut note = |partition, name: Option<EntryName>| match name {
+                    Some(name) => noted.push((partition, name)),
+                    None => nameless = true,
+                };
                 let visits: (VisitEntry<'_>, NoteEntry<'_>) = (&mut visit, &mut note);
                 let next = self.session.scan_partitions(place, (at, scan.step), now, visits)?;
                 let notes = match notes {
-                    Notes::Taken if page.damaged > before => Notes::Partial,
+                    Notes::Taken if page.damaged > before || nameless => Notes::Partial,
                     other => other,
                 };
                 if notes == Notes::Taken {
@@ -329,10 +342,11 @@ impl Workbench {
                 if next == 0 && notes != Notes::None {
                     roster.finish(scan, notes == Notes::Taken);
                 }
-                Ok(if next == 0 { Progress::End } else { Progress::Cursor(next, notes) })
+                *progress = if next == 0 { Progress::End } else { Progress::Cursor(next, notes) };
             }
-            other => Ok(other),
+            Progress::Start | Progress::End => {}
         }
+        Ok(())
     }
 }
 
@@ -348,6 +362,17 @@ struct Page {
 }
 
 impl Page {
+    /// What it holds so far.
+    fn mark(&self) -> (usize, i64, u64) {
+        (self.words.len(), self.records, self.damaged)
+    }
+
+    /// Lets go what was added since.
+    fn go_back(&mut self, (words, records, damaged): (usize, i64, u64)) {
+        self.words.truncate(words);
+        (self.records, self.damaged) = (records, damaged);
+    }
+
     fn add(&mut self, entry: &Entry<'_>, with_value: bool) {
         let record = Record::of_entry(self.token, entry);
         let value = if with_value { record.value } else { &[] };

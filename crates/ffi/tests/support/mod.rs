@@ -165,6 +165,20 @@ impl Store {
     }
 
     pub(crate) fn scan(&mut self, partitions: Option<&[u16]>, limit: i64) -> Vec<Record> {
+        self.scan_to_its_end(partitions, limit).0
+    }
+
+    /// The entries of partitions, and what is said of those that are damaged.
+    pub(crate) fn scan_with_damage(&mut self, partitions: &[u16]) -> (Vec<Record>, Vec<String>) {
+        self.scan_to_its_end(Some(partitions), 1000)
+    }
+
+    fn scan_to_its_end(
+        &mut self,
+        partitions: Option<&[u16]>,
+        limit: i64,
+    ) -> (Vec<Record>, Vec<String>) {
+        let mut damage = Vec::new();
         let (address, count) = partitions.map_or((0, -1), |p| (p.as_ptr() as i64, p.len() as i64));
         // SAFETY: the numbers outlive the call.
         let scan = unsafe { entresol_scan_open(self.address, 0, address, count, 0) };
@@ -177,13 +191,14 @@ impl Store {
             let end = page.pop().unwrap();
             assert_eq!(end.kind, DONE, "{}", end.sentence());
             entries.extend(page);
+            damage.extend(Some(end.sentence()).filter(|sentence| !sentence.is_empty()));
             if end.number == 0 {
                 break;
             }
         }
         // SAFETY: used for the last time.
         unsafe { entresol_scan_close(scan) };
-        entries
+        (entries, damage)
     }
 
     pub(crate) fn count(&self, partition: Option<u64>) -> i64 {

@@ -28,8 +28,9 @@ struct Filter<'f> {
 /// Called with each entry, or with the error that its record is damaged or cannot be read.
 pub type VisitEntry<'v> = &'v mut dyn FnMut(Result<Entry<'_>>);
 
-/// Called with the partition and the name of each entry that a scan read and nobody wanted.
-pub type NoteEntry<'n> = &'n mut dyn FnMut(u16, EntryName);
+/// Called with the partition and the name of each entry that a scan read and nobody wanted; without
+/// a name for one that does not verify.
+pub type NoteEntry<'n> = &'n mut dyn FnMut(u16, Option<EntryName>);
 
 /// What finds an entry, or a few, by [`Session::visit_named`]: of a key it is always the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -273,17 +274,20 @@ impl Session {
                 let address = plan.place.address;
                 let error = crate::shard::damaged(&shard.log, address, mismatch);
                 let same = shard.segment_sequence(address) == plan.segment_sequence;
-                let unwanted = RecordHeader::decode(bytes).is_some_and(|header| {
-                    let floor = shard.floor_of(header.space, header.partition);
-                    let wanted =
-                        header.space == filter.space && (filter.partitions)(header.partition);
-                    !wanted || floor > plan.segment_sequence
-                });
-                return match (same, unwanted) {
-                    (false, _) => Seen::Moved,
-                    (true, true) => Seen::Done,
-                    (true, false) => Seen::Damaged(error),
-                };
+                if !same {
+                    return Seen::Moved;
+                }
+                let Some(header) = RecordHeader::decode(bytes) else { return Seen::Damaged(error) };
+                let floor = shard.floor_of(header.space, header.partition);
+                if header.space != filter.space || floor > plan.segment_sequence {
+                    return Seen::Done;
+                }
+                if (filter.partitions)(header.partition) {
+                    return Seen::Damaged(error);
+                }
+                drop(shard);
+                (visits.others)(header.partition, None);
+                return Seen::Done;
             }
         };
         let header = record.header;
@@ -307,7 +311,7 @@ impl Session {
         let mut seen = Seen::Done;
         let wanted = header.space == filter.space && (filter.partitions)(header.partition);
         if !wanted && live && header.space == filter.space {
-            (visits.others)(header.partition, EntryName::new(number, hash));
+            (visits.others)(header.partition, Some(EntryName::new(number, hash)));
         }
         if wanted && live && !Shard::has_ended(&record, filter.now) {
             match self.inner.whole_value(hash, plan.place, &record) {
