@@ -88,6 +88,8 @@ pub struct Session {
     descriptors: Vec<RawFd>,
     scan_queue: Option<Box<dyn Queue>>,
     ahead: Ahead,
+    /// Bytes of records that operations wait for.
+    reading_bytes: u64,
 }
 
 impl std::fmt::Debug for Session {
@@ -149,6 +151,7 @@ impl Session {
             descriptors: Vec::new(),
             scan_queue: None,
             ahead: Ahead::default(),
+            reading_bytes: 0,
         })
     }
 
@@ -215,6 +218,11 @@ impl Session {
     /// Operations begun and not yet visited.
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Bytes of the records that operations begun wait for: memory that they are about to take.
+    pub fn reading_bytes(&self) -> u64 {
+        self.reading_bytes
     }
 
     /// Descriptors that poll readable when `poll(0, …)` may have something to visit: this session's
@@ -441,7 +449,7 @@ impl Session {
         self.completions = completions;
         while self.queue.in_flight() < self.queue.depth() {
             let Some(slot) = self.backlog.pop_front() else { break };
-            self.begin_read(slot)?;
+            self.ask_for(slot)?;
         }
         self.queue.submit()?;
         Ok(reaped?)

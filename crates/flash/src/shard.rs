@@ -130,6 +130,8 @@ pub(crate) struct Plan {
     pub offset: u64,
     /// How much may be read from there: up to the end of the segment.
     pub length: u32,
+    /// Bytes that what it leads to takes in memory: those of a value's pieces, where it has some.
+    pub bytes: u64,
     /// The record is hidden behind another key's slot.
     pub hidden: bool,
 }
@@ -285,6 +287,10 @@ impl Shard {
             segment_sequence: self.segment_sequence(place.address),
             offset: self.log.shape.offset_of(segment) + u64::from(offset),
             length: self.log.shape.segment_bytes - offset,
+            bytes: self
+                .large
+                .at(place.address)
+                .map_or(place.size.bytes(), |pieces| pieces.stored_bytes),
             hidden,
         }
     }

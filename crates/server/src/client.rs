@@ -1,7 +1,7 @@
 //! Who is connected: what commands know of their client, and what other threads may know.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -77,6 +77,8 @@ pub(crate) struct Watched {
 #[derive(Debug, Default)]
 pub(crate) struct WatchList {
     entries: Vec<Watched>,
+    /// The keys of its entries.
+    keys: HashSet<(SpaceId, Vec<u8>)>,
     bytes: usize,
 }
 
@@ -84,8 +86,14 @@ impl WatchList {
     /// Adds an entry.
     pub(crate) fn push(&mut self, watched: Watched) {
         // The watch over an absent key has a copy of its own.
-        self.bytes += size_of::<Watched>() + 2 * watched.key.len();
+        self.bytes += 2 * size_of::<Watched>() + 3 * watched.key.len();
+        self.keys.insert((watched.space, watched.key.clone()));
         self.entries.push(watched);
+    }
+
+    /// Whether the entry is in it.
+    pub(crate) fn has(&self, space: SpaceId, key: &[u8]) -> bool {
+        !self.keys.is_empty() && self.keys.contains(&(space, key.to_vec()))
     }
 
     /// All entries.

@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     pub(crate) held_bytes: usize,
     /// Bytes of the arguments of commands in flight.
     pub(crate) argument_bytes: usize,
+    /// Bytes of the entries that commands in flight read, which their replies will have.
+    pub(crate) reading_bytes: usize,
     /// Commands begun whose replies are not in the output.
     pub(crate) slots: VecDeque<Slot>,
     /// Those of them that are not answered.
@@ -93,6 +95,8 @@ pub(crate) struct Slot {
     pub(crate) arguments: OwnedArguments,
     /// Bytes of all copies of its arguments.
     pub(crate) argument_bytes: usize,
+    /// Bytes of the entry that is read for it.
+    pub(crate) reading_bytes: usize,
     /// The reply, where earlier ones are not ready.
     pub(crate) reply: Vec<u8>,
     /// The version that replies are written in.
@@ -158,6 +162,7 @@ impl Slot {
         self.is_ready = false;
         self.arguments.clear();
         self.argument_bytes = 0;
+        self.reading_bytes = 0;
         self.reply.clear();
         self.reply.shrink_to(KEPT_BYTES_MAX);
     }
@@ -193,6 +198,7 @@ impl Connection {
             written: 0,
             held_bytes: 0,
             argument_bytes: 0,
+            reading_bytes: 0,
             slots: VecDeque::new(),
             pending: 0,
             generation,
@@ -222,7 +228,7 @@ impl Connection {
         if self.reply_bytes == 0 && self.pending >= UNKNOWN_MAX {
             return true;
         }
-        let expected = self.pending.saturating_mul(self.reply_bytes);
+        let expected = self.pending.saturating_mul(self.reply_bytes).max(self.reading_bytes);
         self.waiting_bytes().saturating_add(expected) > limit
     }
 
@@ -238,6 +244,7 @@ impl Connection {
             + self.output.capacity()
             + self.held_bytes
             + self.argument_bytes
+            + self.slots.capacity() * size_of::<Slot>()
             + self.decoder.held_bytes()
             + self.client.kept_bytes()
             + self.stream.held_bytes()
@@ -280,6 +287,9 @@ impl Connection {
                 spare.push(slot);
             }
         }
+        if self.slots.is_empty() && self.slots.capacity() > KEPT_SLOTS_MAX {
+            self.slots.shrink_to(KEPT_SLOTS_MAX);
+        }
     }
 
     /// Whether nothing is left to do but to close it.
@@ -292,6 +302,8 @@ impl Connection {
 
 /// Commands in flight before it is known how long their replies are.
 const UNKNOWN_MAX: usize = 16;
+/// Slots that an idle connection has memory for, at most.
+const KEPT_SLOTS_MAX: usize = 64;
 /// Most slots kept for reuse.
 const SPARE_SLOTS_MAX: usize = 1024;
 /// The numbers of slots wrap around here.

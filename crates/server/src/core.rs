@@ -19,11 +19,10 @@ use crate::shared::Shared;
 /// Set in the tokens of operations that a task waits for.
 pub(crate) const TASK_TOKEN: u64 = 1 << 63;
 
-/// Entries that one command reads ahead: at first, and at most where they are small.
-const READS_AHEAD_MIN: usize = 16;
+/// Most entries that one command reads ahead.
 const READS_AHEAD_MAX: usize = 128;
-/// About the most bytes that one command reads ahead.
-const AHEAD_BYTES_MAX: usize = 16 << 20;
+/// Bytes that one command has read ahead when it begins no more reads.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
 /// Entries that one command reads before others have their turn.
 const READS_AT_ONCE: usize = 1024;
 
@@ -84,32 +83,44 @@ impl Core {
         mixed ^ (mixed >> 31)
     }
 
-    /// Begins `operation`. `visit` is called before return where an outcome is at hand.
+    /// Begins `operation`. `visit` is called before return where an outcome is at hand; bytes that
+    /// are read for it where it is not.
     pub(crate) fn submit(
         &self,
         token: u64,
         now: Timestamp,
         operation: Operation<'_>,
         visit: Visit<'_>,
-    ) {
-        self.session.borrow_mut().submit(token, now, operation, visit);
+    ) -> usize {
+        let mut session = self.session.borrow_mut();
+        let before = session.reading_bytes();
+        session.submit(token, now, operation, visit);
+        let reading = session.reading_bytes().saturating_sub(before);
+        drop(session);
         // Afterwards: a watch that begins between the two sees the entry itself.
         self.shared.absences.see(&operation);
+        reading as usize
+    }
+
+    /// Bytes of records that this worker's operations wait for.
+    pub(crate) fn reading_bytes(&self) -> usize {
+        self.session.borrow().reading_bytes() as usize
     }
 
     /// Begins `operation`; its outcome is awaited by the returned number.
     pub(crate) fn begin(&self, operation: Operation<'_>) -> OperationId {
-        self.begin_wanting(operation, Wants::Entry)
+        self.begin_wanting(operation, Wants::Entry).0
     }
 
-    /// The same of an operation of whose outcome only what `wants` says is kept.
-    fn begin_wanting(&self, operation: Operation<'_>, wants: Wants) -> OperationId {
+    /// The same of an operation of whose outcome only what `wants` says is kept, and the bytes that
+    /// it takes until then.
+    fn begin_wanting(&self, operation: Operation<'_>, wants: Wants) -> (OperationId, usize) {
         let id = self.operations.begin_wanting(wants);
         let token = TASK_TOKEN | id as u64;
-        self.submit(token, self.now(), operation, &mut |token, outcome| {
+        let reading = self.submit(token, self.now(), operation, &mut |token, outcome| {
             self.arrive(token, outcome);
         });
-        id
+        (id, reading + self.operations.held_bytes(id))
     }
 
     /// Takes an outcome that arrived on behalf of whoever has `token`.
@@ -149,28 +160,23 @@ impl Core {
         wants: Wants,
         mut visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (mut ahead, mut most) = (VecDeque::new(), READS_AHEAD_MIN);
+        let (mut ahead, mut ahead_bytes) = (VecDeque::new(), 0usize);
         let mut visited = 0usize;
         loop {
-            while ahead.len() < most
+            // The next one may be as large as the largest.
+            while ahead.len() < READS_AHEAD_MAX
+                && (ahead.is_empty() || ahead_bytes <= AHEAD_BYTES_MAX)
                 && let Some(key) = keys.next().transpose()?
             {
-                let id = self.begin_wanting(Operation::Get { key }, wants);
-                ahead.push_back(self.operations.wait(id));
+                let (id, bytes) = self.begin_wanting(Operation::Get { key }, wants);
+                ahead.push_back((self.operations.wait(id), bytes));
+                ahead_bytes += bytes;
             }
-            let Some(read) = ahead.pop_front() else {
+            let Some((read, bytes)) = ahead.pop_front() else {
                 return Ok(());
             };
-            let outcome = read.await?;
-            let bytes = match &outcome {
-                OwnedOutcome::Found(entry) => entry.value.len(),
-                _ => 0,
-            };
-            most = match bytes.saturating_mul(most) > AHEAD_BYTES_MAX {
-                true => (most / 2).max(1),
-                false => (most * 2).min(READS_AHEAD_MAX),
-            };
-            visit(outcome)?;
+            ahead_bytes -= bytes;
+            visit(read.await?)?;
             visited += 1;
             if visited.is_multiple_of(READS_AT_ONCE) {
                 self.operations.yield_now().await;

@@ -145,6 +145,14 @@ impl Operations {
         }
     }
 
+    /// Bytes of the entry that waits in the place of operation `id` to be taken.
+    pub(crate) fn held_bytes(&self, id: OperationId) -> usize {
+        match self.places.borrow().get(id).and_then(|place| place.outcome.as_ref()) {
+            Some(Ok(OwnedOutcome::Found(entry))) => entry.value.len(),
+            _ => 0,
+        }
+    }
+
     /// Hands over the outcome of operation `id` and readies the task that waits for it.
     pub(crate) fn complete(&self, id: OperationId, outcome: Result<OwnedOutcome, Error>) {
         let mut places = self.places.borrow_mut();

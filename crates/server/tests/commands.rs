@@ -4,8 +4,10 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{Client, Random, TestServer, encode, store};
 
@@ -476,4 +478,56 @@ fn a_monitor_sees_the_commands_of_all_clients_without_their_secrets() {
     assert_eq!(monitor.call("RESET"), "+RESET\r\n");
     client.call("PING");
     assert_eq!(monitor.call("ECHO done"), "$4\r\ndone\r\n");
+}
+
+/// The valid keys before it were removed, and what waited for that was kept for ever.
+#[test]
+fn many_keys_of_which_one_is_invalid_are_all_left_alone() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    assert_eq!(client.call("SET a v"), "+OK\r\n");
+    for command in ["DEL", "UNLINK"] {
+        client.send(&[command, "a", "b", ""]);
+        assert!(client.reply().starts_with(b"-ERR"), "{command}");
+        assert_eq!(client.call("GET a"), "$1\r\nv\r\n");
+    }
+    assert_eq!(client.call("DEL a b"), ":1\r\n");
+}
+
+/// What moved while a part of them was read was told of once more.
+#[test]
+fn keys_names_each_key_once_while_others_are_written() {
+    let server = TestServer::start_on(store(Some(0)), &[]);
+    let value = "v".repeat(300);
+    let set = |key: usize| encode(&["SET", &format!("k{key}"), &value]);
+    let mut client = server.client();
+    client.send_raw(&(0..5000).map(set).collect::<Vec<_>>().concat());
+    (0..5000).for_each(|_| assert_eq!(client.reply(), b"+OK\r\n"));
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let (mut other, ended) = (server.client(), &ended);
+            scope.spawn(move || {
+                let mut key = writer;
+                while !ended.load(Ordering::Relaxed) {
+                    let many: Vec<Vec<u8>> = (0..100)
+                        .map(|_| {
+                            key = (key * 1_103_515_245 + 12_345) % 2_147_483_648;
+                            set(key % 5000)
+                        })
+                        .collect();
+                    other.send_raw(&many.concat());
+                    (0..100).for_each(|_| assert_eq!(other.reply(), b"+OK\r\n"));
+                }
+            });
+        }
+        for _ in 0..8 {
+            let reply = client.call("KEYS *");
+            let keys: Vec<&str> = reply.lines().filter(|line| line.starts_with('k')).collect();
+            let distinct: HashSet<&str> = keys.iter().copied().collect();
+            ended.store(keys.len() != distinct.len(), Ordering::Relaxed);
+            assert_eq!((keys.len(), distinct.len()), (5000, 5000));
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
 }

@@ -94,6 +94,28 @@ fn a_client_that_pipelines_reads_of_large_values_is_held_back_and_not_closed() {
     }
 }
 
+/// All that it had taken was kept until it had taken everything: several times what it owed.
+#[test]
+fn replies_that_a_client_has_taken_are_let_go_though_it_never_catches_up() {
+    let settings = [("memory", "64MiB"), ("threads", "1"), ("admin-port", "0")];
+    let server = TestServer::start_on(store(None), &settings);
+    let (mut client, mut other) = (server.client(), server.client());
+    client.send(&["SET", "k", &"v".repeat(50_000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    let get = encode(&["GET", "k"]);
+    client.send_raw(&get.repeat(100));
+    for reply in 0..600 {
+        // Meanwhile the server puts the next replies together: 2 MiB of them.
+        assert_eq!(other.call("PING"), "+PONG\r\n");
+        assert_eq!(client.reply().len(), 50_010, "{reply}");
+        if reply < 500 {
+            client.send_raw(&get);
+        }
+        let kept = if reply % 8 == 0 { counted(&server) } else { 0 };
+        assert!(kept < 5 << 20, "{kept} bytes after {reply} replies");
+    }
+}
+
 /// Transactions, watches and arguments in flight were memory that nobody counted.
 #[test]
 fn what_a_client_makes_the_server_keep_is_counted() {
@@ -133,17 +155,7 @@ fn what_a_transaction_that_is_carried_out_takes_is_counted_until_its_end() {
     let settings = [("threads", "1"), ("enable-debug-command", "yes"), ("admin-port", "0")];
     let server = TestServer::start(&settings);
     let mut client = server.client();
-    let address = server.server.ports().admin.unwrap();
-    // All other clients wait for the transaction, but not who asks over HTTP.
-    let counted = || -> usize {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (_, rest) = answer.split_once("\"client_buffer_bytes\":").unwrap();
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
-        rest[..end].parse().unwrap()
-    };
+    let counted = || counted(&server);
     let (large, watched) = ("x".repeat(500_000), "w".repeat(60_000));
     let queue = |client: &mut Client<UnixStream>, last: &[&str]| {
         client.send(&["WATCH", &watched]);
@@ -177,4 +189,91 @@ fn clients_that_make_the_server_keep_more_than_it_has_room_for_are_closed() {
         .take_while(|_| stream.write_all(&set).is_ok() && stream.read(&mut reply).unwrap_or(0) > 0);
     assert!(taken.count() < 20, "the buffers of clients may take an eighth of the memory");
     assert_eq!(server.client().call("PING"), "+PONG\r\n");
+}
+
+/// What had small replies before was thought to have small ones again: many large ones were read at
+/// once, and the client was closed for them.
+#[test]
+fn large_values_that_are_read_after_small_ones_all_arrive() {
+    let settings = [("memory", "256MiB"), ("threads", "1")];
+    let server = TestServer::start_on(store(Some(0)), &settings);
+    let mut client = server.client();
+    let value = |key: usize| format!("{}", key % 10).repeat(700_000);
+    for key in 0..110 {
+        client.send(&["SET", &format!("small{key}"), "v"]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+        client.send(&["SET", &format!("k{key}"), &value(key)]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+    for key in 0..110 {
+        assert_eq!(client.call(&format!("GET small{key}")), "$1\r\nv\r\n");
+    }
+    let gets = (0..110).map(|key| encode(&["GET", &format!("k{key}")]));
+    client.send_raw(&gets.collect::<Vec<_>>().concat());
+    for key in 0..110 {
+        let expected = format!("$700000\r\n{}\r\n", value(key));
+        assert!(client.reply() == expected.as_bytes(), "{key}");
+    }
+}
+
+/// Of a transaction whose replies were too long the last commands were left out.
+#[test]
+fn a_transaction_whose_replies_are_too_long_is_carried_out_whole() {
+    let server = TestServer::start(&[("output-limit", "1MiB")]);
+    let mut client = server.client();
+    client.send(&["SET", "big", &"v".repeat(600_000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.call("MULTI");
+    for command in ["INCR before", "GET big", "GET big", "GET big", "INCR after"] {
+        assert_eq!(client.call(command), "+QUEUED\r\n");
+    }
+    let told = client.call("EXEC");
+    assert!(told.starts_with("-ERR the replies of the transaction are too long"), "{told}");
+    let mut other = server.client();
+    assert_eq!(other.call("MGET before after"), "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
+}
+
+/// One that had asked to be alone waited, as clients had much in memory, and all others for it.
+#[test]
+fn a_command_that_runs_alone_begins_however_much_clients_keep() {
+    let settings = [("memory", "64MiB"), ("enable-debug-command", "yes"), ("admin-port", "0")];
+    let server = TestServer::start(&settings);
+    let (mut client, mut first) = (server.client(), server.client());
+    client.send(&["SET", "big", &"v".repeat(300_000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    let mut slow = UnixStream::connect(&server.socket).unwrap();
+    slow.write_all(&encode(&["GET", "big"]).repeat(3)).unwrap();
+    while counted(&server) < 300_000 {}
+    assert_eq!(first.call("MULTI"), "+OK\r\n");
+    assert_eq!(first.call("DEBUG SLEEP 3"), "+QUEUED\r\n");
+    // The reply before it leaves once the transaction has begun.
+    first.send_raw(&[encode(&["PING"]), encode(&["EXEC"])].concat());
+    assert_eq!(first.reply(), b"+QUEUED\r\n");
+    let before = counted(&server);
+    slow.write_all(&encode(&["MSET", "m1", &"w".repeat(110_000), "m2", "w"])).unwrap();
+    while counted(&server) < before + 110_000 {}
+    let unfinished = encode(&["SET", "k", &"v".repeat(400_000)]);
+    let others: Vec<UnixStream> = (0..11)
+        .map(|_| {
+            let mut other = UnixStream::connect(&server.socket).unwrap();
+            other.write_all(&unfinished[..unfinished.len() - 2]).unwrap();
+            other
+        })
+        .collect();
+    // From half of what they may have on clients that owe bytes wait.
+    while counted(&server) < (4 << 20) + 100_000 {}
+    assert_eq!(client.call("EXISTS m2"), ":1\r\n");
+    drop(others);
+}
+
+/// Bytes that all clients have the server keep. Asked for over HTTP nothing waits for its turn.
+fn counted(server: &TestServer) -> usize {
+    let address = server.server.ports().admin.unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, rest) = answer.split_once("\"client_buffer_bytes\":").unwrap();
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
+    rest[..end].parse().unwrap()
 }

@@ -118,6 +118,11 @@ impl Session {
         self.flash.in_flight()
     }
 
+    /// Bytes of the records that operations begun wait for: memory that they are about to take.
+    pub fn reading_bytes(&self) -> u64 {
+        self.flash.reading_bytes()
+    }
+
     /// Leaves reading ahead to another session, for one that is used now and then.
     pub fn leave_read_ahead(&mut self) {
         self.flash.leave_read_ahead();

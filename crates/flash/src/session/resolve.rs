@@ -116,17 +116,32 @@ impl Session {
     }
 
     pub(super) fn begin_read(&mut self, slot: u32) -> Result<()> {
-        let Some(plan) = self.pending[slot as usize].plan else { return Ok(()) };
+        self.reading_bytes += self.planned_bytes(slot);
         if self.queue.in_flight() >= self.queue.depth() {
             self.backlog.push_back(slot);
             return Ok(());
         }
+        self.ask_for(slot)
+    }
+
+    /// Hands the read of a pending operation to the queue, which has room for it.
+    pub(super) fn ask_for(&mut self, slot: u32) -> Result<()> {
+        let Some(plan) = self.pending[slot as usize].plan else { return Ok(()) };
         let (offset, length) = self.inner.read_range(&plan);
-        Ok(self.queue.read(u64::from(slot), offset, length)?)
+        self.queue.read(u64::from(slot), offset, length).map_err(|error| {
+            self.reading_bytes -= self.planned_bytes(slot);
+            error.into()
+        })
+    }
+
+    fn planned_bytes(&self, slot: u32) -> u64 {
+        let plan = self.pending[slot as usize].plan.as_ref();
+        plan.map_or(0, |plan| plan.bytes)
     }
 
     pub(super) fn finish_read(&mut self, completion: Completion, now: Timestamp, visit: Visit<'_>) {
         let slot = completion.token as u32;
+        self.reading_bytes -= self.planned_bytes(slot);
         let token = self.pending[slot as usize].token;
         let ended = match (completion.result, completion.buffer) {
             (Ok(()), Some(buffer)) => self.verify(slot, buffer, now, visit),

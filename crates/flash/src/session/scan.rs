@@ -1,5 +1,7 @@
 //! The scan by hash: every entry of a space, from a cursor, in the order of the index.
 
+use std::collections::HashSet;
+
 use entresol_device::{Completion, QueueOptions};
 
 use super::Session;
@@ -49,6 +51,8 @@ impl EntryName {
 struct Visits<'v, 'n> {
     wanted: VisitEntry<'v>,
     others: NoteEntry<'n>,
+    /// Whole hashes of the keys that were visited: a batch may be begun anew.
+    seen: HashSet<u128>,
 }
 
 /// What became of the record of a plan.
@@ -63,8 +67,8 @@ enum Seen {
 
 impl Session {
     /// Visits about `limit` live entries of `space` from `cursor` (0 starts) in hash order and
-    /// returns the next cursor (0: the end). Entries present throughout are visited at least once.
-    /// Blocks; other operations of this session stay in flight.
+    /// returns the next cursor (0: the end). Entries present throughout are visited once, and no
+    /// key twice by one call. Blocks; other operations of this session stay in flight.
     ///
     /// A record that is damaged or cannot be read is visited as an error that says where it is, and
     /// the scan goes on. Where its header does not verify its space is unknown: scans of every
@@ -89,7 +93,7 @@ impl Session {
         now: Timestamp,
         visit: VisitEntry<'_>,
     ) -> Result<()> {
-        let mut visits = Visits { wanted: visit, others: &mut |_, _| () };
+        let mut visits = Visits { wanted: visit, others: &mut |_, _| (), seen: HashSet::new() };
         let filter = Filter { space, partitions, now };
         for same in names.chunk_by(|one, other| one.shard == other.shard) {
             let number = usize::from(same[0].shard);
@@ -154,7 +158,7 @@ impl Session {
         now: Timestamp,
         (visit, note): (VisitEntry<'_>, NoteEntry<'_>),
     ) -> Result<u64> {
-        let mut visits = Visits { wanted: visit, others: note };
+        let mut visits = Visits { wanted: visit, others: note, seen: HashSet::new() };
         let filter = Filter { space, partitions, now };
         let number = (cursor & ((1 << SHARD_BITS) - 1)) as usize;
         let from = cursor >> SHARD_BITS << SHARD_BITS;
@@ -313,16 +317,20 @@ impl Session {
         if !wanted && live && header.space == filter.space {
             (visits.others)(header.partition, Some(EntryName::new(number, hash)));
         }
-        if wanted && live && !Shard::has_ended(&record, filter.now) {
+        if wanted && live && !Shard::has_ended(&record, filter.now) && !visits.seen.contains(&hash)
+        {
             match self.inner.whole_value(hash, plan.place, &record) {
-                Ok(Some(value)) => (visits.wanted)(Ok(Entry {
-                    key: record.key,
-                    value: &value,
-                    version: Version(header.version),
-                    label: header.label,
-                    expiry: record.expiry(),
-                    pinning: record.pinning(),
-                })),
+                Ok(Some(value)) => {
+                    visits.seen.insert(hash);
+                    (visits.wanted)(Ok(Entry {
+                        key: record.key,
+                        value: &value,
+                        version: Version(header.version),
+                        label: header.label,
+                        expiry: record.expiry(),
+                        pinning: record.pinning(),
+                    }));
+                }
                 Ok(None) => seen = Seen::Moved,
                 Err(error) => seen = Seen::Damaged(error),
             }

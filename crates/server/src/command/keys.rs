@@ -19,6 +19,8 @@ const EMBEDDED_BYTES_MAX: usize = 44;
 
 pub(crate) fn del<'a>(request: &Request<'a>) -> Planned<'a> {
     if request.arguments.len() > 2 {
+        // Before any is removed.
+        request.arguments.from(1).try_for_each(|key| key_in(request.space, key).map(|_| ()))?;
         return Ok(Plan::Steps(remove_many));
     }
     let operation = Operation::Remove { key: request.key(1)?, condition: Condition::Always };

@@ -12,7 +12,8 @@ pub fn reference() -> String {
          * A key has 1 byte to 64 KiB, a value at most 64 MiB. A hash is one value.\n\
          * `MGET`, `EXISTS` and `DEL` of several keys work on each key by itself; commands marked \
          *alone*, transactions included, see and change everything as one, whatever the number of \
-         threads.\n\
+         threads. A crash in the middle of one leaves each key as it was or as it was to be, not \
+         all of them alike: what was answered is kept, what was not may be there in part.\n\
          * `SCAN` answers with no more than 1000 entries a call, and may answer with none where \
          others lie between. Cursors have at most 53 bits and outlive a restart.\n\
          * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET` and \

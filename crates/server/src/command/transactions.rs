@@ -73,8 +73,7 @@ async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     }
     let request = steps.request();
     for bytes in request.arguments.from(1) {
-        let known = |watched: &Watched| watched.space == request.space && watched.key == bytes;
-        if steps.client.watched.borrow().entries().iter().any(known) {
+        if steps.client.watched.borrow().has(request.space, bytes) {
             continue;
         }
         if steps.client.watched.borrow().entries().len() >= WATCHED_MAX {
@@ -122,6 +121,8 @@ async fn carry_out_all(
         }
     }
     Reply::new(&mut out, steps.protocol).array(transaction.commands.len());
+    let bytes_max = steps.core.shared.output_bytes_max();
+    let mut is_too_long = false;
     for (spec, arguments) in transaction.commands {
         let protocol = steps.client.protocol.get();
         let step = Steps {
@@ -132,14 +133,20 @@ async fn carry_out_all(
             protocol,
         };
         step.core.shared.tell_monitors(&step.client, spec, step.arguments.view());
-        match carry_out(step, spec).await {
+        let carried_out = carry_out(step, spec).await;
+        // What follows is carried out all the same: all of them or none.
+        is_too_long |= out.len() > bytes_max;
+        match carried_out {
+            _ if is_too_long => out = Vec::new(),
             Ok(reply) => out.extend_from_slice(&reply),
             Err(failure) => Reply::new(&mut out, protocol).error(failure.text()),
         }
-        if out.len() > steps.core.shared.output_bytes_max() {
-            steps.client.closing.set(true);
-            return Err(Failure::fixed("ERR the replies of the transaction are too long"));
-        }
+    }
+    if is_too_long || out.len() > bytes_max {
+        steps.client.closing.set(true);
+        return Err(Failure::fixed(
+            "ERR the replies of the transaction are too long; all of it was carried out",
+        ));
     }
     Ok(out)
 }

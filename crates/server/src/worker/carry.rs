@@ -232,13 +232,14 @@ impl Worker {
         let mark = out.len();
         let mut answered = None;
         let core: &Core = &self.core;
-        core.submit(token.0, command.request.now, operation, &mut |found, outcome| {
-            if found == token.0 && answered.is_none() {
-                answered = Some(finish(outcome, out));
-            } else {
-                core.arrive(found, outcome);
-            }
-        });
+        let reading =
+            core.submit(token.0, command.request.now, operation, &mut |found, outcome| {
+                if found == token.0 && answered.is_none() {
+                    answered = Some(finish(outcome, out));
+                } else {
+                    core.arrive(found, outcome);
+                }
+            });
         if let Some(answered) = answered {
             if command.is_silent {
                 out.truncate(mark);
@@ -251,7 +252,8 @@ impl Worker {
             self.count(command.spec.id(), answered);
             return;
         }
-        let slot = slot.or_else(|| self.spare.pop()).unwrap_or_default();
+        let mut slot = slot.or_else(|| self.spare.pop()).unwrap_or_default();
+        slot.reading_bytes = if matches!(action, Action::Read(_)) { reading } else { 0 };
         self.wait_for(command, slot, action);
     }
 
@@ -276,6 +278,7 @@ impl Worker {
         let connection = self.connections[command.place].as_mut();
         let connection = connection.expect("a command is begun while its connection is there");
         connection.argument_bytes += slot.argument_bytes;
+        connection.reading_bytes += slot.reading_bytes;
         let token = connection.next_token(command.place);
         connection.pending += 1;
         connection.push(slot);

@@ -148,9 +148,16 @@ impl Worker {
                 at = input.len();
                 break;
             }
+            let stall_bytes = self.core.shared.stall_bytes();
+            let crowded = self.core.shared.is_crowded();
             let full = connection.slots.len() >= limits.pipeline_max
-                || connection.replies_exceed(self.core.shared.stall_bytes())
-                || (connection.waiting_bytes() > 0 && self.core.shared.is_crowded());
+                || connection.replies_exceed(stall_bytes)
+                || (connection.waiting_bytes() > 0 && crowded)
+                // Its own reads let it go on.
+                || (connection.reading_bytes > 0
+                    && (crowded || self.core.reading_bytes() > stall_bytes));
+            // One that has asked to be alone keeps everybody else waiting.
+            let full = full && !connection.asked;
             // What follows a command that changes who the client is, is read as that client's.
             if full || (connection.is_blocked() && at < input.len()) {
                 connection.stalled = true;

@@ -126,6 +126,7 @@ impl Worker {
         let length = out.len() - mark;
         slot.reply = reply;
         slot.is_ready = true;
+        let read_bytes = std::mem::take(&mut slot.reading_bytes);
         let took_ns = elapsed_ns.saturating_sub(slot.started_ns).max(1);
         self.batch.calls.push((slot.command, 1, took_ns));
         if answered == Answered::WithError {
@@ -137,6 +138,7 @@ impl Worker {
             self.core.shared.keep_slow(slow);
         }
         connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
+        connection.reading_bytes -= read_bytes;
         connection.note_reply(length);
         connection.pending -= 1;
         connection.pop_ready(&mut self.spare);
@@ -293,6 +295,10 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
     let written = connection.written - before.0;
     if connection.written == connection.output.len() {
         connection.output.clear();
+        connection.written = 0;
+    } else if connection.written >= KEPT_BYTES_MAX.max(connection.output.len() / 4) {
+        // A peer that never quite catches up would have all that it ever took kept.
+        connection.output.drain(..connection.written);
         connection.written = 0;
     }
     // What TLS took and holds back is with no peer yet.
