@@ -115,6 +115,10 @@ fn what_cannot_run_says_what_to_do() {
     refused_with(&["heap", "create", &path, "--size", "4KiB"], &["its own structures take"]);
     let low = ["heap", "create", &path, "--size", "8MiB", "--limit", "4MiB"];
     refused_with(&low, &["--limit 4194304", "8388608"]);
+    for log in ["1KiB", "4GiB"] {
+        let refused = ["heap", "create", &path, "--size", "16MiB", "--log", log];
+        refused_with(&refused, &["16KiB to 1GiB"]);
+    }
     let nowhere = directory.path("nowhere/heap");
     refused_with(&["heap", "create", &nowhere, "--size", "8MiB"], &["make its folder first"]);
     let long = "a label that is far too long";

@@ -286,12 +286,19 @@ impl Core {
         drop(allocator);
         if let Some(epoch) = epoch {
             self.guards.wait(epoch, blocks);
+            if !self.guards.is_awaited(epoch) {
+                // The last that was older ended before it could know of these.
+                self.drain_waiting();
+            }
         }
     }
 
     /// Hands out again what waited for guards that are gone.
     pub(crate) fn drain_waiting(&self) {
         let ready = self.guards.take_ready();
+        if ready.is_empty() {
+            return;
+        }
         let mut allocator = self.allocator.lock();
         for block in &ready {
             allocator.finish_free(block);
@@ -424,19 +431,23 @@ impl Core {
     }
 
     /// Everything committed is in the file, and nothing more is committed. Repeating it does
-    /// nothing.
-    pub(crate) fn close(&self) -> Result<()> {
+    /// nothing. If `blanks`, what is left to look at is zeros: pages of the file that nobody touched
+    /// would show what its next owner writes there, or end the process where it cuts them off.
+    pub(crate) fn close(&self, blanks: bool) -> Result<()> {
+        let blank = || if blanks { self.memory.blank() } else { Ok(()) };
         if self.is_read_only {
             // Whoever copies the heap comes to its end before.
             let _nobody_copies = self.superblock.lock();
             self.log.close();
+            let blanked = blank();
             self.file.backing.release();
-            return Ok(());
+            return blanked;
         }
         self.log.close();
         let closed = self.checkpoint();
+        let blanked = blank();
         self.file.backing.release();
-        closed
+        closed.and(blanked)
     }
 
     /// The root's value.

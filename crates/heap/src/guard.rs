@@ -9,6 +9,7 @@
 //! 2. A guard that is published after a free looked at the places can only reach what the free left
 //!    reachable: both order their accesses sequentially.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use entresol_planted::planted;
@@ -37,7 +38,8 @@ impl Drop for ReadGuard {
     fn drop(&mut self) {
         let core = self.heap.core();
         core.guards.leave(self.place, self.epoch);
-        if core.guards.has_waiting() {
+        // The oldest block waits for no guard that is younger, and the others wait longer.
+        if self.epoch <= core.guards.oldest_waiting() {
             core.drain_waiting();
         }
     }
@@ -57,8 +59,10 @@ pub(crate) struct Guards {
     others: Mutex<Vec<u64>>,
     others_count: AtomicUsize,
     next: AtomicUsize,
-    waiting: Mutex<Vec<(u64, Block)>>,
-    waiting_count: AtomicUsize,
+    /// Blocks by the epoch in which they were freed.
+    waiting: Mutex<BTreeMap<u64, Vec<Block>>>,
+    /// The least epoch of those, or 0: guards have none that is as low.
+    oldest_waiting: AtomicU64,
 }
 
 /// A line of its own, so that readers do not slow each other down.
@@ -80,8 +84,8 @@ impl Guards {
             others: Mutex::new(Vec::new()),
             others_count: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
-            waiting: Mutex::new(Vec::new()),
-            waiting_count: AtomicUsize::new(0),
+            waiting: Mutex::new(BTreeMap::new()),
+            oldest_waiting: AtomicU64::new(0),
         }
     }
 
@@ -135,22 +139,38 @@ impl Guards {
 
     pub(crate) fn wait(&self, epoch: u64, blocks: &[Block]) {
         let mut waiting = self.waiting.lock();
-        waiting.extend(blocks.iter().map(|block| (epoch, *block)));
-        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
+        waiting.entry(epoch).or_default().extend_from_slice(blocks);
+        self.note_oldest(&waiting);
     }
 
-    fn has_waiting(&self) -> bool {
-        self.waiting_count.load(Ordering::Relaxed) > 0
+    /// Whether a guard is as old as a free in `epoch`.
+    pub(crate) fn is_awaited(&self, epoch: u64) -> bool {
+        self.oldest().is_some_and(|oldest| oldest <= epoch)
+    }
+
+    fn oldest_waiting(&self) -> u64 {
+        self.oldest_waiting.load(Ordering::SeqCst)
+    }
+
+    fn note_oldest(&self, waiting: &BTreeMap<u64, Vec<Block>>) {
+        let oldest = waiting.first_key_value().map_or(0, |(epoch, _)| *epoch);
+        self.oldest_waiting.store(oldest, Ordering::SeqCst);
     }
 
     /// Blocks that no guard is older than.
     pub(crate) fn take_ready(&self) -> Vec<Block> {
         let mut waiting = self.waiting.lock();
-        let oldest = self.oldest().unwrap_or(u64::MAX);
-        let ready = waiting.extract_if(.., |(epoch, _)| *epoch < oldest);
-        let ready = ready.map(|(_, block)| block).collect();
-        self.waiting_count.store(waiting.len(), Ordering::Relaxed);
-        ready
+        let mut ready = Vec::new();
+        loop {
+            let oldest = self.oldest().unwrap_or(u64::MAX);
+            let still = waiting.split_off(&oldest);
+            ready.extend(std::mem::replace(&mut *waiting, still).into_values().flatten());
+            self.note_oldest(&waiting);
+            // Those that ended before this was noted could not know of it.
+            if waiting.first_key_value().is_none_or(|(epoch, _)| self.is_awaited(*epoch)) {
+                return ready;
+            }
+        }
     }
 
     fn oldest(&self) -> Option<u64> {
@@ -162,5 +182,31 @@ impl Guards {
         }
         let others = self.others.lock().iter().copied().min();
         oldest.into_iter().chain(others).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocator::Mark;
+
+    /// Each read went through all blocks that waited.
+    #[test]
+    fn guards_that_are_younger_than_what_waits_do_not_look_at_it() {
+        let guards = Guards::new();
+        let old = guards.enter();
+        let block = |handle| Block { handle, bytes: 8, mark: Mark::Run { word: handle } };
+        let first = guards.epoch_of_free().unwrap();
+        guards.wait(first, &[block(1), block(2)]);
+        let young = guards.enter();
+        let second = guards.epoch_of_free().unwrap();
+        guards.wait(second, &[block(3)]);
+        guards.leave(young.0, young.1);
+        assert!(young.1 > guards.oldest_waiting(), "it has nothing to drain");
+        assert!(guards.take_ready().is_empty());
+        guards.leave(old.0, old.1);
+        assert!(old.1 <= guards.oldest_waiting(), "it drains");
+        assert_eq!(guards.take_ready().len(), 3);
+        assert_eq!(guards.oldest_waiting(), 0);
     }
 }

@@ -95,19 +95,18 @@ impl Heap {
     }
 
     /// Makes everything committed durable, brings it into its place in the file and lets others
-    /// open the heap. Other clones can still read; transactions in progress can only be aborted.
+    /// open the heap. Other clones find zeros; transactions in progress can only be aborted.
     /// What dropping the last clone does without telling of errors.
     pub fn close(self) -> Result<()> {
-        self.owner.close()
+        let has_others = Arc::strong_count(&self.owner) > 1;
+        self.owner.close(has_others)
     }
 
     /// As [`Heap::close`], where other threads may be using clones and the memory itself: until the
     /// last clone is dropped the address space stays where it is, with zeros in it, so that nothing
     /// they read or store does harm, and nothing of it reaches the file.
     pub fn close_under_users(&self) -> Result<()> {
-        let closed = self.owner.close();
-        self.core().memory.blank()?;
-        closed
+        self.owner.close(true)
     }
 
     /// On return everything committed before survives power loss, as far as the medium does.
@@ -174,10 +173,11 @@ impl Heap {
         found.map(|block| block.bytes)
     }
 
-    /// Visits handle and usable bytes of every live allocation. Allocations wait meanwhile, so
-    /// `visit` must not allocate.
-    pub fn visit_live(&self, visit: impl FnMut(u64, u64)) {
-        self.core().allocator.lock().visit(visit);
+    /// Visits handle and usable bytes of every allocation that was live when this began.
+    pub fn visit_live(&self, mut visit: impl FnMut(u64, u64)) {
+        let mut live = Vec::new();
+        self.core().allocator.lock().visit(|handle, bytes| live.push((handle, bytes)));
+        live.into_iter().for_each(|(handle, bytes)| visit(handle, bytes));
     }
 
     /// Handles of live allocations from `from` on in ascending order; empty if there are none. At
@@ -274,15 +274,15 @@ impl fmt::Debug for Heap {
 }
 
 impl Owner {
-    fn close(&self) -> Result<()> {
-        let Some(thread) = self.take_thread() else { return self.core.close() };
+    fn close(&self, blanks: bool) -> Result<()> {
+        let Some(thread) = self.take_thread() else { return self.core.close(blanks) };
         self.core.signal.stop();
         if thread.join().is_err() {
             let detail = format!("{}: the heap's thread died", self.core.name());
             let error = Error::new(ErrorKind::Io, detail);
             return Err(self.core.log.poison(&error));
         }
-        self.core.close()
+        self.core.close(blanks)
     }
 
     fn take_thread(&self) -> Option<JoinHandle<()>> {
@@ -293,7 +293,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         // Who wants to know of errors calls `close`.
-        let _untold = self.close();
+        let _untold = self.close(false);
     }
 }
 

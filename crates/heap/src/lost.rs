@@ -35,6 +35,11 @@ impl Lost {
         Ok(Lost { is_possible: is_damaged && file.encryption.is_none() })
     }
 
+    /// Whether there may be anything.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.is_possible
+    }
+
     /// Whether a record of this superblock's generation stands at its head already.
     pub(crate) fn opening(&self, file: &HeapFile, superblock: &Superblock) -> Result<bool> {
         let Superblock { head, generation, log_bytes, .. } = *superblock;

@@ -289,14 +289,24 @@ pub(crate) fn advance(
     if lost.growth(file, superblock)? {
         return Ok(true);
     }
+    let is_room_freed = replay.end.next_multiple_of(PAGE_BYTES) != superblock.head;
     superblock.begin_generation(replay.end);
     file.write_superblock(superblock, Site::Head)?;
-    if file.encryption.is_some() {
-        // With the salt of this opening all its records would be lost, and nothing would tell of
-        // them: it stands in both superblocks from the beginning.
+    if lost.opening(file, superblock)? {
+        return Ok(true);
+    }
+    if lost.is_possible() {
+        // Records of the opening whose superblock is lost may stand further on in the log.
+        superblock.generation += 1;
         file.write_superblock(superblock, Site::Head)?;
     }
-    lost.opening(file, superblock)
+    if is_room_freed || lost.is_possible() || file.encryption.is_some() {
+        // Both say so before the room of the records that were applied is used again: what is
+        // behind the other one's head would be missing. Of an encrypted heap nothing would tell
+        // of the records of this opening, without its salt.
+        file.write_superblock(superblock, Site::Head)?;
+    }
+    Ok(false)
 }
 
 fn read_log(file: &HeapFile, superblock: &Superblock) -> Result<Replay> {

@@ -18,7 +18,8 @@ pub struct CreateOptions {
     pub durability: Durability,
     /// How the file is written.
     pub medium: Medium,
-    /// Size of the log, bytes; `None` for an eighth of the heap, 64 KiB to 64 MiB.
+    /// Size of the log, bytes, of which 16 KiB to 1 GiB count; `None` for an eighth of the heap,
+    /// 64 KiB to 64 MiB.
     pub log_bytes: Option<u64>,
     /// What tells this heap from all others; `None` draws it.
     pub heap_id: Option<[u8; 16]>,

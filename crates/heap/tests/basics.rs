@@ -548,3 +548,33 @@ fn threads_commit_side_by_side() {
         }
     }
 }
+
+/// It showed what the heap's next owner wrote, and ended the process where that cut the file off.
+#[test]
+fn clones_of_a_closed_heap_find_zeros_whatever_becomes_of_its_file() {
+    let folder = Folder::new();
+    let options = CreateOptions { limit_bytes: 16 << 20, ..small(Medium::Pages) };
+    let heap = Heap::create(&folder.heap(), &options).unwrap();
+    let mut transaction = heap.begin();
+    let root = transaction.allocate(64).unwrap();
+    let block = transaction.allocate(4 << 20).unwrap();
+    transaction.write(block, &vec![7; 4 << 20]).unwrap();
+    transaction.set_root(root).unwrap();
+    transaction.commit().unwrap();
+    heap.close().unwrap();
+    let heap = Heap::open(&folder.heap(), &open(Medium::Pages)).unwrap();
+    let reader = heap.clone();
+    heap.close().unwrap();
+
+    let other = Heap::open(&folder.heap(), &open(Medium::Pages)).unwrap();
+    let mut transaction = other.begin();
+    transaction.write_u64(block + 4096, 99).unwrap();
+    transaction.commit().unwrap();
+    other.checkpoint().unwrap();
+    assert_eq!(reader.load_u64(block + 4096).unwrap(), 0);
+    let mut transaction = other.begin();
+    transaction.free(block).unwrap();
+    transaction.commit().unwrap();
+    assert!(other.shrink(0).unwrap() < 4 << 20);
+    assert_eq!(reader.load_u64(block + (2 << 20)).unwrap(), 0);
+}

@@ -215,3 +215,33 @@ fn nothing_committed_is_lost_with_a_superblock_while_a_heap_changes_its_size() {
         }
     }
 }
+
+/// Room of the log that one superblock still called its own was used again, and what stood there
+/// was missing once the other one was damaged. A repair then began the generation that the damaged
+/// one had begun, and met its records as damage.
+#[test]
+fn nothing_committed_is_lost_with_a_superblock_after_a_recovery_that_freed_room_of_the_log() {
+    let film = Film::of(Unit::Page, Vec::new());
+    let options =
+        CreateOptions { bytes: 1 << 20, log_bytes: Some(64 << 10), ..CreateOptions::default() };
+    let heap = Heap::create_on(film.clone(), &options).unwrap();
+    (0..7).for_each(|_| commit(&heap, &film, 8));
+    *film.moments.lock() = Some(Vec::new());
+    commit(&heap, &film, 14_000);
+    let moments = film.moments.lock().take().unwrap();
+    let before_checkpoint = moments.iter().rev().find(|m| m.what.starts_with("Log")).unwrap();
+    let film = Film::of(Unit::Page, before_checkpoint.bytes.clone());
+    *film.committed.lock() = 8;
+    let heap = Heap::open_on(film.clone(), &OpenOptions::default()).unwrap();
+    for number in 9..=20 {
+        commit(&heap, &film, 8);
+        for place in SUPERBLOCKS {
+            let mut bytes = film.bytes.lock().clone();
+            bytes[place + 200] ^= 0xff;
+            let what = format!("superblock at {place} damaged after {number}");
+            let moment = Moment { bytes, committed: number, torn: None, what };
+            let opened = holds(Unit::Page, &moment, None);
+            holds(Unit::Page, &opened, None);
+        }
+    }
+}

@@ -30,7 +30,7 @@ pub(crate) struct CreateArgs {
     /// The kind of the heap, at most 16 bytes: programs that name another do not open it
     #[arg(long, default_value = "", hide_default_value = true)]
     label: String,
-    /// Size of its log [default: an eighth of the heap, 64 KiB to 64 MiB]
+    /// Size of its log, 16 KiB to 1 GiB [default: an eighth of the heap, 64 KiB to 64 MiB]
     #[arg(long, value_parser = parse_size)]
     log: Option<u64>,
     /// How the file is written while this command makes it
@@ -62,6 +62,10 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
         return Err(Failure::CannotRun(detail));
     };
     place.copy_from_slice(text);
+    if let Some(log) = args.log.filter(|log| !(16 << 10..=1 << 30).contains(log)) {
+        let detail = format!("--log {log}: expected 16KiB to 1GiB");
+        return Err(Failure::CannotRun(detail));
+    }
     if args.limit != 0 && args.limit < args.size {
         let detail = format!(
             "--limit {}: less than the --size of {} bytes; expected at least that, or leave it out",

@@ -28,7 +28,7 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     handle: Option<u64>,
     /// Allocations listed at most [default: all]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "handle")]
     limit: Option<usize>,
     #[command(flatten)]
     key: KeyArgs,

@@ -220,8 +220,14 @@ impl Shared {
         if state.thread == Some(std::thread::current().id()) {
             return Err(self.busy(own));
         }
-        let until = *until.get_or_insert_with(|| Instant::now() + patience);
-        if self.released.wait_until(state, until).timed_out() {
+        let end = until.or_else(|| Instant::now().checked_add(patience));
+        let Some(end) = end else {
+            // Longer than time goes on.
+            self.released.wait(state);
+            return Ok(());
+        };
+        *until = Some(end);
+        if self.released.wait_until(state, end).timed_out() {
             let detail = format!(
                 "collection {}: another transaction has been changing it for {patience:?}",
                 self.handle

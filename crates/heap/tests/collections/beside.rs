@@ -20,6 +20,45 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// It waited for what its own thread held.
+#[test]
+fn whoever_visits_live_blocks_may_use_the_heap_and_its_collections() {
+    let heap = Bed::new();
+    let tree = committed(&heap, |tx| RadixTree::create(tx).unwrap());
+    committed(&heap, |tx| (tree.put(tx, b"a", 1).unwrap(), tree.put(tx, b"b", 1).unwrap()));
+    let _view = tree.view().unwrap();
+    committed(&heap, |tx| tree.put(tx, b"a", 2).unwrap());
+    let mut visited = 0;
+    heap.visit_live(|handle, bytes| {
+        assert_eq!(tree.get(b"a").unwrap(), Some(2));
+        visited += usize::from(heap.usable_bytes(handle) == Some(bytes));
+    });
+    assert_eq!(visited as u64, heap.statistics().live);
+}
+
+/// It ended with a panic as soon as there was something to wait for.
+#[test]
+fn patience_may_be_as_long_as_time_goes_on() {
+    let heap = Bed::new();
+    let tree = committed(&heap, |tx| RadixTree::create(tx).unwrap());
+    let mut first = heap.begin();
+    tree.put(&mut first, b"a", 1).unwrap();
+    let (begun, begins) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let mut second = heap.begin().with_patience(Duration::MAX);
+            begun.send(()).unwrap();
+            tree.put(&mut second, b"b", 1).unwrap();
+            second.commit().unwrap();
+        });
+        begins.recv().unwrap();
+        (0..10_000).for_each(|_| std::thread::yield_now());
+        first.commit().unwrap();
+        second.join().unwrap();
+    });
+    assert_eq!(tree.get(b"b").unwrap(), Some(1));
+}
+
 /// How many entries move was counted before the transaction held the tree: entries that another one
 /// put or removed meanwhile were in neither count.
 #[test]
