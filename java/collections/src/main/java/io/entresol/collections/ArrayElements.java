@@ -79,10 +79,11 @@ final class ArrayElements<E> extends AbstractList<E>
         return changed(() -> {
             Objects.checkIndex(index, size() + 1);
             requireRoom(added.length);
-            row.open(index, added.length);
+            long[] words = new long[added.length];
             for (int each = 0; each < added.length; each++) {
-                row.set(index + (long) each, cells.keep(added[each]));
+                words[each] = cells.keep(added[each]);
             }
+            row.insert(index, words);
             modCount += added.length > 0 ? 1 : 0;
             return added.length > 0;
         });
@@ -270,8 +271,7 @@ final class ArrayElements<E> extends AbstractList<E>
         requireRoom(1);
         long word = cells.keep(element);
         modCount++;
-        row.open(index, 1);
-        row.set(index, word);
+        row.insert(index, word);
         return null;
     }
 

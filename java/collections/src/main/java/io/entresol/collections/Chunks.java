@@ -53,9 +53,10 @@ final class Chunks {
         chunk(index / SLOTS).setLongRelease(at(index % SLOTS), word);
     }
 
-    /** Makes room for {@code count} words at {@code index}; what is there means nothing. */
-    void open(long index, long count) {
+    /** Inserts words at {@code index}. */
+    void insert(long index, long... words) {
         long size = size();
+        long count = words.length;
         long needed = chunks(size + count);
         for (long number = chunks(size); number < needed; number++) {
             tree.put(key(number), heap.allocateMemoryBlock(at(SLOTS)).handle(), 0);
@@ -68,6 +69,10 @@ final class Chunks {
             copy(end - length, end + count - length, length);
             end -= length;
         }
+        for (int each = 0; each < words.length; each++) {
+            set(index + each, words[each]);
+        }
+        // Last: a reader that goes by the count meets words alone that lead somewhere.
         header.setLongRelease(Header.COUNT_AT, size + count);
     }
 
@@ -83,8 +88,13 @@ final class Chunks {
         }
         header.setLongRelease(Header.COUNT_AT, size - count);
         long had = chunks(size);
-        for (long number = chunks(size - count); number < had; number++) {
+        long kept = chunks(size - count);
+        for (long number = kept; number < had; number++) {
             heap.memoryBlockFromHandle(tree.remove(key(number), 0)).free();
+        }
+        // An abort of later inserts puts back what they met before it puts back the first count.
+        for (long vacated = size - count; vacated < Math.min(size, kept * SLOTS); vacated++) {
+            set(vacated, 0);
         }
     }
 

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -14,6 +15,7 @@ import java.util.SortedSet;
 import java.util.Spliterator;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.FutureTask;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
@@ -113,6 +115,53 @@ class SharedTest {
                 beside.end();
                 assertEquals(Map.of("key", "new"), map);
             }
+        }
+    }
+
+    @Test
+    void aReaderMeetsNoElementBeforeItIsThere() {
+        // The list was longer at once, and until the new elements were stored readers were led to
+        // cells that had been freed, and were by then those of other collections.
+        List<PersistentArrayList<String>> read = new ArrayList<>();
+        Codec<String> codec = Codec.of("read while encoding", value -> {
+            read.forEach(list -> inAnotherThread(() -> {
+                for (int index = 0; index < list.size(); index++) {
+                    assertTrue(list.get(index).startsWith("own"), list.get(index));
+                }
+            }));
+            return Codec.STRING.encode(value);
+        }, Codec.STRING::decode);
+        PersistentArrayList<String> list = PersistentArrayList.create(heap, codec);
+        PersistentArrayList<String> other = PersistentArrayList.create(heap, Codec.STRING);
+        List<String> own = List.of("own a", "own b", "own c");
+        list.add("own");
+        list.addAll(own);
+        list.subList(1, 4).clear();
+        other.addAll(List.of("foreign a", "foreign b", "foreign c"));
+        read.add(list);
+        list.addAll(own);
+        list.addAll(1, own);
+        assertEquals(List.of("own", "own a", "own b", "own c", "own a", "own b", "own c"), list);
+    }
+
+    @Test
+    void whatAListVacatedLeadsNowhere() {
+        // The undo of two additions showed for a moment what the first had replaced: the handle of
+        // a cell that was freed.
+        PersistentArrayList<String> list = PersistentArrayList.create(heap, Codec.STRING);
+        Chunks row = new Chunks(heap.heap(), list.block());
+        List<String> many = Collections.nCopies(Chunks.SLOTS + 3, "x");
+        List<Consumer<List<String>>> removals = List.of(
+                shorter -> shorter.remove(0),
+                shorter -> shorter.subList(1, Chunks.SLOTS + 1).clear(),
+                shorter -> shorter.removeIf(element -> true));
+        for (Consumer<List<String>> removal : removals) {
+            list.addAll(many);
+            removal.accept(list);
+            for (int index = list.size(); index < many.size(); index++) {
+                assertEquals(0, row.get(index));
+            }
+            list.clear();
         }
     }
 
