@@ -12,7 +12,8 @@ final class Codecs {
     private static final List<Codec<?>> PLAIN = List.of(Codec.STRING, Codec.BYTES, Codec.BOOLEAN,
             Codec.BYTE, Codec.CHARACTER, Codec.SHORT, Codec.INTEGER, Codec.LONG, Codec.FLOAT,
             Codec.DOUBLE, Codec.UUID);
-    private static final String REFERENCE = "reference";
+    /** The name of references to anything; behind it and a blank stands the type of others. */
+    static final String REFERENCE = "reference";
 
     private final ObjectHeap objects;
     private final Map<String, Codec<?>> given = new ConcurrentHashMap<>();
@@ -26,6 +27,11 @@ final class Codecs {
         if (!PLAIN.contains(codec)) {
             given.put(codec.name(), codec);
         }
+    }
+
+    /** The name of a codec that a header has: heaps have that of references to anything in two. */
+    static String stored(String name) {
+        return name.equals(REFERENCE + " ") ? REFERENCE : name;
     }
 
     /** The codec of that name. */

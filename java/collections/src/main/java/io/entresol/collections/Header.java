@@ -65,7 +65,7 @@ final class Header {
                 block.copyToArray(at, text, 0, text.length);
             }
             at += text.length;
-            names[index] = new String(text, StandardCharsets.UTF_8);
+            names[index] = Codecs.stored(new String(text, StandardCharsets.UTF_8));
         }
         return names;
     }

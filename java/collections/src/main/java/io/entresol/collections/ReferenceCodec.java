@@ -13,7 +13,7 @@ final class ReferenceCodec<T> implements Codec<T> {
         this.objects = objects;
         this.type = type;
         boolean anything = type == Object.class || type == PersistentObject.class;
-        this.name = "reference " + (anything ? "" : Types.of(type).name()).strip();
+        this.name = anything ? Codecs.REFERENCE : Codecs.REFERENCE + " " + Types.of(type).name();
     }
 
     @Override

@@ -86,6 +86,68 @@ final class CodecTest {
         }
     }
 
+    @Test
+    void referencesToAnythingAreFollowedAfterReopening() {
+        // Their name had a blank at its end, which was taken for that of a type without a name.
+        for (Class<?> type : List.of(PersistentObject.class, Object.class)) {
+            for (String name : List.of("reference", "reference ")) {
+                Path place = folder.resolve(type.getSimpleName() + name.length());
+                try (ObjectHeap objects = create(place)) {
+                    PersistentArrayList<Object> list =
+                            PersistentArrayList.create(objects, anything(objects, type, name));
+                    list.add(Pair.create(objects));
+                    list.add(null);
+                    objects.directory().put("list", list);
+                }
+                try (ObjectHeap objects = ObjectHeap.open(place.toString())) {
+                    assertEquals(0, objects.collect().freedBlocks());
+                    List<?> list = objects.directory().get("list", PersistentArrayList.class);
+                    assertSame(Pair.class, list.get(0).getClass());
+                    assertSame(null, list.get(1));
+                    assertEquals("reference", objects.reference(type).name());
+                    assertSame(list, PersistentArrayList.open(objects,
+                            ((PersistentArrayList<?>) list).handle(), objects.reference(type)));
+                }
+            }
+        }
+    }
+
+    private static ObjectHeap create(Path place) {
+        return ObjectHeap.create(
+                place.toString(), 16L << 20, HeapOptions.DEFAULT.durability(Durability.NONE));
+    }
+
+    /** References by the name that a heap has for them. */
+    private static Codec<Object> anything(ObjectHeap objects, Class<?> type, String name) {
+        Codec<?> codec = objects.reference(type);
+        return new Codec<>() {
+            @Override
+            public byte[] encode(Object value) {
+                return encoded(codec, value);
+            }
+
+            @Override
+            public Object decode(byte[] bytes) {
+                return codec.decode(bytes);
+            }
+
+            @Override
+            public String name() {
+                return name;
+            }
+
+            @Override
+            public boolean takesNull() {
+                return true;
+            }
+        };
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T> byte[] encoded(Codec<T> codec, Object value) {
+        return codec.encode((T) value);
+    }
+
     @SafeVarargs
     private static <T> void ordered(Codec<T> codec, T... values) {
         for (int index = 0; index < values.length; index++) {
