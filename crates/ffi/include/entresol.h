@@ -7,8 +7,9 @@
  * 2 not valid, 3 in use, 4 corrupt, 5 poisoned by a failed write, 6 another kind or format,
  * 7 input or output, 8 a defect of the library, 9 another transaction changes the map: no function
  * waits for one, so try again once it may have ended, 13 the same, but the other may wait for this
- * one, so undo it; of stores: 10 too much waits already, 11 the encryption key is not the store's,
- * 12 the device is in use, foreign or absent.
+ * one, so undo it; 14 poisoned once the transaction was in the log: it is seen as committed, and
+ * reopening tells whether it is; of stores: 10 too much waits already, 11 the encryption key is not
+ * the store's, 12 the device is in use, foreign or absent.
  *
  * Levels of durability: 0 the heap's own, 1 sync, 2 group (argument: microseconds), 3 buffered
  * (argument: milliseconds), 4 none. Media: 0 by what the file is, 1 pages, 2 bytes. A heap may be
@@ -122,7 +123,8 @@ int64_t entresol_transaction_savepoint(int64_t transaction);
 /* Rolls allocations and frees back to a savepoint; it and later ones are gone. */
 int64_t entresol_transaction_rollback(int64_t transaction, int64_t savepoint);
 
-/* Commits pairs of offset and length, and a transaction if there is one (else 0). */
+/* Commits pairs of offset and length, and a transaction if there is one (else 0). After a failure
+ * the caller puts back what it stored, but not after one of kind 14. */
 int64_t entresol_transaction_commit(int64_t heap, int64_t transaction, int64_t ranges,
         int64_t count, int64_t durability);
 

@@ -14,6 +14,8 @@ pub(crate) const DEFECT: u64 = 8;
 const HELD: u64 = 9;
 /// The kind of a change that would have had to wait in a circle: the transaction has to be undone.
 const CIRCLE: u64 = 13;
+/// The kind of a commit after whose failure the transaction is seen as committed.
+const UNSETTLED: u64 = 14;
 /// Kinds that only stores have.
 const BUSY: u64 = 10;
 const WRONG_KEY: u64 = 11;
@@ -134,6 +136,7 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::Incompatible | ErrorKind::WrongKey => 6,
         ErrorKind::Held => HELD,
         ErrorKind::Busy => CIRCLE,
+        ErrorKind::Unsettled => UNSETTLED,
         _ => 7,
     }
 }

@@ -90,7 +90,7 @@ export! {
 export! {
     /// Commits `count` pairs of offset and length at `ranges`, with their current bytes, and the
     /// transaction, if there is one, which is gone afterwards. After a failure the caller undoes
-    /// its stores.
+    /// its stores, but not after one of the kind `UNSETTLED`: they are seen as committed.
     entresol_transaction_commit,
     Java_io_entresol_heap_engine_Jni_transactionCommit(heap, transaction, ranges, count, level) {
         // SAFETY: the caller's promise.

@@ -28,6 +28,10 @@ pub enum ErrorKind {
     Held,
     /// A write or sync failed; every commit is refused until the heap is reopened.
     Poisoned,
+    /// A write or sync failed, as of `Poisoned`, once a transaction's record was in the log: this
+    /// process goes on to see it as committed. Whether it is there is known once the heap is
+    /// reopened.
+    Unsettled,
     /// The heap was closed; every commit is refused.
     Closed,
     /// The medium does not hold what was written.
@@ -75,6 +79,16 @@ impl Error {
     /// says: bytes that were taken before are lost.
     pub(crate) fn sync(what: impl Into<String>, source: io::Error) -> Error {
         Error { kind: ErrorKind::Io, detail: what.into(), source: Some(source) }
+    }
+
+    /// The same as of a transaction whose record is in the log.
+    pub(crate) fn unsettled(self) -> Error {
+        let detail = format!(
+            "the transaction may be committed or not, as it turns out once the heap is reopened, \
+             and is seen as committed until then: {}",
+            self.detail
+        );
+        Error { kind: ErrorKind::Unsettled, detail, source: self.source }
     }
 
     /// What kind of error this is.

@@ -245,9 +245,10 @@ impl Transaction {
 
     /// Makes all changes durable, at the heap's level of durability.
     ///
-    /// Errors: `Full` if even the largest transactions' room is exhausted, `ReadOnly`, `Closed`:
-    /// the transaction was aborted. `Poisoned` if a write or sync failed: whether it is there
-    /// after the heap is opened again is not known; this process sees it as committed.
+    /// Errors: `Full` if even the largest transactions' room is exhausted, `ReadOnly`, `Closed`,
+    /// `Poisoned` if a write or sync failed before: the transaction was aborted. `Unsettled` if one
+    /// failed now: whether it is there after the heap is opened again is not known; this process
+    /// sees it as committed.
     pub fn commit(self) -> Result<()> {
         let durability = self.heap.core().durability;
         self.commit_with(durability)
@@ -271,7 +272,7 @@ impl Transaction {
         self.forget();
         // Whoever changes the same bytes next has its record behind this one.
         self.attendance.end();
-        self.heap.core().settle(end, durability)
+        self.heap.core().settle(end, durability).map_err(Error::unsettled)
     }
 
     /// Puts everything back as it was when the transaction began.

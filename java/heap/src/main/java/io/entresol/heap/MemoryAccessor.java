@@ -1,5 +1,6 @@
 package io.entresol.heap;
 
+import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
@@ -532,8 +533,9 @@ public abstract class MemoryAccessor {
         if (heap.kind == Kind.PERSISTENT) {
             heap.persist(address, length);
         } else if (own != null) {
-            own.commit(heap, Durability.DEFAULT);
+            Failure unsettled = own.commit(heap, Durability.DEFAULT);
             heap.giveLog(own);
+            UnsettledException.throwOf(unsettled);
         }
     }
 

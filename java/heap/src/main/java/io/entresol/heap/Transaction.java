@@ -129,8 +129,12 @@ public final class Transaction {
             leave(State.Committed);
             return result;
         } catch (Throwable failure) {
-            leave(State.Aborted);
-            undo(work::abort, failure);
+            if (work.isCommitted()) {
+                leave(State.Committed);
+            } else {
+                leave(State.Aborted);
+                undo(work::abort, failure);
+            }
             throw failure;
         } finally {
             heap.endWork(work);

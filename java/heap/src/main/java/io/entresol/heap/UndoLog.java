@@ -193,22 +193,29 @@ final class UndoLog {
         clear();
     }
 
-    /** Makes all of it one durable change, or undoes it and throws. */
-    void commit(AnyHeap heap, Durability durability) {
+    /**
+     * Makes all of it one durable change, or undoes it and throws. The result is null, or why the
+     * change, which is made, may be gone once the heap is opened again.
+     */
+    Failure commit(AnyHeap heap, Durability durability) {
         if (count == 0 && transaction == 0) {
-            return;
+            return null;
         }
         long owned = transaction;
         transaction = 0;
         long result = Native.transactionCommit(
                 heap.address(), owned, ranges.address, count, durability.code());
-        if (result < 0) {
+        Failure failure = result < 0 ? Failure.of(result) : null;
+        boolean made = failure == null || failure.kind() == Failure.UNSETTLED;
+        if (!made) {
             restore(heap.base(), 0);
-            clear();
-            throw new TransactionException("the transaction was not committed and is undone: "
-                    + Failure.of(result).sentence());
         }
         clear();
+        if (!made) {
+            throw new TransactionException("the transaction was not committed and is undone: "
+                    + failure.sentence());
+        }
+        return failure;
     }
 
     /** Undoes all, but keeps the old bytes: {@link #restore} puts them back again. */

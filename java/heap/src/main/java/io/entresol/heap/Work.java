@@ -119,13 +119,20 @@ final class Work {
         return hasRoot ? root : heap.committedRoot();
     }
 
+    /** Commits; where that fails all is to be undone, unless it {@link #isCommitted}. */
     void commit(Durability durability) {
         synchronized (log) {
             requireNotTakenBack();
-            log.commit(heap, durability);
+            Failure unsettled = log.commit(heap, durability);
             committed = true;
             done = true;
+            UnsettledException.throwOf(unsettled);
         }
+    }
+
+    /** Whether the changes are made, although {@link #commit} may have thrown. */
+    boolean isCommitted() {
+        return committed;
     }
 
     void abort() {

@@ -22,6 +22,8 @@ public final class Failure {
     public static final int HELD = 9;
     /** As that, but the other one may be waiting for this one: this one has to be undone. */
     public static final int CIRCLE = 13;
+    /** As {@link #POISONED}, by what is seen as committed, and may be so once it is reopened. */
+    public static final int UNSETTLED = 14;
     /** Of stores: too much waits for the device already. */
     public static final int TOO_MUCH = 10;
     /** Of stores: the encryption key is missing or another. */
