@@ -5,31 +5,62 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * What a strict heap knows of each handle that was freed since it was opened: how often. A block or
- * accessor remembers the count of its handle when it was made, and is stale once that is passed.
+ * accessor remembers the count of its handle when it was made, and is stale once that is passed. A
+ * block's end is counted before its handle may be another block's, and not any more before the
+ * block may be met again.
  */
 final class Lifetimes {
     private final ConcurrentHashMap<Long, Long> freed = new ConcurrentHashMap<>();
 
     /** How often {@code handle} was freed; it must be live. */
     long current(AnyHeap heap, long handle) {
-        requireLive(heap, handle);
-        return freed.getOrDefault(handle, 0L);
+        // Before the look: who frees the block meanwhile counts first.
+        long lifetime = freed.getOrDefault(handle, 0L);
+        if (!isLive(heap, handle)) {
+            throw new IllegalStateException(handle + " is the handle of no live block");
+        }
+        return lifetime;
     }
 
     /** Refuses a handle that was freed since its count was {@code lifetime}. */
-    void require(AnyHeap heap, long handle, long lifetime) {
+    void require(long handle, long lifetime) {
         if (freed.getOrDefault(handle, 0L) != lifetime) {
-            throw new IllegalStateException("block " + handle + " was freed");
+            throw wasFreed(handle);
         }
     }
 
+    /** Frees a block, unless that was done since its handle's count was {@code lifetime}. */
+    void free(AnyHeap heap, long handle, long lifetime, boolean transactional) {
+        freed.putIfAbsent(handle, 0L);
+        if (!freed.replace(handle, lifetime, lifetime + 1)) {
+            throw wasFreed(handle);
+        }
+        try {
+            heap.free(handle, transactional);
+        } catch (RuntimeException failure) {
+            // What failed to become durable may be done.
+            if (isLive(heap, handle)) {
+                goOn(handle);
+            }
+            throw failure;
+        }
+    }
+
+    /** Counts the end of a block. */
     void end(long handle) {
         freed.merge(handle, 1L, Long::sum);
     }
 
-    private static void requireLive(AnyHeap heap, long handle) {
-        if (Native.heapIsLive(heap.address(), handle) != 1) {
-            throw new IllegalStateException(handle + " is the handle of no live block");
-        }
+    /** Takes the end of a block back. */
+    void goOn(long handle) {
+        freed.merge(handle, -1L, Long::sum);
+    }
+
+    private static boolean isLive(AnyHeap heap, long handle) {
+        return Native.heapIsLive(heap.address(), handle) == 1;
+    }
+
+    private static IllegalStateException wasFreed(long handle) {
+        return new IllegalStateException("block " + handle + " was freed");
     }
 }

@@ -395,7 +395,7 @@ public abstract class MemoryAccessor {
                     + heap.firstHandle() + " and " + heap.size());
         }
         if (heap.lifetimes() != null) {
-            lifetime = heap.lifetimes().current(heap, named);
+            heap.lifetimes().current(heap, named);
         }
         long bytes = 0;
         if (!compact) {
@@ -451,12 +451,10 @@ public abstract class MemoryAccessor {
 
     final void freeIn(boolean transactional) {
         requireValid();
-        if (heap.lifetimes() != null) {
-            heap.lifetimes().require(heap, handle, lifetime);
-        }
-        heap.free(handle, transactional);
-        if (heap.lifetimes() != null) {
-            heap.lifetimes().end(handle);
+        if (heap.lifetimes() == null) {
+            heap.free(handle, transactional);
+        } else {
+            heap.lifetimes().free(heap, handle, lifetime, transactional);
         }
         displace();
     }
@@ -573,7 +571,7 @@ public abstract class MemoryAccessor {
     private long lookCloser(long offset, long length) {
         requireValid();
         if (heap.lifetimes() != null) {
-            heap.lifetimes().require(heap, handle, lifetime);
+            heap.lifetimes().require(handle, lifetime);
         }
         long bound = compact ? heap.size() - handle : size;
         if (offset < 0 || offset > bound - length) {

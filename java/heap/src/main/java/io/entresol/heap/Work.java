@@ -18,6 +18,8 @@ final class Work {
     private final Lock held;
     /** Who wants to know of the end, in pairs: once it is committed, once it is undone. */
     private List<Runnable> waiting = List.of();
+    /** Of a strict heap: the handles of blocks that were made, and of freed ones with a minus. */
+    private List<Long> blocks = List.of();
     private boolean committed;
     /** Under the log's monitor: the log is another transaction's, or nobody's. */
     private boolean done;
@@ -93,6 +95,7 @@ final class Work {
         if (handle < 0) {
             throw heap.notAllocated(handle, size, header == 0);
         }
+        note(handle);
         if (header != 0) {
             Memory.putLong(heap.base() + handle, header);
             log.addBorn(handle, Long.BYTES);
@@ -106,6 +109,7 @@ final class Work {
         if (result < 0) {
             throw new HeapException(Failure.of(result).sentence());
         }
+        note(-handle);
     }
 
     void setRoot(long handle) {
@@ -140,6 +144,7 @@ final class Work {
             // What the thread stored since it was taken back may be in the file by now.
             persistTakenBack();
             done = true;
+            undoBlocks(0);
             log.abort(heap);
         }
     }
@@ -171,7 +176,7 @@ final class Work {
 
     /** A point to roll back to. */
     Point point() {
-        return new Point(log.mark(), hasRoot, root, waiting.size());
+        return new Point(log.mark(), hasRoot, root, waiting.size(), blocks.size());
     }
 
     void merge(Point point) {
@@ -179,6 +184,7 @@ final class Work {
     }
 
     void rollback(Point point) {
+        undoBlocks(point.blocks);
         rollback(point.mark);
         hasRoot = point.hasRoot;
         root = point.root;
@@ -203,6 +209,28 @@ final class Work {
         }
     }
 
+    private void note(long block) {
+        if (heap.lifetimes() == null) {
+            return;
+        }
+        if (blocks.isEmpty()) {
+            blocks = new ArrayList<>();
+        }
+        blocks.add(block);
+    }
+
+    /** Before the native library does: then a handle may be another block's at once. */
+    private void undoBlocks(int from) {
+        while (blocks.size() > from) {
+            long block = blocks.remove(blocks.size() - 1);
+            if (block > 0) {
+                heap.lifetimes().end(block);
+            } else {
+                heap.lifetimes().goOn(-block);
+            }
+        }
+    }
+
     private void tellUndone(int from) {
         while (waiting.size() > from) {
             Runnable undone = waiting.remove(waiting.size() - 1);
@@ -217,12 +245,14 @@ final class Work {
         private final boolean hasRoot;
         private final long root;
         private final int waiting;
+        private final int blocks;
 
-        private Point(UndoLog.Mark mark, boolean hasRoot, long root, int waiting) {
+        private Point(UndoLog.Mark mark, boolean hasRoot, long root, int waiting, int blocks) {
             this.mark = mark;
             this.hasRoot = hasRoot;
             this.root = root;
             this.waiting = waiting;
+            this.blocks = blocks;
         }
     }
 }

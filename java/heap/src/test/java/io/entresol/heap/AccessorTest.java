@@ -10,7 +10,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -250,6 +252,64 @@ class AccessorTest {
             assertThrows(IllegalStateException.class, () -> other.getLong(0));
             assertThrows(IllegalStateException.class,
                     () -> heap.memoryBlockFromHandle(reused.handle() + 8));
+        }
+    }
+
+    @Test
+    void aStrictHeapGoesByWhatBecameOfATransaction() {
+        // A block whose free was undone was refused, and one whose allocation was undone not.
+        HeapOptions strict = HeapOptions.DEFAULT.strict();
+        try (TransactionalHeap heap =
+                TransactionalHeap.createHeap(Heaps.at(folder), Heaps.BYTES, strict)) {
+            TransactionalMemoryBlock block = heap.allocateMemoryBlock(64);
+            TransactionalMemoryBlock other = heap.memoryBlockFromHandle(block.handle());
+            List<TransactionalMemoryBlock> made = new ArrayList<>();
+            Runnable undone = () -> {
+                made.add(heap.allocateMemoryBlock(64));
+                TransactionalMemoryBlock brief = heap.allocateMemoryBlock(64);
+                made.add(heap.memoryBlockFromHandle(brief.handle()));
+                brief.free();
+                heap.memoryBlockFromHandle(other.handle()).free();
+                assertThrows(IllegalStateException.class, () -> other.getLong(0));
+                throw new IllegalArgumentException("undo");
+            };
+            assertThrows(IllegalArgumentException.class, () -> Transaction.create(heap, undone));
+            Transaction.create(heap, () -> {
+                assertThrows(IllegalArgumentException.class,
+                        () -> Transaction.create(heap, undone));
+                other.setLong(0, 7);
+            });
+            assertEquals(7, block.getLong(0));
+            assertEquals(4, made.size());
+            TransactionalMemoryBlock reused = heap.allocateMemoryBlock(64);
+            for (TransactionalMemoryBlock gone : made) {
+                assertThrows(IllegalStateException.class, () -> gone.setLong(0, 1));
+            }
+            assertEquals(0, reused.getLong(0));
+            other.free();
+            assertThrows(IllegalStateException.class, () -> block.getLong(0));
+        }
+    }
+
+    @Test
+    void aStrictHeapRefusesNoBlockWhoseHandleAnotherThreadHasJustFreed() throws Exception {
+        // The free was counted once it was done, when the handle could be another block's.
+        HeapOptions strict = HeapOptions.DEFAULT.strict().durability(Durability.NONE);
+        try (PersistentHeap heap =
+                PersistentHeap.createHeap(Heaps.at(folder), Heaps.BYTES, strict)) {
+            Runnable rounds = () -> {
+                for (int round = 0; round < 5000; round++) {
+                    PersistentMemoryBlock block = heap.allocateMemoryBlock(64, false);
+                    for (int read = 0; read < 50; read++) {
+                        block.getLong(0);
+                    }
+                    block.free(false);
+                }
+            };
+            FutureTask<Void> beside = new FutureTask<>(rounds, null);
+            new Thread(beside).start();
+            rounds.run();
+            beside.get();
         }
     }
 }
