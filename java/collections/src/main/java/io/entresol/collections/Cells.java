@@ -53,7 +53,7 @@ final class Cells<V> implements Values<V> {
     }
 
     private byte[] bytes(long word) {
-        TransactionalMemoryBlock cell = heap.memoryBlockFromHandle(word);
+        TransactionalMemoryBlock cell = heap.guardedMemoryBlock(word);
         byte[] bytes = new byte[cell.getInt(0)];
         if (bytes.length > 0) {
             cell.copyToArray(BYTES_AT, bytes, 0, bytes.length);

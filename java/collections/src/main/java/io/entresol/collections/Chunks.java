@@ -46,7 +46,7 @@ final class Chunks {
     long get(long index) {
         long chunk = tree.get(key(index / SLOTS), 0);
         return chunk == 0
-                ? 0 : heap.memoryBlockFromHandle(chunk).getLongAcquire(at(index % SLOTS));
+                ? 0 : heap.guardedMemoryBlock(chunk).getLongAcquire(at(index % SLOTS));
     }
 
     void set(long index, long word) {

@@ -114,7 +114,7 @@ final class Links {
         long next = next(node);
         long previous = previous(node);
         join(previous, next, previous, next);
-        at(node).free();
+        heap.memoryBlockFromHandle(node).free();
         count(-1);
         return word;
     }
@@ -146,6 +146,6 @@ final class Links {
     }
 
     private TransactionalMemoryBlock at(long node) {
-        return heap.memoryBlockFromHandle(node);
+        return heap.guardedMemoryBlock(node);
     }
 }

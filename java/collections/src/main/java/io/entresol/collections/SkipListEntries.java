@@ -107,7 +107,7 @@ final class SkipListEntries implements Entries {
         }
         header.setLongRelease(Header.COUNT_AT, size() - 1);
         long word = node.getLong(WORD_AT);
-        node.free();
+        heap.memoryBlockFromHandle(found).free();
         return word;
     }
 
@@ -118,7 +118,7 @@ final class SkipListEntries implements Entries {
         at(head).setMemory((byte) 0, NEXT_AT, LISTS_MAX * (long) Long.BYTES);
         header.setLongRelease(Header.COUNT_AT, 0);
         for (long node = first; node != 0;) {
-            TransactionalMemoryBlock block = at(node);
+            TransactionalMemoryBlock block = heap.memoryBlockFromHandle(node);
             node = next(node, 0);
             words.accept(block.getLong(WORD_AT));
             block.free();
@@ -175,7 +175,7 @@ final class SkipListEntries implements Entries {
     }
 
     private TransactionalMemoryBlock at(long node) {
-        return heap.memoryBlockFromHandle(node);
+        return heap.guardedMemoryBlock(node);
     }
 
     /** Compares the key of {@code node} with {@code key}, as unsigned bytes. */

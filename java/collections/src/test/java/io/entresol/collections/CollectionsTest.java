@@ -307,6 +307,35 @@ class CollectionsTest {
     }
 
     @Test
+    void iteratorsOfAStrictHeapReadWhatTheyKeep() {
+        // What an iterator of one moment keeps from being used again was refused as freed.
+        HeapOptions strict = HeapOptions.DEFAULT.durability(Durability.NONE).strict();
+        try (ObjectHeap objects =
+                ObjectHeap.create(folder.resolve("strict").toString(), 16L << 20, strict)) {
+            List<Map<String, Long>> maps = List.of(
+                    PersistentTreeMap.create(objects, Codec.STRING, Codec.LONG),
+                    PersistentHashMap.create(objects, Codec.STRING, Codec.LONG),
+                    PersistentSkipListMap.create(objects, Codec.STRING, Codec.LONG));
+            for (Map<String, Long> map : maps) {
+                map.putAll(Map.of("a", 1L, "b", 2L, "c", 3L));
+                Iterator<Map.Entry<String, Long>> entries = map.entrySet().iterator();
+                map.replaceAll((key, value) -> value + 10);
+                int seen = 0;
+                while (entries.hasNext()) {
+                    long value = entries.next().getValue();
+                    assertTrue(value < 20, value + " is no value of the map");
+                    map.remove("c");
+                    seen++;
+                }
+                assertTrue(seen >= 2, seen + " entries");
+                assertEquals(Map.of("a", 11L, "b", 12L), map);
+            }
+            assertEquals(3, objects.collect().keptObjects());
+            assertEquals("", objects.heap().check());
+        }
+    }
+
+    @Test
     void nullIsRefusedUnlessTheCodecTakesIt() {
         PersistentArrayList<String> list = PersistentArrayList.create(heap, Codec.STRING);
         assertThrows(NullPointerException.class, () -> list.addAll(Arrays.asList("a", null)));

@@ -10,6 +10,9 @@ import java.util.concurrent.ConcurrentHashMap;
  * block may be met again.
  */
 final class Lifetimes {
+    /** In place of a count: the block's bytes are kept for who reads it, whether it is live or not. */
+    static final long KEPT = -1;
+
     private final ConcurrentHashMap<Long, Long> freed = new ConcurrentHashMap<>();
 
     /** How often {@code handle} was freed; it must be live. */
@@ -24,7 +27,7 @@ final class Lifetimes {
 
     /** Refuses a handle that was freed since its count was {@code lifetime}. */
     void require(long handle, long lifetime) {
-        if (freed.getOrDefault(handle, 0L) != lifetime) {
+        if (lifetime != KEPT && freed.getOrDefault(handle, 0L) != lifetime) {
             throw wasFreed(handle);
         }
     }

@@ -387,38 +387,34 @@ public abstract class MemoryAccessor {
 
     /** Names the allocation of {@code named}, whose handle is looked at first. */
     final void place(long named) {
-        heap.requireOpen();
-        long last = named + headerBytes();
-        if (named < heap.firstHandle() || last < 0
-                || last >= heap.knownBytes() && last >= heap.size()) {
-            throw new IllegalArgumentException(named + " is no handle: they lie between "
-                    + heap.firstHandle() + " and " + heap.size());
-        }
+        Handles.require(heap, named, headerBytes());
         if (heap.lifetimes() != null) {
             heap.lifetimes().current(heap, named);
         }
-        long bytes = 0;
-        if (!compact) {
-            bytes = Memory.getLong(heap.base() + named);
-            if (bytes <= 0 || bytes > heap.knownBytes() - last && bytes > heap.size() - last) {
-                throw new HeapException(named + " is not the handle of a regular allocation: "
-                        + bytes + " is no size");
-            }
-        }
-        placeKnown(named, bytes);
+        placeKnown(named, compact ? 0 : Handles.size(heap, named));
+    }
+
+    /** The same, live or not: whoever reads it has its bytes kept. */
+    final void placeKept(long named) {
+        Handles.require(heap, named, headerBytes());
+        placeTrusted(named, compact ? 0 : Handles.size(heap, named));
     }
 
     /** Names an allocation that was just made, with {@code bytes} bytes if it is regular. */
     final void placeKnown(long named, long bytes) {
+        placeTrusted(named, bytes);
+        if (heap.lifetimes() != null) {
+            extent = NOWHERE;
+            lifetime = heap.lifetimes().current(heap, named);
+        }
+    }
+
+    private void placeTrusted(long named, long bytes) {
         handle = named;
         size = bytes;
         payload = heap.base() + named + headerBytes();
-        extent = NOWHERE;
-        if (heap.lifetimes() == null) {
-            extent = bound();
-        } else {
-            lifetime = heap.lifetimes().current(heap, named);
-        }
+        extent = bound();
+        lifetime = Lifetimes.KEPT;
     }
 
     final void displace() {

@@ -104,6 +104,14 @@ public final class TransactionalHeap extends AnyHeap {
         return new TransactionalMemoryBlock(this, handle);
     }
 
+    /**
+     * The regular block of that handle, to be read, which another thread may have freed since the
+     * caller's {@link #readGuard} or cursor began: a strict heap does not ask whether it is live.
+     */
+    public TransactionalMemoryBlock guardedMemoryBlock(long handle) {
+        return TransactionalMemoryBlock.kept(this, handle);
+    }
+
     @Override
     public TransactionalCompactMemoryBlock compactMemoryBlockFromHandle(long handle) {
         return new TransactionalCompactMemoryBlock(this, handle);

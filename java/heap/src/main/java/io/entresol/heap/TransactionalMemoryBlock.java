@@ -14,6 +14,17 @@ public final class TransactionalMemoryBlock extends AnyMemoryBlock {
         placeKnown(handle, size);
     }
 
+    private TransactionalMemoryBlock(TransactionalHeap heap) {
+        super(heap, false);
+    }
+
+    /** A block that is read, whose bytes are kept. */
+    static TransactionalMemoryBlock kept(TransactionalHeap heap, long handle) {
+        TransactionalMemoryBlock block = new TransactionalMemoryBlock(heap);
+        block.placeKept(handle);
+        return block;
+    }
+
     @Override
     public TransactionalHeap heap() {
         return (TransactionalHeap) super.heap();
