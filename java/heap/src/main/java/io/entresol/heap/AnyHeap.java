@@ -352,6 +352,12 @@ public abstract class AnyHeap implements AutoCloseable {
         }
     }
 
+    final void requireWritable() {
+        if (options.readOnly) {
+            throw new HeapException(file.path() + " is open for reading only");
+        }
+    }
+
     final Work work() {
         return current.get();
     }
@@ -464,13 +470,13 @@ public abstract class AnyHeap implements AutoCloseable {
     final ByteBuffer buffer(long from, int length) {
         ByteBuffer buffer = Memory.buffer(from, length, arena);
         CLEANER.register(buffer, () -> Reference.reachabilityFence(this));
-        return kind == Kind.RAW ? buffer : buffer.asReadOnlyBuffer();
+        return kind == Kind.RAW && !isReadOnly() ? buffer : buffer.asReadOnlyBuffer();
     }
 
     /** The bytes at an address as a {@code MemorySegment}, which ends with the heap. */
     final Object segment(long from, long length) {
         Object segment = Memory.segment(from, length, arena);
-        return kind == Kind.RAW ? segment : Memory.readOnly(segment);
+        return kind == Kind.RAW && !isReadOnly() ? segment : Memory.readOnly(segment);
     }
 
     final void requireHandle(long handle) {

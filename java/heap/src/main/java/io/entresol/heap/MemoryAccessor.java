@@ -336,6 +336,7 @@ public abstract class MemoryAccessor {
     public <T> T withRange(long offset, long length, Function<Range, T> body) {
         requireValid();
         long address = span(offset, length);
+        heap.requireWritable();
         switch (heap.kind) {
             case RAW:
                 return written(offset, length, address, body);
@@ -354,7 +355,7 @@ public abstract class MemoryAccessor {
     }
 
     /**
-     * The bytes themselves, without a copy: writable in a raw heap, in others read-only. It must
+     * The bytes themselves, without a copy: writable in a raw heap that is, else read-only. It must
      * not be used once the block is freed. Once the heap is closed it throws
      * {@link IllegalStateException}; by JNI, where buffers cannot be told, it holds zeros.
      */
@@ -365,7 +366,7 @@ public abstract class MemoryAccessor {
 
     /**
      * The bytes themselves as a {@code java.lang.foreign.MemorySegment}, which this class, made for
-     * Java 17, cannot name: cast the result. Writable in a raw heap, in others read-only; once the
+     * Java 17, cannot name: cast the result. Writable in a raw heap that is, else read-only; once the
      * heap is closed it throws {@link IllegalStateException}. It must not be used once the block is
      * freed. {@link UnsupportedOperationException} before Java 22, and by JNI.
      */
@@ -510,6 +511,7 @@ public abstract class MemoryAccessor {
 
     /** Before a store: what it needs to be undone; a log if it is a transaction of its own. */
     private UndoLog before(long address, long length) {
+        heap.requireWritable();
         if (heap.kind != Kind.TRANSACTIONAL) {
             return null;
         }
@@ -535,6 +537,7 @@ public abstract class MemoryAccessor {
 
     /** Before an atomic access: the current transaction's log, if that has new bytes to undo. */
     private UndoLog keepInWork(long address, int length) {
+        heap.requireWritable();
         Work work = heap.kind == Kind.TRANSACTIONAL ? heap.work() : null;
         return work != null && work.log().addAtomic(heap.base(), address - heap.base(), length)
                 ? work.log() : null;

@@ -9,8 +9,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.entresol.heap.engine.Native;
 import java.io.File;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -184,16 +186,50 @@ class HeapTest {
 
     @Test
     void aReadOnlyHeapRefusesStores() {
-        TransactionalHeap heap = Heaps.transactional(folder);
-        heap.setRoot(heap.allocateMemoryBlock(8).handle());
-        heap.close();
+        // Some were read back until the heap was closed, which then failed.
         HeapOptions options = HeapOptions.DEFAULT.readOnly();
-        try (TransactionalHeap read = TransactionalHeap.openHeap(Heaps.at(folder), options)) {
-            TransactionalMemoryBlock block = read.memoryBlockFromHandle(read.getRoot());
-            assertEquals(0, block.getLong(0));
-            assertThrows(RuntimeException.class, () -> block.setLong(0, 1));
-            assertEquals(0, block.getLong(0));
-            assertThrows(RuntimeException.class, () -> read.allocateMemory(8));
+        String base = Heaps.at(folder);
+        filled(Heap.createHeap(base + 1, Heaps.BYTES));
+        filled(PersistentHeap.createHeap(base + 2, Heaps.BYTES));
+        filled(TransactionalHeap.createHeap(base + 3, Heaps.BYTES));
+        assertNothingIsStored(Heap.openHeap(base + 1, options));
+        assertNothingIsStored(PersistentHeap.openHeap(base + 2, options));
+        assertNothingIsStored(TransactionalHeap.openHeap(base + 3, options));
+    }
+
+    private static void filled(AnyHeap heap) {
+        AnyMemoryBlock block = heap.allocateMemoryBlock(64, range -> range.setLong(0, 7));
+        heap.setRoot(block.handle());
+        heap.close();
+    }
+
+    private static void assertNothingIsStored(AnyHeap heap) {
+        try (heap) {
+            AnyMemoryBlock block = heap.memoryBlockFromHandle(heap.getRoot());
+            List<Runnable> stores = List.of(
+                    () -> block.setLong(0, 8),
+                    () -> block.setByte(0, (byte) 8),
+                    () -> block.setLongRelease(0, 8),
+                    () -> block.setIntVolatile(0, 8),
+                    () -> block.compareAndSetLong(0, 7, 8),
+                    () -> block.compareAndSetInt(0, 7, 8),
+                    () -> block.getAndAddLong(0, 1),
+                    () -> block.getAndAddInt(0, 1),
+                    () -> block.copyFromArray(new byte[8], 0, 0, 8),
+                    () -> block.copyFromByteBuffer(ByteBuffer.allocate(8), 0),
+                    () -> block.copyFrom(block, 8, 0, 8),
+                    () -> block.setMemory((byte) 8, 0, 8),
+                    () -> block.withRange(0, 8, range -> {
+                        range.setLong(0, 8);
+                    }),
+                    () -> heap.allocateMemory(8),
+                    () -> heap.setRoot(8),
+                    block::freeMemory);
+            for (Runnable store : stores) {
+                assertThrows(RuntimeException.class, store::run);
+                assertEquals(7, block.getLong(0));
+            }
+            assertTrue(block.asByteBuffer(0, 8).isReadOnly());
         }
     }
 
