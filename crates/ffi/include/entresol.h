@@ -167,7 +167,7 @@ int64_t entresol_tree_remove(int64_t tree, int64_t transaction, int64_t key, int
         int64_t out);
 
 /* Makes other transactions that change the map wait until this one ends. */
-int64_t entresol_tree_hold(int64_t tree, int64_t transaction, int64_t key, int64_t length);
+int64_t entresol_tree_hold(int64_t tree, int64_t transaction);
 
 /* Removes all entries. */
 int64_t entresol_tree_clear(int64_t tree, int64_t transaction);

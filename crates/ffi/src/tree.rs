@@ -108,17 +108,11 @@ export! {
 
 export! {
     /// Makes other transactions that change the map wait until this one ends, and changes nothing.
-    /// Between two steps readers may see the key, if it is absent, with the value 0.
-    entresol_tree_hold,
-    Java_io_entresol_heap_engine_Jni_treeHold(tree, transaction, key, length) {
+    entresol_tree_hold, Java_io_entresol_heap_engine_Jni_treeHold(tree, transaction) {
         // SAFETY: the caller's promise.
-        let (tree, key) = unsafe { (tree_at(tree), text::bytes(key, length)) };
+        let tree = unsafe { tree_at(tree) };
         // SAFETY: the caller's promise.
-        let transaction = unsafe { transaction_at(transaction) };
-        let before = tree.merge(transaction, key, |value| value.unwrap_or(0))?;
-        if before.is_none() {
-            tree.remove(transaction, key)?;
-        }
+        tree.hold(unsafe { transaction_at(transaction) })?;
         Ok(0)
     }
 }

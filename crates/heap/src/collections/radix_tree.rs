@@ -186,8 +186,9 @@ impl RadixTree {
         self.trunk.verify()
     }
 
-    /// Keeps others from changes until the transaction ends: what is counted now stays true.
-    fn hold(&self, transaction: &mut Transaction) -> Result<()> {
+    /// Keeps others from changes until the transaction ends: what is read now stays true. Changes
+    /// nothing.
+    pub fn hold(&self, transaction: &mut Transaction) -> Result<()> {
         self.trunk.change(transaction, |_| Ok(()))
     }
 

@@ -39,7 +39,7 @@ final class Chunks {
 
     /** Keeps transactions of other threads from changes until the current one ends. */
     void hold() {
-        tree.hold(key(0));
+        tree.hold();
     }
 
     /** The word at {@code index}; 0 if the row was shortened meanwhile. */

@@ -8,9 +8,6 @@ import java.util.function.LongConsumer;
  * of other threads.
  */
 interface Entries {
-    /** A key for {@link #hold} where all are meant. */
-    byte[] ANY = {};
-
     /** How many there are. */
     long size();
 
@@ -26,11 +23,8 @@ interface Entries {
     /** Removes all; {@code words} is told each word. */
     void clear(LongConsumer words);
 
-    /**
-     * Keeps transactions of other threads from changes until the current one ends. Costs least if
-     * {@code key} is there.
-     */
-    void hold(byte[] key);
+    /** Keeps transactions of other threads from changes until the current one ends. */
+    void hold();
 
     /** The entries between two keys, one after the other. */
     Walk walk(Bounds bounds, boolean backwards);

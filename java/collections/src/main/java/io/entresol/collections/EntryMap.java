@@ -119,7 +119,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     @Override
     public V putIfAbsent(K key, V value) {
         byte[] encoded = inside(key);
-        return held(encoded, () -> {
+        return held(() -> {
             V found = read(entries.get(encoded));
             return found == null ? store(encoded, value) : found;
         });
@@ -128,7 +128,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     @Override
     public boolean remove(Object key, Object value) {
         byte[] encoded = encoded(key);
-        return admits(encoded) && held(encoded, () -> {
+        return admits(encoded) && held(() -> {
             boolean same = holds(encoded, value);
             if (same) {
                 drop(encoded);
@@ -140,7 +140,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     @Override
     public boolean replace(K key, V old, V value) {
         byte[] encoded = encoded(key);
-        return admits(encoded) && held(encoded, () -> {
+        return admits(encoded) && held(() -> {
             boolean same = holds(encoded, old);
             if (same) {
                 store(encoded, value);
@@ -152,7 +152,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     @Override
     public V replace(K key, V value) {
         byte[] encoded = encoded(key);
-        return !admits(encoded) ? null : held(encoded, () ->
+        return !admits(encoded) ? null : held(() ->
                 entries.get(encoded) != 0 ? store(encoded, value) : null);
     }
 
@@ -160,7 +160,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     public void replaceAll(BiFunction<? super K, ? super V, ? extends V> function) {
         Objects.requireNonNull(function, "function");
         objects.run(() -> {
-            entries.hold(Entries.ANY);
+            entries.hold();
             for (Entry<K, V> entry : entrySet()) {
                 entry.setValue(function.apply(entry.getKey(), entry.getValue()));
             }
@@ -172,7 +172,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         Objects.requireNonNull(function, "function");
         byte[] encoded = inside(key);
         V present = get(key);
-        return present != null ? present : held(encoded, () -> {
+        return present != null ? present : held(() -> {
             V found = read(entries.get(encoded));
             return found != null ? found : given(encoded, function.apply(key));
         });
@@ -183,7 +183,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
             K key, BiFunction<? super K, ? super V, ? extends V> function) {
         Objects.requireNonNull(function, "function");
         byte[] encoded = encoded(key);
-        return !admits(encoded) ? null : held(encoded, () -> {
+        return !admits(encoded) ? null : held(() -> {
             V found = read(entries.get(encoded));
             return found == null ? null : result(encoded, function.apply(key, found));
         });
@@ -193,7 +193,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     public V compute(K key, BiFunction<? super K, ? super V, ? extends V> function) {
         Objects.requireNonNull(function, "function");
         byte[] encoded = inside(key);
-        return held(encoded, () ->
+        return held(() ->
                 result(encoded, function.apply(key, read(entries.get(encoded)))));
     }
 
@@ -203,7 +203,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         Objects.requireNonNull(function, "function");
         Objects.requireNonNull(value, "a value to merge must not be null");
         byte[] encoded = inside(key);
-        return held(encoded, () -> {
+        return held(() -> {
             V found = read(entries.get(encoded));
             return result(encoded, found == null ? value : function.apply(found, value));
         });
@@ -254,9 +254,9 @@ class EntryMap<K, V> extends AbstractMap<K, V>
     }
 
     /** Runs {@code body} while no other transaction changes the map. */
-    final <T> T held(byte[] key, Supplier<T> body) {
+    final <T> T held(Supplier<T> body) {
         return objects.run((Supplier<T>) () -> {
-            entries.hold(key);
+            entries.hold();
             return body.get();
         });
     }
@@ -266,7 +266,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
      * changes the map: what it looked at is what it removes.
      */
     final boolean alone(Supplier<Boolean> body) {
-        return held(Entries.ANY, body);
+        return held(body);
     }
 
     final V store(byte[] key, V value) {

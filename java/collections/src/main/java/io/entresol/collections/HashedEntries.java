@@ -61,8 +61,8 @@ final class HashedEntries implements Entries {
     }
 
     @Override
-    public void hold(byte[] key) {
-        entries.hold(hashed(key));
+    public void hold() {
+        entries.hold();
     }
 
     @Override

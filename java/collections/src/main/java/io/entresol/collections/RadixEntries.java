@@ -33,7 +33,6 @@ final class RadixEntries implements Entries {
 
     @Override
     public long get(byte[] key) {
-        // An absent key that a transaction holds may show with the word 0, which is no entry.
         return tree.get(key, 0);
     }
 
@@ -49,7 +48,7 @@ final class RadixEntries implements Entries {
 
     @Override
     public void clear(LongConsumer words) {
-        hold(ANY);
+        hold();
         try (RadixTree.Cursor cursor = tree.entries()) {
             while (cursor.next()) {
                 words.accept(cursor.value());
@@ -59,8 +58,8 @@ final class RadixEntries implements Entries {
     }
 
     @Override
-    public void hold(byte[] key) {
-        tree.hold(key);
+    public void hold() {
+        tree.hold();
     }
 
     @Override

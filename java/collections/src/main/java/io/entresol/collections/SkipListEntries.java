@@ -126,7 +126,7 @@ final class SkipListEntries implements Entries {
     }
 
     @Override
-    public void hold(byte[] key) {
+    public void hold() {
         turn.take();
     }
 

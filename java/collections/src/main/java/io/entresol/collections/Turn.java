@@ -34,7 +34,7 @@ final class Turn {
 
     /** Waits until no other transaction has the turn; the current one has it until it ends. */
     void take() {
-        tree.hold(KEY);
+        tree.hold();
     }
 
     void trace(Tracer tracer) {

@@ -68,7 +68,7 @@ final class TypeTable {
     private synchronized int entered(ObjectType<?> type) {
         byte[] key = key(type.name());
         long block = Transaction.apart(heap, () -> {
-            tree.hold(key);
+            tree.hold();
             long handle = tree.get(key, 0);
             return handle == 0 ? enter(type, key) : compared(type, handle, key);
         });

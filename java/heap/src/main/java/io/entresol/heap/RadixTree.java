@@ -127,14 +127,12 @@ public final class RadixTree {
 
     /**
      * Makes other transactions that change the map wait until the thread's current one ends, so
-     * that what it reads next stays as it is. {@code key} is one that it is about to change.
+     * that what it reads next stays as it is. Changes nothing.
      */
-    public void hold(byte[] key) {
+    public void hold() {
         requireLive();
         long transaction = heap.requireWork("hold").log().transaction(heap);
-        Scratch scratch = Scratch.of(key);
-        awaited(() -> Native.treeHold(address, transaction, scratch.key(), key.length));
-        Reference.reachabilityFence(scratch);
+        awaited(() -> Native.treeHold(address, transaction));
     }
 
     /** Removes all entries. */

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
@@ -64,6 +65,27 @@ class RadixTreeTest {
             assertEquals(1, tree.get(new byte[] {1}, 0));
             assertEquals(1, tree.size());
             assertEquals(0, block.getLong(0));
+        }
+    }
+
+    @Test
+    void holdingAMapChangesNothing() throws Exception {
+        // The key that was named was entered and removed again, which others saw, and committed.
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            tree.put(new byte[] {1}, 1, 0);
+            FutureTask<Void> counting = new FutureTask<>(() -> {
+                for (int count = 0; count < 200_000; count++) {
+                    assertEquals(1, tree.size());
+                }
+            }, null);
+            new Thread(counting).start();
+            long records = heap.statistics().records();
+            do {
+                Transaction.create(heap, (Runnable) tree::hold);
+            } while (!counting.isDone());
+            counting.get();
+            assertEquals(records, heap.statistics().records());
         }
     }
 

@@ -149,7 +149,7 @@ class WaitTest {
         private static void add(TransactionalHeap heap, RadixTree tree, CountDownLatch all) {
             Transaction.create(heap, () -> {
                 all.countDown();
-                tree.hold(KEY);
+                tree.hold();
                 long value = tree.get(KEY, 0);
                 // Only when all are inside, so that they wait on their one carrier.
                 await(all);

@@ -106,7 +106,7 @@ final class Jni {
 
     static native long treeRemove(long tree, long transaction, long key, long length, long out);
 
-    static native long treeHold(long tree, long transaction, long key, long length);
+    static native long treeHold(long tree, long transaction);
 
     static native long treeClear(long tree, long transaction);
 

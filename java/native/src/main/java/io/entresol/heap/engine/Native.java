@@ -248,8 +248,8 @@ public final class Native {
     }
 
     /** Makes other transactions that change the map wait until this one ends. */
-    public static long treeHold(long tree, long transaction, long key, long length) {
-        return Jni.treeHold(tree, transaction, key, length);
+    public static long treeHold(long tree, long transaction) {
+        return Jni.treeHold(tree, transaction);
     }
 
     /** Removes all entries. */

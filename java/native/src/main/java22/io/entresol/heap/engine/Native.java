@@ -61,7 +61,7 @@ public final class Native {
     private static final MethodHandle TREE_GET = function("entresol_tree_get", 4);
     private static final MethodHandle TREE_PUT = function("entresol_tree_put", 6);
     private static final MethodHandle TREE_REMOVE = function("entresol_tree_remove", 5);
-    private static final MethodHandle TREE_HOLD = function("entresol_tree_hold", 4);
+    private static final MethodHandle TREE_HOLD = function("entresol_tree_hold", 2);
     private static final MethodHandle TREE_CLEAR = function("entresol_tree_clear", 2);
     private static final MethodHandle TREE_DESTROY = function("entresol_tree_destroy", 2);
     private static final MethodHandle TREE_SPLIT = function("entresol_tree_split", 2);
@@ -348,10 +348,8 @@ public final class Native {
     }
 
     /** Makes other transactions that change the map wait until this one ends. */
-    public static long treeHold(long tree, long transaction, long key, long length) {
-        return FFM
-                ? Ffm.call(TREE_HOLD, tree, transaction, key, length)
-                : Jni.treeHold(tree, transaction, key, length);
+    public static long treeHold(long tree, long transaction) {
+        return FFM ? Ffm.call(TREE_HOLD, tree, transaction) : Jni.treeHold(tree, transaction);
     }
 
     /** Removes all entries. */

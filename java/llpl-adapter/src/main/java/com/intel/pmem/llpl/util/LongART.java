@@ -53,7 +53,7 @@ public final class LongART {
     public long put(byte[] key, Object value, BiFunction<Object, Long, Long> merge) {
         required(key);
         return Transaction.create(tree.heap(), () -> {
-            tree.hold(key);
+            tree.hold();
             long old = tree.get(key, 0);
             tree.put(key, merge.apply(value, old), 0);
             return old;
@@ -71,7 +71,7 @@ public final class LongART {
         Objects.requireNonNull(cleaner, "the cleaner of values must not be null");
         required(key);
         return Transaction.create(tree.heap(), () -> {
-            tree.hold(key);
+            tree.hold();
             if (!tree.contains(key)) {
                 return 0L;
             }
@@ -99,7 +99,7 @@ public final class LongART {
         }
         Transaction.create(tree.heap(), () -> {
             // No other transaction adds a value that nobody cleans.
-            tree.hold(new byte[0]);
+            tree.hold();
             values().forEach(cleaner);
             tree.clear();
         });
