@@ -56,7 +56,8 @@ final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigab
 
     @Override
     public boolean isEmpty() {
-        return edge(bounds, false) == null;
+        // The count of all waits for nobody.
+        return bounds == Bounds.ALL ? super.isEmpty() : edge(bounds, false) == null;
     }
 
     @Override

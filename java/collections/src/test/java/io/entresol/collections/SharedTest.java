@@ -166,6 +166,25 @@ class SharedTest {
     }
 
     @Test
+    void whetherAMapIsEmptyIsToldWhileAnotherThreadChangesIt() {
+        // Of sorted maps a view was asked, which shows one moment and waits for that.
+        PersistentTreeSet<String> set = PersistentTreeSet.create(heap, Codec.STRING);
+        heap.run(() -> {
+            set.add("a");
+            for (ConcurrentMap<String, String> map : everyMap()) {
+                map.put("a", "1");
+                inAnotherThread(() -> {
+                    assertFalse(map.isEmpty());
+                    assertEquals(1, map.size());
+                    assertEquals("1", map.get("a"));
+                    assertTrue(map.containsKey("a"));
+                });
+            }
+            inAnotherThread(() -> assertFalse(set.isEmpty()));
+        });
+    }
+
+    @Test
     void streamsBearChangesAsThoseOfConcurrentMapsDo() {
         // They were told a size that was not theirs.
         for (ConcurrentMap<String, String> map : everyMap()) {

@@ -165,7 +165,8 @@ public final class RadixTree {
 
     /**
      * The entries between two keys as they are now; later changes do not show. A bound of null is
-     * none; {@code backwards} begins at the upper one.
+     * none; {@code backwards} begins at the upper one. Waits for a transaction of another thread that
+     * changes the map.
      */
     public Cursor range(byte[] lower, boolean lowerInclusive, byte[] upper,
             boolean upperInclusive, boolean backwards) {
