@@ -81,7 +81,7 @@ int64_t entresol_heap_usable(int64_t heap, int64_t handle);
 /* 1 if allocations of `bytes` now have a size class of their own. */
 int64_t entresol_heap_register(int64_t heap, int64_t bytes);
 
-/* Makes a range durable. */
+/* Makes a range as durable as a commit at that level. */
 int64_t entresol_heap_persist(int64_t heap, int64_t offset, int64_t length, int64_t durability);
 
 /* Makes every page durable that was ever stored to. */

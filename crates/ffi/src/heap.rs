@@ -211,16 +211,12 @@ export! {
 }
 
 export! {
-    /// Makes a range durable with its current bytes.
+    /// Makes a range, with its current bytes, as durable as a commit at that level.
     entresol_heap_persist,
     Java_io_entresol_heap_engine_Jni_heapPersist(heap, offset, length, level) {
         // SAFETY: the caller's promise.
         let heap = unsafe { heap_at(heap) };
-        let range = (offset as u64, length as u64);
-        match durability(level, 0) {
-            None => heap.persist(&[range])?,
-            Some(_) => alone(heap, level, |commit| Ok(commit.log(range.0, range.1)?))?,
-        }
+        alone(heap, level, |commit| Ok(commit.log(offset as u64, length as u64)?))?;
         Ok(0)
     }
 }

@@ -28,7 +28,9 @@ public final class HeapOptions {
         this.key = key;
     }
 
-    /** Commits of this level; {@code DEFAULT} means {@code SYNC} here. */
+    /**
+     * Commits, durable stores and flushes of this level; {@code DEFAULT} means {@code SYNC} here.
+     */
     public HeapOptions durability(Durability level) {
         return new HeapOptions(level, 0, limit, readOnly, strict, medium, key);
     }

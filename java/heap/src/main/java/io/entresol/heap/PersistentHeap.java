@@ -3,7 +3,7 @@ package io.entresol.heap;
 import java.util.function.Consumer;
 
 /**
- * A heap whose stores are durable when they return. Several stores become durable together in a
+ * A heap whose stores are durable when they return, as its level of durability says. Several stores become durable together in a
  * transaction, by the methods whose names say so.
  */
 public final class PersistentHeap extends AnyHeap {

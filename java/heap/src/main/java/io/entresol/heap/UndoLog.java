@@ -110,7 +110,7 @@ final class UndoLog {
         // A block born in the transaction is zeroed by its commit, so that what was stored there
         // has to come after that.
         parts.forEach(part -> addDurable(part[0], part[1] - part[0]));
-        heap.checked(persist(heap, parts));
+        heap.checked(persist(heap, parts, Durability.DEFAULT));
     }
 
     /** The parts of a range that this log has no old bytes of and that were not born. */
@@ -240,11 +240,11 @@ final class UndoLog {
                 kept.add(new long[] {offsetOf(index), offsetOf(index) + lengthOf(index)});
             }
         }
-        return persist(heap, kept);
+        return persist(heap, kept, Durability.SYNC);
     }
 
-    /** Makes parts, each a start and an end, durable with one sync; the failure, or 0. */
-    private long persist(AnyHeap heap, List<long[]> parts) {
+    /** Makes parts, each a start and an end, durable with one record; the failure, or 0. */
+    private long persist(AnyHeap heap, List<long[]> parts, Durability durability) {
         if (parts.isEmpty()) {
             return 0;
         }
@@ -258,7 +258,7 @@ final class UndoLog {
             pair += PAIR;
         }
         return Native.transactionCommit(heap.address(), 0, ranges.address + first, parts.size(),
-                Durability.SYNC.code());
+                durability.code());
     }
 
     private void clear() {

@@ -2,7 +2,9 @@ package io.entresol.heap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,6 +30,45 @@ class DurableStoresTest {
                 block.setLong(0, 2);
             });
             assertEquals(1, block.getLong(0));
+        }
+    }
+
+    @Test
+    void storesAndFlushesAreAsDurableAsTheHeapsLevelSays() throws Exception {
+        // Each was synced, whatever the level.
+        HeapOptions pages = HeapOptions.DEFAULT.medium(Medium.PAGES);
+        assertStoresAreSynced(true, 1, pages.durability(Durability.SYNC));
+        assertStoresAreSynced(false, 2, pages.buffered(Integer.MAX_VALUE));
+        assertStoresAreSynced(false, 3, pages.durability(Durability.NONE));
+    }
+
+    private void assertStoresAreSynced(boolean synced, int number, HeapOptions options)
+            throws Exception {
+        Path path = folder.resolve("level" + number);
+        Path killed = folder.resolve("killed" + number);
+        try (PersistentHeap heap =
+                PersistentHeap.createHeap(path.toString(), Heaps.BYTES, options)) {
+            PersistentMemoryBlock block = heap.allocateMemoryBlock(64);
+            heap.setRoot(block.handle());
+            long syncs = heap.statistics().syncs();
+            block.setLong(0, 1);
+            block.getAndAddLong(0, 1);
+            block.withRange(8, 8, range -> {
+                range.setLong(8, 3);
+            });
+            Transaction.create(heap, () -> block.setLong(16, 4));
+            long more = heap.statistics().syncs() - syncs;
+            assertTrue(synced ? more >= 4 : more == 0, more + " syncs");
+            if (options.durability == Durability.NONE) {
+                return;
+            }
+            Files.copy(path, killed);
+        }
+        try (PersistentHeap heap = PersistentHeap.openHeap(killed.toString())) {
+            PersistentMemoryBlock block = heap.memoryBlockFromHandle(heap.getRoot());
+            assertEquals(2, block.getLong(0));
+            assertEquals(3, block.getLong(8));
+            assertEquals(4, block.getLong(16));
         }
     }
 
