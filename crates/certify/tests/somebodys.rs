@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use entresol_certify::load::{Durability, Manner, Target, TargetOptions};
-use entresol_workload::mix64;
+use entresol_certify::load::{Content, Durability, Manner, Marking, Place, Target, TargetOptions};
+use entresol_workload::{Random, mix64};
 
 const BYTES: usize = 1 << 20;
 
@@ -22,9 +22,18 @@ impl Kept {
     }
 
     fn open(&self, destroy: &[String]) -> Result<Target, String> {
+        self.open_as(Manner::Strict, 0, destroy)
+    }
+
+    fn open_as(
+        &self,
+        manner: Manner,
+        file_mbytes: u32,
+        destroy: &[String],
+    ) -> Result<Target, String> {
         let options = TargetOptions {
-            manner: Manner::Strict,
-            file_mbytes: 0,
+            manner,
+            file_mbytes,
             durability: Durability::Flushed,
             destroy: destroy.to_vec(),
         };
@@ -67,4 +76,48 @@ fn a_blank_file_and_one_full_of_random_bytes_are_targets() {
         let opened = Kept::new(name, &contents).open(&[]);
         assert!(opened.is_ok(), "{name}: {:?}", opened.err());
     }
+}
+
+/// `file-size-mbytes` under `--compat` cut or extended whatever was there, and wrote over it.
+#[test]
+fn a_file_that_somebody_keeps_is_neither_cut_nor_taken_as_act_would() {
+    let text = b"a line of a diary, and another one\n".repeat(3 * BYTES / 35 + 1);
+    let mut behind = vec![0; 6 * BYTES];
+    behind[5 * BYTES + 600_000..][..100].copy_from_slice(&text[..100]);
+    for (name, contents) in
+        [("short", &text[..100]), ("whole", &text[..3 * BYTES]), ("behind", &behind)]
+    {
+        let file = Kept::new(&format!("cached-{name}"), contents);
+        let refused = file.open_as(Manner::Compatible, 2, &[]).err().unwrap();
+        assert!(refused.contains("contents of its own"), "{name}: {refused}");
+        assert!(refused.contains("--destroy"), "{name}: {refused}");
+        assert!(fs::read(&file.0).unwrap() == contents, "{name}");
+        let path = file.0.to_str().unwrap().to_owned();
+        let taken = file.open_as(Manner::Compatible, 2, &[path]).unwrap();
+        assert_eq!(taken.size_bytes(), 2 << 20);
+        assert_eq!(fs::metadata(&file.0).unwrap().len(), 2 << 20);
+        let twice = file.open_as(Manner::Compatible, 2, &[]).err().unwrap();
+        assert!(twice.contains("in use"), "{twice}");
+    }
+}
+
+#[test]
+fn a_file_that_an_earlier_load_left_is_taken_whatever_it_compresses_to() {
+    for compress_pct in [100, 75, 50] {
+        let mut contents = vec![0; 3 * BYTES];
+        for marking in [Marking::Plain, Marking::Described { run: 7 }] {
+            let content = Content::new(3, compress_pct, marking);
+            for offset in [0, 8192, BYTES + 4096 + 512, 5 * BYTES / 2] {
+                let place = Place { device: 1, offset: offset as u64 };
+                let bytes = &mut contents[offset..offset + 3072];
+                content.fill(&mut Random::new(offset as u64), place, 1, bytes);
+            }
+            let file = Kept::new(&format!("left-{compress_pct}"), &contents);
+            let taken = file.open_as(Manner::Compatible, 2, &[]);
+            assert!(taken.is_ok(), "{compress_pct} %, {marking:?}: {:?}", taken.err());
+        }
+    }
+    let file = Kept::new("left-empty", &[]);
+    let taken = file.open_as(Manner::Compatible, 1, &[]).unwrap();
+    assert_eq!(taken.size_bytes(), 1 << 20);
 }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use entresol_device::{
-    Device, FileDevice, FileOptions, Force, Growth, IoBuffer, IoEngine, Preparation, Progress,
+    Access, Device, FileDevice, FileOptions, Force, Growth, IoBuffer, IoEngine, PlainFile,
+    Preparation, Progress,
 };
 use nix::fcntl::OFlag;
 
@@ -31,6 +32,8 @@ pub struct Target {
     identity: u32,
     blocking: Option<File>,
     device: Option<Arc<dyn Device>>,
+    /// Keeps others from a file that no device of ours has claimed.
+    _claim: Option<PlainFile>,
 }
 
 /// How targets are opened.
@@ -90,6 +93,7 @@ impl Target {
             transfer_bytes_min: geometry.sector_bytes,
             blocking: None,
             device: Some(device),
+            _claim: None,
         }
     }
 
@@ -175,26 +179,18 @@ impl Target {
         if options.manner == Manner::Compatible || options.file_mbytes == 0 {
             check_kind(name, options.manner)?;
         }
-        let forced = options.destroy.iter().any(|given| serial::names(given, path));
-        let force = if forced { Force::Yes } else { Force::No };
+        let force = options.force_of(path);
         let capacity_bytes = match options.file_mbytes {
             0 => None,
             mbytes => Some(u64::from(mbytes) << 20),
         };
-        let file_options = FileOptions {
-            makes: true,
-            growth: Growth::Never,
-            capacity_bytes,
-            preparation: Preparation::Written,
-            force,
-            io: IoEngine::Auto,
-            own_magics: vec![OWN_MAGIC.to_vec()],
-            made: None,
-        };
+        let file_options = FileOptions { makes: true, capacity_bytes, ..file_options(force) };
         let device = FileDevice::open_with_progress(path, &file_options, report)
             .map_err(|error| refused(path, &error))?;
-        if options.manner == Manner::Strict && !forced && device.is_file() {
-            refuse_somebodys(path, &device)?;
+        if options.manner == Manner::Strict && force == Force::No && device.is_file() {
+            let known = 0..device.geometry().capacity_bytes.min(foreign::KNOWN_BYTES);
+            let mut read = |offset, bytes: &mut [u8]| device.read_at(offset, bytes);
+            refuse_somebodys(path, foreign::somebodys(known, &mut read))?;
         }
         let mut flags = OFlag::O_DIRECT;
         if options.durability == Durability::Durable {
@@ -218,11 +214,18 @@ impl Target {
             identity: serial::identity(path),
             blocking: Some(blocking),
             device: Some(Arc::new(device)),
+            _claim: None,
         })
     }
 
-    /// A file through the page cache, made at its size.
+    /// A file through the page cache, made at its size, or cut to it: what is somebody's is not.
     fn open_cached(name: &str, options: &TargetOptions) -> Result<Target> {
+        let path = Path::new(name);
+        let size_bytes = u64::from(options.file_mbytes) << 20;
+        let mut claim = None;
+        if fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0) {
+            claim = Some(claim_plain(path, size_bytes, options.force_of(path))?);
+        }
         let mut open = OpenOptions::new();
         open.read(true).write(true).create(true).truncate(false).mode(0o600);
         let failed = |error: std::io::Error| Error::Open {
@@ -230,17 +233,33 @@ impl Target {
             errno: error.raw_os_error().unwrap_or_default(),
         };
         let file = open.open(name).map_err(failed)?;
-        let size_bytes = u64::from(options.file_mbytes) << 20;
         file.set_len(size_bytes).map_err(failed)?;
+        let claim = match claim {
+            Some(claim) => claim,
+            // What was empty had nothing to lose, and could not be claimed.
+            None => PlainFile::open(path, Access::ReadWrite, Force::Yes)
+                .map_err(|error| refused(path, &error))?,
+        };
         Ok(Target {
             name: name.to_owned(),
-            path: Some(PathBuf::from(name)),
+            path: Some(path.to_owned()),
             size_bytes,
             transfer_bytes_min: shortest_read(name, &file)?,
-            identity: serial::identity(Path::new(name)),
+            identity: serial::identity(path),
             blocking: Some(file),
             device: None,
+            _claim: Some(claim),
         })
+    }
+}
+
+impl TargetOptions {
+    /// Whether what is at `path` may be lost.
+    fn force_of(&self, path: &Path) -> Force {
+        match self.destroy.iter().any(|given| serial::names(given, path)) {
+            true => Force::Yes,
+            false => Force::No,
+        }
     }
 }
 
@@ -303,9 +322,44 @@ fn advice(path: &Path) -> String {
     format!(". If all that is on it may be lost, say so with --destroy {}", serial::token(path))
 }
 
+/// How a target is opened that holds nothing of somebody else's, or may lose it.
+fn file_options(force: Force) -> FileOptions {
+    FileOptions {
+        makes: false,
+        growth: Growth::Never,
+        capacity_bytes: None,
+        preparation: Preparation::Written,
+        force,
+        io: IoEngine::Auto,
+        own_magics: vec![OWN_MAGIC.to_vec()],
+        made: None,
+    }
+}
+
+/// Claims a file that is to have `size_bytes`, unless it is somebody's: by a signature, at its
+/// beginning, or where it is cut.
+fn claim_plain(path: &Path, size_bytes: u64, force: Force) -> Result<PlainFile> {
+    const SIGNED_BYTES_MIN: u64 = 4096;
+    let failed = |error: entresol_device::Error| refused(path, &error);
+    if fs::metadata(path).is_ok_and(|there| there.len() >= SIGNED_BYTES_MIN) {
+        drop(FileDevice::open(path, &file_options(force)).map_err(failed)?);
+    }
+    let claim = PlainFile::open(path, Access::ReadWrite, force).map_err(failed)?;
+    if force == Force::Yes {
+        return Ok(claim);
+    }
+    let length = claim.bytes();
+    let mut read = |offset, bytes: &mut [u8]| claim.read_at(offset, bytes);
+    let known = 0..length.min(foreign::KNOWN_BYTES);
+    refuse_somebodys(path, foreign::somebodys(known, &mut read))?;
+    let cut = size_bytes.min(length)..length;
+    refuse_somebodys(path, foreign::somebodys(cut, &mut read))?;
+    Ok(claim)
+}
+
 /// A file is refused if it holds anything that no test left there.
-fn refuse_somebodys(path: &Path, device: &FileDevice) -> Result<()> {
-    let Some(offset) = foreign::somebodys(device).map_err(|error| refused(path, &error))? else {
+fn refuse_somebodys(path: &Path, found: entresol_device::Result<Option<u64>>) -> Result<()> {
+    let Some(offset) = found.map_err(|error| refused(path, &error))? else {
         return Ok(());
     };
     Err(Error::Refused(format!(
