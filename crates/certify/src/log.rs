@@ -10,7 +10,7 @@ mod report;
 use std::fmt;
 
 pub use header::Log;
-pub use report::{LogHistogram, Report, Reports};
+pub use report::{LogHistogram, Report, Reports, Said};
 
 use crate::config::Finding;
 

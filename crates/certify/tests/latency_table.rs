@@ -157,6 +157,47 @@ fn failed_transfers_are_a_fault_and_the_reason_of_an_end_is_not() {
     assert!(analysis.remarks.iter().any(|remark| remark.text.contains("test stopped")));
 }
 
+/// What failed in the first interval is said before any report, and was read past.
+#[test]
+fn transfers_that_fail_before_the_first_report_are_a_fault() {
+    let failing = BASIC.replacen(
+        "after 1 sec:",
+        "ERROR: writing /dev/loop0: 5 'Input/output error'\nafter 1 sec:",
+        1,
+    );
+    assert_eq!(faults(&failing, &each_second()), ["1 transfers failed, which no histogram shows"]);
+    let log = Log::read(&failing).unwrap();
+    let remarks = latency::analyse(&log, &each_second()).unwrap().remarks;
+    let line = failing.lines().position(|line| line.starts_with("ERROR")).unwrap() + 1;
+    assert_eq!(remarks[0].line, Some(line));
+    for (log, place) in [(LEGACY, "After 1 sec:"), (BASIC, "HISTOGRAM NAMES")] {
+        let failing = log.replacen(place, &format!("ERROR: reading /dev/x: 5 'x'\n{place}"), 1);
+        let found = faults(&failing, &each_second());
+        assert_eq!(found, ["1 transfers failed, which no histogram shows"], "before {place}");
+    }
+}
+
+/// Of failures beyond those that are listed none was counted.
+#[test]
+fn every_failed_transfer_of_a_log_is_counted_and_the_reason_of_its_end_found() {
+    let errors = "ERROR: reading /dev/loop0: 5 'Input/output error'\n".repeat(5000)
+        + &"ERROR: wrong contents: x\n".repeat(1200)
+        + "ERROR: 70 more errors are not listed\n";
+    let failing = BASIC.replacen("after 2 sec:", &format!("{errors}after 2 sec:"), 1);
+    let cut = failing.find("after 9 sec").unwrap();
+    let stopped = format!("{}drive(s) can't keep up - test stopped\n", &failing[..cut]);
+    assert_eq!(
+        faults(&stopped, &each_second()),
+        [
+            "5000 transfers failed, which no histogram shows",
+            "1200 transfers brought wrong contents",
+            "70 more errors are not listed in the log",
+        ]
+    );
+    let log = Log::read(&stopped).unwrap();
+    assert_eq!(latency::analyse(&log, &each_second()).unwrap().remarks.len(), 1000);
+}
+
 /// A drive that was slow in the last minutes of a test looked as good as in the hours before.
 #[test]
 fn what_comes_after_the_last_slice_is_remarked() {

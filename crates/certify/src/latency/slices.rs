@@ -5,7 +5,7 @@ use std::fmt;
 use super::LatencyOptions;
 use crate::buckets::BucketUnit;
 use crate::config::Finding;
-use crate::log::{Log, LogHistogram, Report};
+use crate::log::{Log, LogHistogram, Report, Said};
 
 /// What a log shows.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ pub fn analyse(log: &Log<'_>, options: &LatencyOptions) -> Result<Analysis, Anal
         }
     }
     analysis.remarks = reports.remarks;
-    analysis.check_end(log, last_seconds);
+    analysis.check_end(log, last_seconds, reports.said);
     analysis.tell_of_rest(last_seconds);
     Ok(analysis)
 }
@@ -169,25 +169,18 @@ impl Analysis {
     }
 
     /// A log that ends before the test did is incomplete, unless the test says why it ended.
-    fn check_end(&mut self, log: &Log<'_>, last_seconds: u64) {
-        let said = self.remarks.iter().map(|remark| &remark.text);
-        let failed = said.clone().filter(|text| {
-            text.starts_with("ERROR: reading") || text.starts_with("ERROR: writing")
-        });
-        let failed = failed.count();
-        let wrong = said.clone().filter(|text| text.starts_with("ERROR: wrong contents")).count();
-        let stopped = said.clone().any(|text| text.contains("test stopped"));
-        if failed != 0 {
-            let text = format!("{failed} transfers failed, which no histogram shows");
-            self.faults.push(Finding { line: None, text });
-        }
-        if wrong != 0 {
-            let text = format!("{wrong} transfers brought wrong contents");
-            self.faults.push(Finding { line: None, text });
+    fn check_end(&mut self, log: &Log<'_>, last_seconds: u64, said: Said) {
+        let counts = [
+            (said.failed, "transfers failed, which no histogram shows"),
+            (said.wrong, "transfers brought wrong contents"),
+            (said.unlisted, "more errors are not listed in the log"),
+        ];
+        for (count, what) in counts.into_iter().filter(|&(count, _)| count > 0) {
+            self.faults.push(Finding { line: None, text: format!("{count} {what}") });
         }
         let Some(duration) = log.duration_sec else { return };
         let due = duration.div_ceil(log.interval_sec).saturating_mul(log.interval_sec);
-        if last_seconds < due && !stopped && self.faults.is_empty() {
+        if last_seconds < due && !said.stopped && self.faults.is_empty() {
             let text = format!(
                 "the log ends after {last_seconds} sec of {due}; it is cut short, or the test is \
                  still running"

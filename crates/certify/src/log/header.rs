@@ -21,6 +21,8 @@ pub struct Log<'a> {
     /// The histograms, in order.
     pub names: Vec<String>,
     text: &'a str,
+    /// Where the header ends: what failed before the first report is said from there on.
+    end: Position,
     first_report: Position,
     is_old: bool,
     has_old_titles: bool,
@@ -70,6 +72,7 @@ impl<'a> Log<'a> {
             derived: Vec::new(),
             names: Vec::new(),
             text,
+            end: first_report,
             first_report,
             is_old: number < 6.0,
             has_old_titles: false,
@@ -85,13 +88,16 @@ impl<'a> Log<'a> {
 
     /// The reports, in order.
     pub fn reports(&self) -> Reports<'a> {
-        Reports::new(self.text, self.first_report, self.names.clone(), self.has_old_titles)
+        Reports::new(self.text, self.end, self.names.clone(), self.has_old_titles)
     }
 
     fn read_rates_and_names(&mut self) -> Result<(), LogError> {
         self.derived = block(self.text, |line| line == "DERIVED CONFIGURATION");
         let names = block(self.text, |line| line == "HISTOGRAM NAMES");
         self.names = names.iter().skip(1).map(|&name| name.to_owned()).collect();
+        if let Some(end) = after_names(self.text) {
+            self.end = end;
+        }
         if self.is_old && self.names.is_empty() {
             // Logs before 5 show rates in words without a title, and name no histograms: those of
             // the first report are all there are.
@@ -138,6 +144,22 @@ fn value_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 fn block(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let lines = text.lines().map(str::trim_end);
     lines.skip_while(|line| !begins(line)).take_while(|line| !line.is_empty()).collect()
+}
+
+/// After the block of names and its empty line.
+fn after_names(text: &str) -> Option<Position> {
+    let mut position = Position { offset: 0, line: 1 };
+    let mut within = false;
+    for line in text.split_inclusive('\n') {
+        position.offset += line.len();
+        position.line += 1;
+        let line = line.trim_end();
+        if within && line.is_empty() {
+            return Some(position);
+        }
+        within |= line == "HISTOGRAM NAMES";
+    }
+    None
 }
 
 fn first_report(text: &str) -> Position {

@@ -34,8 +34,23 @@ pub struct Reports<'a> {
     next: Position,
     names: Vec<String>,
     has_old_titles: bool,
-    /// What was said outside of reports: errors, and why a test ended.
+    /// What was said outside of reports: errors, and why a test ended. At most the first 1000.
     pub remarks: Vec<Finding>,
+    /// All that was said of errors.
+    pub said: Said,
+}
+
+/// What a log says of errors outside of its reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Transfers that failed.
+    pub failed: u64,
+    /// Transfers that brought wrong contents.
+    pub wrong: u64,
+    /// Errors that the log counts and does not list.
+    pub unlisted: u64,
+    /// Whether the test stopped by itself.
+    pub stopped: bool,
 }
 
 impl<'a> Reports<'a> {
@@ -45,7 +60,10 @@ impl<'a> Reports<'a> {
         names: Vec<String>,
         has_old_titles: bool,
     ) -> Self {
-        Reports { text, next: first, names, has_old_titles, remarks: Vec::new() }
+        // Threads may fail before the log has named the histograms; logs of old name none.
+        let mut said = Said::default();
+        text[..first.offset].lines().for_each(|line| said.add(line.trim_end()));
+        Reports { text, next: first, names, has_old_titles, remarks: Vec::new(), said }
     }
 
     fn next_line(&mut self) -> Option<(usize, &'a str)> {
@@ -68,6 +86,7 @@ impl Iterator for Reports<'_> {
                 break (number, seconds);
             }
             let said = line.trim_end();
+            self.said.add(said);
             if !said.is_empty() && self.remarks.len() < REMARKS_MAX {
                 self.remarks.push(finding(number, said.to_owned()));
             }
@@ -97,6 +116,20 @@ impl Iterator for Reports<'_> {
             body.faults.push(finding(self.next.line.saturating_sub(1), sentence));
         }
         Some(body.finish(seconds, line, &self.names))
+    }
+}
+
+impl Said {
+    fn add(&mut self, line: &str) {
+        self.stopped |= line.contains("test stopped");
+        let Some(error) = line.strip_prefix("ERROR: ") else { return };
+        if error.starts_with("reading") || error.starts_with("writing") {
+            self.failed += 1;
+        } else if error.starts_with("wrong contents") {
+            self.wrong += 1;
+        } else if let Some((count, "more errors are not listed")) = error.split_once(' ') {
+            self.unlisted = self.unlisted.saturating_add(count.parse().unwrap_or(0));
+        }
     }
 }
 
