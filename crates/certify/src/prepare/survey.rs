@@ -1,4 +1,8 @@
 //! How far a target's preparation is, seen from its contents.
+//!
+//! Loads write anywhere, so what they wrote at a place says nothing of the others: a target is
+//! prepared if everywhere among some places that are looked at the random pass has been, or a load
+//! since.
 
 use entresol_device::{Device, IoBuffer};
 
@@ -26,7 +30,7 @@ pub enum Survey {
     },
     /// It is prepared; loads may have written to it since.
     Prepared {
-        /// Which run wrote the last piece.
+        /// Which run wrote the end of the last piece.
         run: u64,
     },
 }
@@ -34,7 +38,10 @@ pub enum Survey {
 /// Pieces before the end of what is done that may not have been: those that were in flight.
 const UNSURE_PIECES: u64 = 2 * super::DEPTH as u64;
 
-/// Looks at the ends of some pieces.
+/// Pieces that are looked at.
+const SAMPLES: u64 = 64;
+
+/// Looks at some pieces.
 ///
 /// # Errors
 /// The target cannot be read.
@@ -43,13 +50,15 @@ pub fn survey(target: &Target) -> Result<Survey> {
     let total = device.geometry().capacity_bytes;
     let pieces = total.div_ceil(PIECE_BYTES);
     let Some(first) = end_of(target, device, 0)? else { return Ok(Survey::Unprepared) };
-    // A filling that began anew since then has zeros at the beginning.
-    if let Some(last) = end_of(target, device, pieces - 1)?
-        && last.generation != ZEROS
-        && first.generation != ZEROS
-    {
-        return Ok(Survey::Prepared { run: last.run });
-    }
+    let unfilled = match first.generation {
+        // A filling that began anew has zeros at the beginning.
+        ZEROS => Some(0),
+        _ => first_unfilled(target, device, pieces)?,
+    };
+    let Some(unfilled) = unfilled else {
+        let last = end_of(target, device, pieces - 1)?;
+        return Ok(Survey::Prepared { run: last.unwrap_or(first).run });
+    };
     let same = |index: u64| -> Result<bool> {
         let found = end_of(target, device, index)?;
         Ok(found.is_some_and(|end| (end.run, end.generation) == (first.run, first.generation)))
@@ -64,19 +73,44 @@ pub fn survey(target: &Target) -> Result<Survey> {
             open = middle;
         }
     }
-    let done_bytes = open.saturating_sub(UNSURE_PIECES) * PIECE_BYTES;
+    let done = open.saturating_sub(UNSURE_PIECES);
+    let done_bytes = done * PIECE_BYTES;
     Ok(match first.generation {
         ZEROS => Survey::Zeroing { run: first.run, done_bytes },
-        RANDOM => Survey::Randomizing { run: first.run, done_bytes },
+        // What is not filled among what was is somebody's: the filling begins anew.
+        RANDOM if unfilled >= done => Survey::Randomizing { run: first.run, done_bytes },
         _ => Survey::Unprepared,
     })
 }
 
+/// The first of some of the pieces that was not filled throughout: at its end and at another place.
+fn first_unfilled(target: &Target, device: &dyn Device, pieces: u64) -> Result<Option<u64>> {
+    const PLACES: u64 = PIECE_BYTES / 4096;
+    let total = device.geometry().capacity_bytes;
+    let count = SAMPLES.min(pieces);
+    for sample in 0..count {
+        let index = sample * (pieces - 1) / (count - 1).max(1);
+        // Elsewhere in each piece: large blocks begin and end at the same places in all of them.
+        let within = (index * 97 + 31) % PLACES * 4096;
+        let place = (index * PIECE_BYTES + within + 4096).min(total);
+        let ends = [end_of(target, device, index)?, unit_before(target, device, place)?];
+        let is_filled = |end: &Option<Description>| end.is_some_and(|end| end.generation != ZEROS);
+        if !ends.iter().all(is_filled) {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
 /// What the last unit of piece `index` says of itself, if it is where it belongs.
 fn end_of(target: &Target, device: &dyn Device, index: u64) -> Result<Option<Description>> {
-    let geometry = device.geometry();
-    let end = ((index + 1) * PIECE_BYTES).min(geometry.capacity_bytes);
-    let length = u64::from(geometry.sector_bytes).max(UNIT_BYTES as u64);
+    let end = ((index + 1) * PIECE_BYTES).min(device.geometry().capacity_bytes);
+    unit_before(target, device, end)
+}
+
+/// The same of the last unit before `end`.
+fn unit_before(target: &Target, device: &dyn Device, end: u64) -> Result<Option<Description>> {
+    let length = u64::from(device.geometry().sector_bytes).max(UNIT_BYTES as u64);
     let mut bytes = IoBuffer::aligned(length as usize);
     device.read_at(end - length, &mut bytes).map_err(system)?;
     let unit = &bytes[bytes.len() - UNIT_BYTES..];

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use entresol_device::MemoryDevice;
+use entresol_workload::Random;
 
 use super::*;
 
@@ -111,4 +112,41 @@ fn verification_finds_what_was_changed_moved_and_overwritten() {
     assert_eq!((found.wrong, found.foreign, found.unreadable), (1 + 8, 8, 0));
     assert!(!found.is_good());
     assert!(found.first.unwrap().contains("offset 8192"));
+}
+
+/// What a load writes at `offset`.
+fn load_at(target: &Target, offset: u64, length: usize) {
+    let content = Content::new(9, 100, Marking::Described { run: 9 });
+    let place = Place { device: target.identity(), offset };
+    let mut bytes = IoBuffer::aligned(length);
+    content.fill(&mut Random::new(offset), place, 5, &mut bytes);
+    target.device().unwrap().write_at(offset, &bytes).unwrap();
+}
+
+/// Where a load had written at both ends, a device that was never filled was taken for prepared.
+#[test]
+fn only_the_random_pass_proves_that_a_target_was_filled() {
+    const BLOCK: usize = 128 << 10;
+    let target = target();
+    let ends = [PIECE_BYTES, SIZE].map(|end| end - BLOCK as u64);
+    ends.iter().for_each(|&offset| load_at(&target, offset, BLOCK));
+    assert_eq!(survey(&target).unwrap(), Survey::Unprepared);
+    // Nor do writes at the end of each piece.
+    for piece in 1..=100 {
+        load_at(&target, piece * PIECE_BYTES - BLOCK as u64, BLOCK);
+    }
+    assert_eq!(survey(&target).unwrap(), Survey::Unprepared);
+    prepare(&target, &running(), &mut |_| {}).unwrap();
+    ends.iter().for_each(|&offset| load_at(&target, offset, BLOCK));
+    load_at(&target, 40 * PIECE_BYTES, PIECE_BYTES as usize);
+    assert!(matches!(survey(&target).unwrap(), Survey::Prepared { .. }));
+}
+
+#[test]
+fn a_target_that_somebody_has_written_to_since_it_was_prepared_is_filled_anew() {
+    let target = target();
+    prepare(&target, &running(), &mut |_| {}).unwrap();
+    let zeros = IoBuffer::aligned(4 * PIECE_BYTES as usize);
+    target.device().unwrap().write_at(30 * PIECE_BYTES, &zeros).unwrap();
+    assert_eq!(survey(&target).unwrap(), Survey::Unprepared);
 }
