@@ -73,8 +73,9 @@ impl Loop {
     }
 
     /// How many transfers of each stream all threads should have begun before `t_us`: stream and
-    /// count. Nothing for loops without a schedule.
-    pub(crate) fn due_before(&self, t_us: u64) -> Vec<(usize, f64)> {
+    /// count. Nothing for loops without a schedule. Where chance says which stream a transfer is
+    /// of, it has said so of `chosen`: those are left out, for whoever counted them knows better.
+    pub(crate) fn due_before(&self, t_us: u64, chosen: u64) -> Vec<(usize, f64)> {
         let counts = self.counts();
         let period_us = match self.pace.exact_us(counts) {
             Some(period_us) if period_us > 0.0 => period_us,
@@ -86,7 +87,8 @@ impl Loop {
             Steps::One(stream) => vec![(*stream, total)],
             Steps::Mixed { first, second, first_of_2_20 } => {
                 let share = *first_of_2_20 as f64 / f64::from(1 << 20);
-                vec![(*first, total * share), (*second, total * (1.0 - share))]
+                let open = total - chosen as f64;
+                vec![(*first, open * share), (*second, open * (1.0 - share))]
             }
             Steps::Rows { streams, .. } => streams.iter().map(|&stream| (stream, total)).collect(),
         }
@@ -132,7 +134,7 @@ mod tests {
             })
             .count() as u64
             * one.counts();
-        let due = one.due_before(seconds * 1_000_000)[0].1;
+        let due = one.due_before(seconds * 1_000_000, 0)[0].1;
         assert_eq!(due as u64, per_thread * u64::from(threads), "what is due is what is done");
         per_thread * u64::from(threads)
     }

@@ -121,8 +121,11 @@ impl<'a> Worker<'a> {
             Steps::One(stream) => self.transfer(*stream, due_ns),
             Steps::Mixed { first, second, first_of_2_20 } => {
                 let at = self.random.below(1 << 20);
-                let stream = if at < *first_of_2_20 { first } else { second };
-                self.transfer(*stream, due_ns);
+                let stream = *if at < *first_of_2_20 { first } else { second };
+                let device = self.device_of(stream);
+                let kind = self.session.plan.streams[stream].kind;
+                self.session.choose(self.number, (kind, device));
+                self.transfer_on(device, stream, due_ns);
             }
             Steps::Rows { streams, times } => {
                 for _ in 0..*times {
@@ -135,11 +138,21 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Where the next transfer of `stream` goes.
+    fn device_of(&mut self, stream: usize) -> usize {
+        let devices = self.session.targets.len() as u64;
+        let fixed = self.session.plan.streams[stream].device;
+        fixed.unwrap_or_else(|| self.random.below(devices) as usize)
+    }
+
     fn transfer(&mut self, stream: usize, due_ns: Option<u64>) {
+        let device = self.device_of(stream);
+        self.transfer_on(device, stream, due_ns);
+    }
+
+    fn transfer_on(&mut self, device: usize, stream: usize, due_ns: Option<u64>) {
         let session = self.session;
         let of = &session.plan.streams[stream];
-        let devices = session.targets.len() as u64;
-        let device = of.device.unwrap_or_else(|| self.random.below(devices) as usize);
         let (offset, length) = self.placements[stream][device].choose(&mut self.random);
         let target = &session.targets[device];
         let file = target.blocking().expect("checked when the threads were started");

@@ -5,7 +5,7 @@
 //! [`GRACE`]; one that hangs in the system for longer is left behind, so that a device that
 //! stalls for ever ends in a result.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::load::content::{Content, Marking};
 use crate::load::error::{Error, Result};
-use crate::load::interval::{Ending, Interval};
+use crate::load::interval::{Ending, Interval, Kind};
 use crate::load::journal::{self, Journal};
 use crate::load::ledger::{Floors, Ledger};
 use crate::load::observer::{Observer, Trouble};
@@ -32,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) content: Content,
     pub(crate) tallies: Vec<Mutex<Tally>>,
     pub(crate) generation: AtomicU32,
+    /// Transfers of which chance has said what they are.
+    chosen: AtomicU64,
     journal: Option<Mutex<Journal>>,
     /// Locked after the journal.
     ledger: Option<Mutex<Ledger>>,
@@ -105,6 +107,7 @@ impl Session {
             content,
             tallies,
             generation: AtomicU32::new(1),
+            chosen: AtomicU64::new(0),
             journal: None,
             ledger,
             start: OnceLock::new(),
@@ -127,6 +130,12 @@ impl Session {
     /// The tally of thread `number`.
     pub(crate) fn tally(&self, number: usize) -> &Mutex<Tally> {
         &self.tallies[number % self.tallies.len()]
+    }
+
+    /// Thread `number` does a transfer of the kind and on the device that chance chose.
+    pub(crate) fn choose(&self, number: usize, (kind, device): (Kind, usize)) {
+        self.chosen.fetch_add(1, Ordering::Relaxed);
+        self.tally(number).lock().due(kind, device);
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -224,13 +233,17 @@ struct Reporter<'a> {
     meter: Meter,
     number: u64,
     begun_ns: u64,
+    /// Transfers of each series that chance chose.
+    chosen: Vec<u64>,
     due_told: Vec<f64>,
 }
 
 impl<'a> Reporter<'a> {
     fn new(session: &'a Arc<Session>) -> Reporter<'a> {
-        let due_told = vec![0.0; session.plan.series.len()];
-        Reporter { session, meter: Meter::new(&session.targets), number: 0, begun_ns: 0, due_told }
+        let count = session.plan.series.len();
+        let meter = Meter::new(&session.targets);
+        let (chosen, due_told) = (vec![0; count], vec![0.0; count]);
+        Reporter { session, meter, number: 0, begun_ns: 0, chosen, due_told }
     }
 
     fn report(
@@ -298,10 +311,13 @@ impl<'a> Reporter<'a> {
     fn interval(&mut self, end_ns: u64, observer: &mut dyn Observer) {
         let (mut series, lag_ns) = tally::take(&self.session.tallies, &self.session.plan.series);
         if self.session.plan.engine == Engine::Psync {
+            for (chosen, series) in self.chosen.iter_mut().zip(&series) {
+                *chosen += series.due;
+            }
             let due = self.due(end_ns / 1000);
             for ((series, told), due) in series.iter_mut().zip(&mut self.due_told).zip(due) {
                 series.due = (due.round() - told.round()) as u64;
-                *told = due;
+                *told = due.max(*told);
             }
         }
         self.tell_troubles(observer);
@@ -317,13 +333,15 @@ impl<'a> Reporter<'a> {
         self.begun_ns = end_ns;
     }
 
-    /// What the loops' schedules made due before `t_us`, of each series. What goes to devices by
-    /// chance counts in equal parts.
+    /// What the loops' schedules made due before `t_us`, of each series. What chance chooses counts
+    /// as it was chosen: a device must not fail for the choice. What is still to be chosen, and
+    /// what goes to devices by chance, counts by its share.
     fn due(&self, t_us: u64) -> Vec<f64> {
         let plan = &self.session.plan;
         let devices = self.session.targets.len() as f64;
-        let mut due = vec![0.0; plan.series.len()];
-        for (stream, count) in plan.loops.iter().flat_map(|one| one.due_before(t_us)) {
+        let chosen = self.session.chosen.load(Ordering::Relaxed);
+        let mut due: Vec<f64> = self.chosen.iter().map(|&count| count as f64).collect();
+        for (stream, count) in plan.loops.iter().flat_map(|one| one.due_before(t_us, chosen)) {
             let stream = &plan.streams[stream];
             for (series, due) in plan.series.iter().zip(&mut due) {
                 *due += match (series.device, stream.device) {
