@@ -177,6 +177,27 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The slices that must keep to the rules. One that an interruption cut is too short to tell
+    /// how it would have ended: a pause that is allowed in it may have come at its beginning.
+    fn judged_slices(&self) -> &[Span] {
+        match self.slices.split_last() {
+            Some((last, whole)) if self.was_interrupted() && self.is_partial(last) => whole,
+            _ => &self.slices,
+        }
+    }
+
+    /// Somebody stopped it, for none of the rules' reasons.
+    fn was_interrupted(&self) -> bool {
+        self.ending == Ending::Interrupted && !self.cut_short
+    }
+
+    fn is_partial(&self, slice: &Span) -> bool {
+        let (start, end) = self.slicing.span(slice.number, self.planned_seconds);
+        slice.covered_seconds < (end - start) * 0.99 - 0.05
+    }
+}
+
 fn verdict_of(reasons: &[Reason], run: &Run) -> Verdict {
     let follows_from_interruption = |reason: &Reason| {
         matches!(
@@ -187,11 +208,10 @@ fn verdict_of(reasons: &[Reason], run: &Run) -> Verdict {
                 | Reason::NothingJudged
         )
     };
-    let stopped = run.ending == Ending::Interrupted && !run.cut_short;
     if reasons.is_empty() {
         // A load that was given up cannot have passed.
         if run.cut_short { Verdict::Undecided } else { Verdict::Pass }
-    } else if stopped && reasons.iter().all(follows_from_interruption) {
+    } else if run.was_interrupted() && reasons.iter().all(follows_from_interruption) {
         Verdict::Undecided
     } else {
         Verdict::Fail
@@ -249,12 +269,12 @@ fn slow_series(rules: &Rules, run: &Run) -> Vec<Reason> {
 fn slow_reason(run: &Run, index: usize, number: usize, bound: &Bound) -> Option<Reason> {
     let broken = |slice: &&Span| is_broken(bound, number, &slice.series[index]);
     let percent = |slice: &Span| slice.series[index].response.percent_over(number);
-    let worst =
-        run.slices.iter().filter(broken).max_by(|a, b| percent(a).total_cmp(&percent(b)))?;
+    let slices = run.judged_slices();
+    let worst = slices.iter().filter(broken).max_by(|a, b| percent(a).total_cmp(&percent(b)))?;
     Some(Reason::TooSlow {
         series: run.series[index].name.clone(),
         bound: *bound,
-        slices: run.slices.iter().filter(broken).count(),
+        slices: slices.iter().filter(broken).count(),
         worst_slice: worst.number,
         percent: percent(worst),
         service_percent: worst.series[index].service.percent_over(number),
@@ -269,8 +289,8 @@ fn shortfalls(rules: &Rules, run: &Run) -> Vec<Reason> {
             let figures = &slice.series[index];
             figures.due.saturating_sub(figures.done)
         };
-        let slices = run.slices.iter().filter(short).count();
-        if let Some(worst) = run.slices.iter().filter(short).max_by_key(missing) {
+        let slices = run.judged_slices().iter().filter(short).count();
+        if let Some(worst) = run.judged_slices().iter().filter(short).max_by_key(missing) {
             let Figures { due, done, .. } = worst.series[index];
             let series = run.series[index].name.clone();
             let worst_slice = worst.number;
@@ -288,9 +308,9 @@ fn missing(run: &Run) -> Vec<Reason> {
         reasons.push(Reason::MissingSlices { missing, of: run.slicing.count });
     }
     for slice in &run.slices {
-        let (start, end) = run.slicing.span(slice.number, run.planned_seconds);
-        let planned_seconds = end - start;
-        if slice.covered_seconds < planned_seconds * 0.99 - 0.05 {
+        if run.is_partial(slice) {
+            let (start, end) = run.slicing.span(slice.number, run.planned_seconds);
+            let planned_seconds = end - start;
             let covered_seconds = slice.covered_seconds;
             let slice = slice.number;
             reasons.push(Reason::PartialSlice { slice, covered_seconds, planned_seconds });

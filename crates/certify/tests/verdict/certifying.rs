@@ -93,6 +93,20 @@ fn each_fault_gets_its_verdict_and_its_reason() {
     }
 }
 
+/// A Ctrl-C a moment after a slice had begun failed the device, by the few operations in it.
+#[test]
+fn a_slice_that_an_interruption_cut_breaks_no_rule() {
+    let device = |at| Simulated { interval: 10, ..device() }.with(Fault::SlowThenInterrupt(at));
+    // Slices are of 20 s: the slow interval is the first half of the third.
+    let judgement = tried(device(50.0), 1.0, 120);
+    assert_eq!(judgement.verdict, Verdict::Undecided, "{:?}", judgement.reasons);
+    let words: Vec<&str> = judgement.reasons.iter().map(|reason| reason.word()).collect();
+    assert_eq!(words, ["interrupted", "missing-slices", "partial-slice"]);
+    // As its second half it ends a slice, which it breaks.
+    let judgement = tried(device(60.0), 1.0, 120);
+    assert_eq!(judgement.verdict, Verdict::Fail);
+}
+
 #[test]
 fn a_bound_is_broken_on_its_edge_and_not_below() {
     let knee = device().knee(5.0, 1.0);

@@ -83,8 +83,10 @@ fn limits_end_a_search() {
     assert_eq!(two, (Outcome::TimeUsed, Some(2), 2));
     let slow = Simulated::new(90.0, 100.0);
     assert_eq!(outcome(slow, &|_| ()), (Outcome::NonePasses, None, 1));
-    let stopped = large.with(Fault::Interrupt(50.0));
-    assert_eq!(outcome(stopped, &|_| ()), (Outcome::Interrupted, None, 0));
+    for fault in [Fault::Interrupt(50.0), Fault::SlowThenInterrupt(50.0)] {
+        let stopped = large.clone().with(fault);
+        assert_eq!(outcome(stopped, &|_| ()), (Outcome::Interrupted, None, 0), "{fault:?}");
+    }
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(crate) enum Fault {
     Gap(f64, f64),
     /// Somebody interrupts at that time.
     Interrupt(f64),
+    /// The same, after an interval in which everything was slow.
+    SlowThenInterrupt(f64),
     /// The load breaks at that time.
     Break(f64),
     /// The device is slower until so many seconds passed by its own clock.
@@ -114,6 +116,7 @@ impl Simulated {
         let use_of_capacity = rate / self.capacity;
         let mut idle_ns = self.idle_ns;
         match self.fault {
+            Fault::SlowThenInterrupt(at) if end + f64::from(self.interval) > at => idle_ns *= 20.0,
             Fault::SlowDown(share) => idle_ns *= 1.0 + share * start,
             Fault::Fresh(until) if self.clock + start < until => {
                 idle_ns *= 1.0 + (until - self.clock - start) / until;
@@ -219,7 +222,9 @@ impl Rig for Simulated {
                 break;
             }
             match self.fault {
-                Fault::Interrupt(at) if end > at => return Ok(Ending::Interrupted),
+                Fault::Interrupt(at) | Fault::SlowThenInterrupt(at) if end > at => {
+                    return Ok(Ending::Interrupted);
+                }
                 Fault::Break(at) if end > at => {
                     return Ok(Ending::Broken("/dev/a: the ring was closed".to_owned()));
                 }
