@@ -179,9 +179,10 @@ const WAIT_NS_MAX: u64 = 50_000_000;
 const BATCH: usize = 64;
 /// Transfers waiting in one lane, at most; beyond it the load ends as one that lags.
 const BACKLOG_MAX: usize = 16 << 20;
-/// How long transfers in flight are waited for after an early end.
+/// How long transfers in flight are waited for after an early end, or once no more are begun.
 const TAIL_NS: u64 = 2_000_000_000;
-/// The same after the planned end, where no lag ends the load.
+/// How long transfers that wait are still begun after the planned end, at most. With the tail it is
+/// less than the session grants, so that a load that is late is judged and does not break.
 const DRAIN_NS: u64 = 10_000_000_000;
 
 impl Rhythm {
@@ -277,7 +278,7 @@ impl<'a, P: Port> Issuer<'a, P> {
     pub(crate) fn work(&mut self) {
         let timing = &self.session.plan.timing;
         let end_ns = timing.duration_ns;
-        let drain_ns = timing.lag_ns_max.unwrap_or(DRAIN_NS);
+        let drained_ns = end_ns.saturating_add(timing.lag_ns_max.unwrap_or(DRAIN_NS).min(DRAIN_NS));
         let mut stopped_ns = None;
         loop {
             let now_ns = self.port.now_ns();
@@ -289,9 +290,12 @@ impl<'a, P: Port> Issuer<'a, P> {
                 }
             } else {
                 self.fall_due(now_ns.min(end_ns));
+                if now_ns > drained_ns {
+                    self.lanes.iter_mut().for_each(|lane| lane.backlog.clear());
+                }
                 self.begin();
                 let idle = self.lanes.iter().all(|lane| lane.in_flight == 0);
-                if now_ns >= end_ns && (idle || now_ns > end_ns.saturating_add(drain_ns)) {
+                if now_ns >= end_ns && (idle || now_ns > drained_ns.saturating_add(TAIL_NS)) {
                     return;
                 }
                 self.watch_lag(now_ns);

@@ -166,6 +166,23 @@ fn a_stall_without_end_ends_the_load_as_one_that_lags() {
     assert!(drive.in_flight_max <= 32);
 }
 
+/// With `max-lag-sec` above the session's grace, a load that was late within it ended as broken.
+#[test]
+fn a_load_that_is_late_within_its_limit_ends_within_the_grace_of_the_session() {
+    let mut plan = plan(&[(Kind::Read, 200.0)], 60);
+    plan.timing.lag_ns_max = Some(60 * SECOND);
+    let session = session(plan, 1);
+    // At 133 reads a second what is due in a minute takes half a minute more.
+    let mut drive = Drive::new(240 * MILLISECOND);
+    issue(&session, &mut drive, 0, ALONE);
+    assert!(!session.has_ended(), "it is not too late");
+    assert!(drive.now_ns <= 73 * SECOND, "{} ns", drive.now_ns);
+    assert!(drive.coming.is_empty(), "what was begun is waited for");
+    let reads = &taken(&session)[0];
+    assert_eq!(reads.due, 12_000);
+    assert!((9_200..=9_500).contains(&reads.service.count()), "{}", reads.service.count());
+}
+
 #[test]
 fn threads_share_the_arrivals_and_the_counts_are_those_of_the_rate() {
     for count in [1, 2, 5] {
