@@ -115,6 +115,25 @@ fn items_of_old_are_taken_for_what_they_mean_today() {
     assert_eq!((rates.large_reads, rates.large_writes), (24.0, 24.0));
 }
 
+/// The rate of large blocks that an old file gives was lost, and the derived one took its place.
+#[test]
+fn items_of_old_are_written_so_that_the_same_rates_are_derived() {
+    for old in [
+        "large-block-ops-per-sec: 24\n",
+        "large-block-ops-per-sec: 24\nread-req-num-512-blocks: 4\n",
+        "num-queues: 2\nthreads-per-queue: 4\nwrite-reqs-per-sec: 1000\n",
+    ] {
+        let read = Storage::parse(format!("{BASE}{old}").as_bytes()).unwrap().configuration;
+        let text = read.to_text("as it was");
+        let again = Storage::parse(text.as_bytes()).unwrap().configuration;
+        assert_eq!(again, read, "{text}");
+        assert_eq!(again.derive().unwrap(), read.derive().unwrap(), "{text}");
+    }
+    let old = format!("{BASE}num-cache-threads: 3\n");
+    let read = Index::parse(old.as_bytes()).unwrap().configuration;
+    assert_eq!(Index::parse(read.to_text("").as_bytes()).unwrap().configuration, read);
+}
+
 #[test]
 fn items_without_effect_are_remarked_upon() {
     let file = format!("{BASE}read-size-offset: 90\ndirect-frees: 5\n");

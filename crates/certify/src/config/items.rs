@@ -50,6 +50,8 @@ pub(super) trait Subject: Default + Clone + 'static {
     fn devices(&mut self) -> &mut Vec<String>;
     fn test(&mut self) -> &mut TestOptions;
     fn legacy(&mut self, item: LegacyItem, value: u32);
+    /// What an item of old says that no other item does.
+    fn legacy_value(&self, item: LegacyItem) -> Option<u32>;
 
     /// The item called `name`, of any family.
     fn item(name: &str) -> Option<Item<Self>> {
@@ -171,6 +173,11 @@ impl Subject for Storage {
             _ => {}
         }
     }
+
+    fn legacy_value(&self, item: LegacyItem) -> Option<u32> {
+        let given = self.large_block_ops_per_sec;
+        (item == LegacyItem::LargeBlockOps && given != 0).then_some(given)
+    }
 }
 
 impl Subject for Index {
@@ -209,5 +216,9 @@ impl Subject for Index {
         if item == LegacyItem::CacheThreads {
             self.cache_threads = value;
         }
+    }
+
+    fn legacy_value(&self, _: LegacyItem) -> Option<u32> {
+        None
     }
 }

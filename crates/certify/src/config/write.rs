@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::items::{ItemValue, Subject};
-use super::{ArrivalKind, EngineKind, Index, LoadModel, Storage, TestOptions};
+use super::{ArrivalKind, EngineKind, Index, LoadModel, Storage, TestOptions, legacy};
 
 impl Storage {
     /// A file that [`Storage::parse`] reads back, with `comment` above, a line for each of its.
@@ -46,6 +46,11 @@ fn file_of<T: Subject>(it: &T, comment: &str, shown: &[&str]) -> String {
         };
         if let Some(value) = value {
             line(&mut text, item.name, &value);
+        }
+    }
+    for &(name, item) in legacy::ITEMS {
+        if let Some(value) = it.legacy_value(item) {
+            line(&mut text, name, &value.to_string());
         }
     }
     own_items(&mut text, it.test(), &TestOptions::default());
