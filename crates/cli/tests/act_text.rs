@@ -103,6 +103,17 @@ fn a_load_becomes_a_configuration() {
     assert!(told(&wrong).contains("`record-bytes` is `4K`; expected"), "{}", told(&wrong));
 }
 
+/// What `--set` makes odd was said of a file that has it, and of nothing else.
+#[test]
+fn items_that_are_set_and_have_no_effect_are_remarked_upon_once() {
+    let output = act("config --device /dev/a --load 30 --set direct-frees=5");
+    assert!(output.status.success(), "{}", told(&output));
+    let notes = "note: `direct-frees` has no effect without `total-lbw-per-sec`\n";
+    assert_eq!(told(&output), notes);
+    let again = act("config legacy_v4.0.conf --set record-bytes=2048");
+    assert_eq!(told(&again).matches("num-queues").count(), 1, "{}", told(&again));
+}
+
 #[test]
 fn a_servers_log_becomes_a_configuration() {
     let output = act("config --device /dev/a --from server_log.txt --writes 100");

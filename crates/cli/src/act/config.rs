@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use entresol_certify::Storage;
-use entresol_certify::config::ConfigError;
+use entresol_certify::config::{ConfigError, Finding};
 use entresol_certify::derive::Step;
 use entresol_certify::dialogue::{self, Destination};
 use entresol_certify::import::{self, Profile, Selection, Source};
@@ -229,9 +229,13 @@ impl ConfigArgs {
 
     /// Sets items by name: as lines of a file, so that they are checked as such.
     fn change(&self, it: Storage) -> Outcome<Storage> {
-        let Some(text) = self.changed(|| it.to_text(""))? else { return Ok(it) };
-        let parsed = Storage::parse(text.as_bytes());
-        parsed.map(|parsed| parsed.configuration).map_err(|error| doing("setting items", &error))
+        let before = it.to_text("");
+        let Some(text) = self.changed(|| before.clone())? else { return Ok(it) };
+        let known = Storage::parse(before.as_bytes()).map_or(Vec::new(), |parsed| parsed.warnings);
+        let parsed =
+            Storage::parse(text.as_bytes()).map_err(|error| doing("setting items", &error))?;
+        note_new(&known, &parsed.warnings);
+        Ok(parsed.configuration)
     }
 
     /// The text of a configuration with what `--set` sets; `None`: nothing.
@@ -314,10 +318,23 @@ fn converse() -> Outcome<()> {
 fn read_storage(path: &Path) -> Outcome<Storage> {
     let parsed = Storage::parse(&read_bytes(path)?)
         .map_err(|error| Failure::doing(format_args!("configuration {}", path.display()), error))?;
-    for warning in &parsed.warnings {
+    note(path, &parsed.warnings);
+    Ok(parsed.configuration)
+}
+
+/// Shows what is odd in the file at `path`.
+fn note(path: &Path, warnings: &[Finding]) {
+    for warning in warnings {
         eprintln!("note: {} {warning}", path.display());
     }
-    Ok(parsed.configuration)
+}
+
+/// Shows what is odd in a text that was changed and was not before, without the lines of a text
+/// that nobody has seen.
+fn note_new(before: &[Finding], after: &[Finding]) {
+    for warning in after.iter().filter(|new| !before.iter().any(|old| old.text == new.text)) {
+        eprintln!("note: {}", warning.text);
+    }
 }
 
 /// A name may say what the text is: `iostat:capture.txt`.

@@ -2,15 +2,19 @@
 
 use entresol_certify::Index;
 
-use super::{ConfigArgs, DAY_SECONDS, doing, read_bytes};
+use super::{ConfigArgs, DAY_SECONDS, doing, note, note_new, read_bytes};
 use crate::failure::{Failure, Outcome};
 
 /// Makes or explains one.
 pub(super) fn run(args: &ConfigArgs) -> Outcome<()> {
     let mut it = match &args.config {
-        Some(path) => parse(&read_bytes(path)?).map_err(|error| {
-            Failure::doing(format_args!("configuration {}", path.display()), error)
-        })?,
+        Some(path) => {
+            let parsed = Index::parse(&read_bytes(path)?).map_err(|error| {
+                Failure::doing(format_args!("configuration {}", path.display()), error)
+            })?;
+            note(path, &parsed.warnings);
+            parsed.configuration
+        }
         None => Index { test_duration_sec: DAY_SECONDS, ..Index::default() },
     };
     args.name_devices(&mut it.device_names, &mut it.test_duration_sec)?;
@@ -20,8 +24,13 @@ pub(super) fn run(args: &ConfigArgs) -> Outcome<()> {
         (it.read_reqs_per_sec, it.write_reqs_per_sec) = (reads, writes);
     }
     args.check_load(it.read_reqs_per_sec == 0 && it.write_reqs_per_sec == 0)?;
-    if let Some(text) = args.changed(|| it.to_text(""))? {
-        it = parse(text.as_bytes()).map_err(|error| doing("setting items", &error))?;
+    let before = it.to_text("");
+    if let Some(text) = args.changed(|| before.clone())? {
+        let known = Index::parse(before.as_bytes()).map_or(Vec::new(), |parsed| parsed.warnings);
+        let parsed =
+            Index::parse(text.as_bytes()).map_err(|error| doing("setting items", &error))?;
+        note_new(&known, &parsed.warnings);
+        it = parsed.configuration;
     }
     let rates = it
         .derive()
@@ -29,10 +38,7 @@ pub(super) fn run(args: &ConfigArgs) -> Outcome<()> {
     steps.extend(rates.steps);
     let text = it.to_text(&args.comment());
     // What cannot be read back is not handed out.
-    parse(text.as_bytes()).map_err(|error| doing("the configuration that results", &error))?;
+    Index::parse(text.as_bytes())
+        .map_err(|error| doing("the configuration that results", &error))?;
     args.deliver(&text, &steps)
-}
-
-fn parse(file: &[u8]) -> Result<Index, entresol_certify::config::ConfigError> {
-    Index::parse(file).map(|parsed| parsed.configuration)
 }
