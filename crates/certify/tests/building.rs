@@ -349,9 +349,10 @@ fn written_files_are_read_back_the_same() {
         include_str!("vectors/storage_histogram.conf"),
         "device-names: /a,/b\ntest-duration-sec: 5\nread-reqs-per-sec: 10\n\
          arrivals: recorded /x y\n\
-         engine: psync\nmodel: engine\nqueue-depth: 7\nseed: 9\nverify: yes\njournal: /j\n\
+         model: engine\nqueue-depth: 7\nseed: 9\nverify: yes\njournal: /j\n\
          rules: 2.5/0.5 1/8\nrule-slice-sec: 60\nrest-sec: 1\nshortfall-pct: 0.25\n\
          commit-to-device: yes\ncommit-min-bytes: 4096\n",
+        "device-names: /a\ntest-duration-sec: 5\nread-reqs-per-sec: 10\nengine: psync\n",
     ];
     for file in files {
         let it = Storage::parse(file.as_bytes()).unwrap().configuration;

@@ -147,6 +147,24 @@ fn items_without_effect_are_remarked_upon() {
 }
 
 #[test]
+fn own_items_without_effect_are_remarked_upon_in_both_kinds_of_configuration() {
+    let own = "model: engine\narrivals: poisson\nqueue-depth: 8\n";
+    let texts = |warnings: &[config::Finding]| -> Vec<String> {
+        let texts = warnings.iter().map(|warning| warning.text.split(':').next().unwrap());
+        texts.map(|text| text.replace(" has no effect", "")).collect()
+    };
+    let index = |more: &str| Index::parse(format!("{BASE}{own}{more}").as_bytes()).unwrap();
+    assert_eq!(texts(&index("").warnings), ["`model`"]);
+    let psync = index("engine: psync\n").warnings;
+    assert_eq!(texts(&psync), ["`model`", "`arrivals`", "`queue-depth`"]);
+    assert_eq!(psync[1].line, Some(5));
+    let storage = |more: &str| Storage::parse(format!("{BASE}{own}{more}").as_bytes()).unwrap();
+    assert_eq!(storage("").warnings, []);
+    let psync = storage("engine: psync\n").warnings;
+    assert_eq!(texts(&psync), ["`arrivals`", "`queue-depth`"]);
+}
+
+#[test]
 fn a_missing_item_is_named() {
     let found = Storage::parse(b"device-names: /dev/a\n").expect_err("no duration").to_string();
     assert_eq!(found, "`test-duration-sec` is missing; expected 1 or more seconds");

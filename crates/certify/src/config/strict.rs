@@ -9,7 +9,7 @@ use super::histogram::SizeHistogram;
 use super::items::{Item, ItemValue, Subject};
 use super::legacy::{self, LegacyItem};
 use super::validate::{self, Violation};
-use super::{Index, LoadModel, Storage};
+use super::{ArrivalKind, EngineKind, Index, LoadModel, Storage};
 
 /// A configuration that could be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,7 @@ impl Storage {
     pub fn parse(file: &[u8]) -> Result<Parsed<Storage>, ConfigError> {
         let mut reader = Reader::<Storage>::read(file)?;
         reader.warn_of_idle_items();
+        reader.warn_of_items_of_the_other_engine();
         reader.finish(|it| {
             let block = || {
                 let wrong = it.large_block_op_kbytes == 0 || it.large_block_op_kbytes > 8192;
@@ -69,8 +70,12 @@ impl Index {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(file: &[u8]) -> Result<Parsed<Index>, ConfigError> {
-        Reader::<Index>::read(file)?
-            .finish(|it| validate::devices(&it.device_names).or_else(|| validate::index(it)))
+        let mut reader = Reader::<Index>::read(file)?;
+        if reader.it.test.model != LoadModel::Act {
+            reader.warn_of_idle("model", "what is modelled are blocks of data devices");
+        }
+        reader.warn_of_items_of_the_other_engine();
+        reader.finish(|it| validate::devices(&it.device_names).or_else(|| validate::index(it)))
     }
 }
 
@@ -90,16 +95,11 @@ impl Reader<Storage> {
             false => (&WITH_HISTOGRAMS, "`record-bytes` is not 0, so sizes come from it"),
         };
         for name in idle {
-            if let Some(&line) = self.lines.get(*name) {
-                self.warn(line, format!("`{name}` has no effect: {why}"));
-            }
+            self.warn_of_idle(name, why);
         }
         if self.it.test.model != LoadModel::Act {
             for name in OF_FORMULAS {
-                if let Some(&line) = self.lines.get(name) {
-                    let why = "`model` works the rates of large blocks out by itself";
-                    self.warn(line, format!("`{name}` has no effect: {why}"));
-                }
+                self.warn_of_idle(name, "`model` works the rates of large blocks out by itself");
             }
         }
         let kbytes = self.it.large_block_op_kbytes;
@@ -289,6 +289,28 @@ impl<T: Subject> Reader<T> {
                 "`num-queues` times `threads-per-queue` is taken as `service-threads: {product}`"
             ),
         );
+    }
+
+    /// Items that say how an open schedule is issued.
+    fn warn_of_items_of_the_other_engine(&mut self) {
+        let test = self.it.test();
+        if test.engine == EngineKind::Uring {
+            return;
+        }
+        let (paced, deep) = (test.arrivals != ArrivalKind::Even, test.queue_depth != 0);
+        if paced {
+            self.warn_of_idle("arrivals", "each thread of `engine: psync` has an even schedule");
+        }
+        if deep {
+            let why = "each thread of `engine: psync` has one transfer in flight";
+            self.warn_of_idle("queue-depth", why);
+        }
+    }
+
+    fn warn_of_idle(&mut self, name: &str, why: &str) {
+        if let Some(&line) = self.lines.get(name) {
+            self.warn(line, format!("`{name}` has no effect: {why}"));
+        }
     }
 
     fn error(&mut self, line: usize, text: String) {
