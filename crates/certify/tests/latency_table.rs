@@ -177,6 +177,23 @@ fn transfers_that_fail_before_the_first_report_are_a_fault() {
     }
 }
 
+/// The last interval of a load of ours may be a shorter one.
+#[test]
+fn a_log_whose_last_report_is_of_a_shorter_interval_is_whole() {
+    let begin = BASIC.find("after 4 sec:").unwrap();
+    let odd = BASIC[..begin].replace("test-duration-sec: 20", "test-duration-sec: 3");
+    assert_eq!(faults(&odd, &each_second()), Vec::<String>::new());
+    let without = |seconds: u64| {
+        let from = odd.find(&format!("after {seconds} sec:")).unwrap();
+        let to = odd.find(&format!("after {} sec:", seconds + 1)).unwrap();
+        format!("{}{}", &odd[..from], &odd[to..])
+    };
+    let odd = without(1).replace("report-interval-sec: 1", "report-interval-sec: 2");
+    assert_eq!(faults(&odd, &each_second()), Vec::<String>::new());
+    let cut = odd.replace("test-duration-sec: 3", "test-duration-sec: 4");
+    assert_eq!(faults(&cut, &each_second()).len(), 1);
+}
+
 /// Of failures beyond those that are listed none was counted.
 #[test]
 fn every_failed_transfer_of_a_log_is_counted_and_the_reason_of_its_end_found() {

@@ -15,8 +15,8 @@ fn interval(number: u64, latencies_ns: &[u64]) -> Interval {
     }
     Interval {
         number,
-        start_seconds: 0.0,
-        end_seconds: 0.0,
+        start_seconds: (number - 1) as f64 * 5.0,
+        end_seconds: number as f64 * 5.0,
         series: vec![one, SeriesInterval::default()],
         lag_ns: 0,
         telemetry: Vec::new(),
@@ -35,6 +35,22 @@ fn reports_count_from_the_beginning_and_wrap_after_four_buckets() {
     let expected = "after 10 sec:\nreads (6 total)\n (00: 0000000002) (01: 0000000001) \
                     (02: 0000000001) (03: 0000000001)\n (04: 0000000001)\n/d-reads (0 total)\n\n";
     assert_eq!(second, expected);
+}
+
+/// A load of 12 s with a report every 5 s said at its end that 15 s had gone by: its last rate was
+/// less than half of what it had been.
+#[test]
+fn the_last_report_says_when_the_load_ended() {
+    let mut text = ReportText::new(&[series("reads")], BucketUnit::Milliseconds, 5);
+    let mut after = |number, end_seconds| {
+        let report = text.report(&Interval { end_seconds, ..interval(number, &[]) });
+        report.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(after(1, 5.0), "after 5 sec:");
+    assert_eq!(after(2, 10.0), "after 10 sec:");
+    assert_eq!(after(3, 12.0), "after 12 sec:");
+    assert_eq!(after(3, 10.0), "after 11 sec:", "no two are of the same time");
+    assert_eq!(after(3, 14.2), "after 15 sec:");
 }
 
 #[test]

@@ -179,11 +179,10 @@ impl Analysis {
             self.faults.push(Finding { line: None, text: format!("{count} {what}") });
         }
         let Some(duration) = log.duration_sec else { return };
-        let due = duration.div_ceil(log.interval_sec).saturating_mul(log.interval_sec);
-        if last_seconds < due && !said.stopped && self.faults.is_empty() {
+        if last_seconds < duration && !said.stopped && self.faults.is_empty() {
             let text = format!(
-                "the log ends after {last_seconds} sec of {due}; it is cut short, or the test is \
-                 still running"
+                "the log ends after {last_seconds} sec of {duration}; it is cut short, or the test \
+                 is still running"
             );
             self.faults.push(Finding { line: None, text });
         }

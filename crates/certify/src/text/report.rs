@@ -30,7 +30,17 @@ impl ReportText {
         for (buckets, one) in self.buckets.iter_mut().zip(&interval.series) {
             buckets.merge(&one.service, self.unit);
         }
-        self.text(interval.number.saturating_mul(self.interval_seconds))
+        self.text(self.seconds_at_end(interval))
+    }
+
+    /// Whole seconds. Interval after interval, but for a last one that ended sooner: rates are
+    /// counts by these seconds.
+    fn seconds_at_end(&self, interval: &Interval) -> u64 {
+        let nominal = interval.number.saturating_mul(self.interval_seconds);
+        let ended = interval.end_seconds.ceil() as u64;
+        // Each report is later than the one before.
+        let before = nominal.saturating_sub(self.interval_seconds);
+        ended.max(before.saturating_add(1)).min(nominal)
     }
 
     /// The report at `seconds`, of buckets counted elsewhere; they hold everything so far.
