@@ -1,5 +1,6 @@
 //! `entresol act latency` and `entresol act config` as their users call them.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -37,7 +38,10 @@ fn recorded_commands_of_the_analyser_print_the_same_bytes() {
         if foreign {
             continue;
         }
-        let output = act(&format!("latency {words}"));
+        // A name that the log lacks is an error of ours before any table.
+        let lacks_name = ["nope", "updonly"].iter().any(|sign| words.contains(sign));
+        let as_act = if lacks_name { " --compat" } else { "" };
+        let output = act(&format!("latency {words}{as_act}"));
         assert_eq!(out(&output), expected, "{words}");
         assert_eq!(output.status.success(), status.starts_with('0'), "{words}");
         compared += 1;
@@ -47,12 +51,32 @@ fn recorded_commands_of_the_analyser_print_the_same_bytes() {
 
 #[test]
 fn a_mistyped_histogram_ends_without_a_table() {
+    let single = act("latency -l storage_basic.out -t 10 -h nope");
+    assert_eq!(single.status.code(), Some(2));
     let output = act("latency -l storage_basic.out -t 10 -h reads -h nope");
     assert_eq!(output.status.code(), Some(2));
-    assert!(!out(&output).contains("avg"));
+    for output in [&single, &output] {
+        assert_eq!(out(output).lines().count(), 1, "{}", out(output));
+    }
     assert!(told(&output).contains("has no histogram `nope`"), "{}", told(&output));
     let output = act("latency -l storage_basic.out -t 10 -h reads -h nope --compat");
     assert_eq!(output.status.code(), Some(255));
+}
+
+/// Called by a link it repeated no arguments.
+#[test]
+fn the_analyser_called_by_a_link_prints_the_recorded_bytes() {
+    let samples = std::fs::read_to_string(vectors().join("act_latency_samples.txt")).unwrap();
+    let words = "-l storage_basic.out -t 5";
+    let (_, rest) = samples.split_once(&format!("$ act_latency.py {words}\n")).unwrap();
+    let (expected, _) = rest.split_once("[exit status ").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .arg0("act_latency.py")
+        .args(words.split(' '))
+        .current_dir(vectors())
+        .output()
+        .expect("the program can be started");
+    assert_eq!(out(&output), expected);
 }
 
 #[test]

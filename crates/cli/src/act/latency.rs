@@ -100,14 +100,14 @@ pub(crate) fn run(args: &LatencyArgs) -> Outcome<()> {
     };
     let table = LatencyTable::new(&options, log.unit.unwrap_or(BucketUnit::Milliseconds))
         .map_err(Failure::CannotRun)?;
-    if text {
-        print(&latency::heading(&log, &path.to_string(), &options)).map_err(writing)?;
-        print(&table.header()).map_err(writing)?;
-    }
+    let heading = latency::heading(&log, &path.to_string(), &options) + &table.header();
     let analysis = match latency::analyse(&log, &options) {
         Ok(analysis) => analysis,
-        Err(error) => return args.without_histogram(&log, &options, &error),
+        Err(error) => return args.without_histogram(&log, &heading, &error),
     };
+    if text {
+        print(&heading).map_err(writing)?;
+    }
     match () {
         () if args.json => print_json(&log, &analysis)?,
         () if args.csv => print_csv(&analysis)?,
@@ -137,22 +137,25 @@ impl LatencyArgs {
         if self.compat { Err(Failure::Told(ACT_STATUS)) } else { Err(Failure::CannotRun(sentence)) }
     }
 
-    /// A histogram is not there: where none of them is, ACT's analyser finds no data.
+    /// A histogram is not there: where none of them is, ACT's analyser finds no data, below the
+    /// head of a table.
     fn without_histogram(
         &self,
         log: &Log<'_>,
-        options: &LatencyOptions,
+        heading: &str,
         error: &AnalysisError,
     ) -> Outcome<()> {
-        let has = |name: &String| log.names.iter().any(|one| one.starts_with(name.as_str()));
-        if !self.json && !self.csv && !options.histograms.iter().any(has) {
-            println!("could not find {} seconds of data", latency::slice_seconds(log, options));
-        }
         let sentence = format!("log {}: {error}", self.log.display());
         if !self.compat {
             return Err(Failure::CannotRun(sentence));
         }
-        println!("ERROR: {sentence}");
+        let has = |name: &String| log.names.iter().any(|one| one.starts_with(name.as_str()));
+        if self.histogram.iter().any(has) {
+            println!("ERROR: {sentence}");
+        } else {
+            let seconds = latency::slice_seconds(log, &self.options());
+            println!("{heading}could not find {seconds} seconds of data");
+        }
         Err(Failure::Told(ACT_STATUS))
     }
 
@@ -196,10 +199,16 @@ fn show(kind: &str, path: &str, findings: &[Finding]) {
     }
 }
 
-/// The line in which the analyser repeats its arguments.
+/// The line in which the analyser repeats its arguments; it knows no `--compat`.
 fn arguments() -> String {
-    let words = std::env::args().skip_while(|word| word != "latency").skip(1);
-    let given: Vec<String> = words.collect();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let given = match &words[..] {
+        [act, latency, given @ ..] if act == "act" && latency == "latency" => given,
+        // A link calls itself by the name of the analyser.
+        given => given,
+    };
+    let given: Vec<&str> =
+        given.iter().map(String::as_str).filter(|word| *word != "--compat").collect();
     format!("act_latency.py {}\n", given.join(" "))
 }
 
