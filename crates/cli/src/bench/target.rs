@@ -156,14 +156,21 @@ impl Connection for Remote {
 
     fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()> {
         let pending = &mut self.pending;
-        let mut surplus = false;
-        self.client.receive(at_least, &mut |reply| match pending.pop_front() {
-            Some((token, expected)) => visit(token, read_reply(reply, expected)),
-            None => surplus = true,
+        let (mut surplus, mut unknown) = (false, None);
+        self.client.receive(at_least, &mut |reply| match (pending.pop_front(), reply) {
+            (Some(_), Reply::Error(text)) if text.starts_with(b"NOAUTH") => {
+                unknown = Some(refusal(text));
+            }
+            (Some((token, expected)), reply) => visit(token, read_reply(reply, expected)),
+            (None, _) => surplus = true,
         })?;
-        match surplus {
-            true => Err(Failure::Failed("the server sent a reply that nobody asked for".into())),
-            false => Ok(()),
+        match unknown {
+            // Whom the server does not know it refuses everything: nothing was tested.
+            Some(said) => Err(Failure::CannotRun(format!("the server lets nobody in: {said}"))),
+            None if surplus => {
+                Err(Failure::Failed("the server sent a reply that nobody asked for".into()))
+            }
+            None => Ok(()),
         }
     }
 
