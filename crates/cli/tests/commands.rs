@@ -340,6 +340,26 @@ fn reads_of_the_device_are_held_against_gets_only_where_nothing_else_reads() {
     }
 }
 
+/// Whatever was measured, it spoke of 1,700 bytes on a device three quarters full.
+#[test]
+fn bigmemory_extrapolates_from_the_records_and_the_share_that_it_measured() {
+    let directory = Directory::new("far");
+    let options = ["--keys", "20000", "--seconds", "0.3", "--rounds", "1", "--json"];
+    let small = ["--value-size", "300", "--capacity", "128MiB"];
+    let where_to = ["--dir", directory.0.to_str().unwrap()];
+    let report =
+        json(&entresol(&[&["bench", "bigmemory"], &options[..], &small, &where_to[..]].concat()));
+    let far = &report["extrapolation"];
+    assert_eq!(far["value_bytes"], 300.0);
+    // 20,000 records of about 400 bytes on 128 MiB.
+    let fill = far["fill"].as_f64().unwrap();
+    assert!((0.03..0.12).contains(&fill), "{report}");
+    let sentence = "values of 300 bytes would take";
+    let notes = report["notes"].as_array().unwrap();
+    let note = notes.iter().find_map(|note| note.as_str().filter(|text| text.contains(sentence)));
+    assert!(note.unwrap().contains(&format!("filled to {:.1} %", fill * 100.0)), "{report}");
+}
+
 /// It was called `periodic(500)`, which no option takes.
 #[test]
 fn a_bench_names_the_durability_as_its_option_does() {

@@ -55,32 +55,43 @@ pub(crate) fn bigmemory(setup: &Setup) -> Outcome<Report> {
         let slopes = Slopes {
             memory_bytes_per_entry: statistics.index_bytes as f64 / entries,
             flash_bytes_per_entry: statistics.flash_live_bytes as f64 / entries,
-            fill: setup.fill,
+            fill: filled(setup, statistics.flash_live_bytes),
             load_per_second: fill.per_second(),
             recover_per_second: None,
         };
-        extrapolate(&mut report, &slopes);
+        extrapolate(&mut report, &slopes, setup.sizes.mean());
         describe_store(&mut report, &statistics);
     }
     Ok(report)
 }
 
-fn extrapolate(report: &mut Report, slopes: &Slopes) {
+/// The share of the device that is live: what was asked for, unless its capacity was.
+fn filled(setup: &Setup, live_bytes: u64) -> f64 {
+    match setup.capacity {
+        Some(_) => live_bytes as f64 / setup.capacity_bytes().max(1) as f64,
+        None => setup.fill,
+    }
+}
+
+fn extrapolate(report: &mut Report, slopes: &Slopes, value_bytes: f64) {
     let far = slopes.extrapolate(BIGMEMORY.entries);
     report.figure("bytes_per_record", slopes.memory_bytes_per_entry);
     report.set(
         "extrapolation",
         json!({
             "entries": far.entries,
+            "value_bytes": rounded(value_bytes),
+            "fill": rounded(slopes.fill),
             "memory_bytes": far.memory_bytes.round(),
             "flash_bytes": far.flash_bytes.round(),
             "load_seconds": far.load_seconds.round(),
         }),
     );
     report.note(format!(
-        "{} entries of 1,700 bytes would take {} of memory for the index, {} of flash filled to \
-         {:.0} %, and {} to load at this machine's rate.",
+        "{} entries with values of {} bytes would take {} of memory for the index, {} of flash \
+         filled to {:.1} %, and {} to load at this machine's rate.",
         units::number(far.entries as f64),
+        units::number(value_bytes),
         units::bytes(far.memory_bytes),
         units::bytes(far.flash_bytes),
         slopes.fill * 100.0,
