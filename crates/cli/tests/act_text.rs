@@ -152,6 +152,32 @@ fn nothing_is_asked_where_nobody_can_answer() {
     assert!(told(&output).contains("call it from a terminal"), "{}", told(&output));
 }
 
+/// A file of index devices without items of their own was tested as one of data devices.
+#[test]
+fn a_configuration_of_index_devices_says_so_and_is_not_taken_for_one_of_data_devices() {
+    let folder = std::env::temp_dir().join(format!("entresol-act-index-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let made = folder.join("index.conf").display().to_string();
+    let output = act(&format!(
+        "config --index --device {made}.target --load 1 --set file-size-mbytes=16 -o {made}"
+    ));
+    assert!(output.status.success(), "{}", told(&output));
+    let text = std::fs::read_to_string(&made).unwrap();
+    let refused: Vec<Output> = ["storage", "certify", "search", "config --explain"]
+        .map(|name| act(&format!("{name} {made}")))
+        .into();
+    let explained = act(&format!("config --index --explain {made}"));
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(text.lines().next().unwrap().contains("config --index"), "{text}");
+    assert!(explained.status.success(), "{}", told(&explained));
+    for output in refused {
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(told(&output).contains("configuration of index devices"), "{}", told(&output));
+    }
+    assert_eq!(left, 1, "no target was made");
+}
+
 #[test]
 fn configurations_of_index_devices_follow_their_options() {
     let text = out(&act("config --index --device /dev/a,/dev/b --load 3 --set cache-threads=4"));

@@ -14,9 +14,10 @@ impl Storage {
 }
 
 impl Index {
-    /// A file that [`Index::parse`] reads back, with `comment` above, a line for each of its.
+    /// A file that [`Index::parse`] reads back, with `comment` above, a line for each of its. No
+    /// reader of storage configurations takes it for one.
     pub fn to_text(&self, comment: &str) -> String {
-        file_of(self, comment, &[])
+        file_of(self, comment, &["cache-threads"])
     }
 }
 

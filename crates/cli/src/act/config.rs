@@ -267,7 +267,12 @@ impl ConfigArgs {
     }
 
     fn comment(&self) -> String {
-        let mut comment = "made by `entresol act config`".to_owned();
+        let mut comment = match self.index {
+            true => "for index devices (`act index`, or `--index` of `act certify` and `search`), \
+                     made by `entresol act config --index`"
+                .to_owned(),
+            false => "made by `entresol act config`".to_owned(),
+        };
         if let Some(load) = self.load {
             comment.push_str(&format!(", {load}x"));
         }
