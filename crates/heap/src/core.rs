@@ -431,7 +431,7 @@ impl Core {
     }
 
     /// Everything committed is in the file, and nothing more is committed. Repeating it does
-    /// nothing. If `blanks`, what is left to look at is zeros: pages of the file that nobody touched
+    /// nothing. If `blanks`, what is left to look at is zeros: pages of the file that nobody
     /// would show what its next owner writes there, or end the process where it cuts them off.
     pub(crate) fn close(&self, blanks: bool) -> Result<()> {
         let blank = || if blanks { self.memory.blank() } else { Ok(()) };
