@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// A program with its arguments and the variables it is given; runs in the root of the tree.
@@ -66,6 +67,37 @@ impl Invocation {
         Ok(Ending { passed: output.status.success(), output: text })
     }
 
+    /// As [`Invocation::run_quietly`], but ends it, and whatever it started, at the first line of
+    /// which `is_enough` holds: it did not pass then.
+    pub(crate) fn run_until(&self, is_enough: &dyn Fn(&str) -> bool) -> Result<Ending, String> {
+        let mut merged = Invocation::new("sh -c").with_argument("exec \"$@\" 2>&1");
+        merged.arguments.extend(["sh".to_string(), self.resolved()]);
+        merged.arguments.extend_from_slice(&self.arguments);
+        merged.variables.clone_from(&self.variables);
+        let mut child = merged
+            .command()
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| self.cannot(&error))?;
+        let (mut output, mut was_enough) = (String::new(), false);
+        if let Some(stdout) = child.stdout.take() {
+            for line in BufReader::new(stdout).split(b'\n') {
+                let line = line.map_err(|error| self.cannot(&error))?;
+                let line = String::from_utf8_lossy(&line);
+                output.push_str(&line);
+                output.push('\n');
+                if !was_enough && is_enough(&line) {
+                    was_enough = true;
+                    let group = format!("-{}", child.id());
+                    Invocation::new("kill -TERM --").with_argument(group).run_quietly()?;
+                }
+            }
+        }
+        let status = child.wait().map_err(|error| self.cannot(&error))?;
+        Ok(Ending { passed: status.success() && !was_enough, output })
+    }
+
     /// Runs it and returns its standard output; an error if it fails.
     pub(crate) fn read(&self) -> Result<String, String> {
         let output = self.command().output().map_err(|error| self.cannot(&error))?;
@@ -77,16 +109,19 @@ impl Invocation {
     }
 
     fn command(&self) -> Command {
-        let program = match self.program.as_str() {
-            "cargo" => std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string()),
-            other => other.to_string(),
-        };
-        let mut command = Command::new(program);
+        let mut command = Command::new(self.resolved());
         command.args(&self.arguments).current_dir(crate::root()).stdin(Stdio::null());
         for (name, value) in &self.variables {
             command.env(name, value);
         }
         command
+    }
+
+    fn resolved(&self) -> String {
+        match self.program.as_str() {
+            "cargo" => std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string()),
+            other => other.to_string(),
+        }
     }
 
     fn cannot(&self, error: &std::io::Error) -> String {
@@ -141,5 +176,14 @@ mod tests {
         let passed = Invocation::new("echo a").run_watched(&mut |line| lines.push(line.into()));
         assert_eq!((passed, lines), (Ok(true), vec!["a".to_string()]));
         assert!(Invocation::new("no-such-program-anywhere").run_quietly().is_err());
+    }
+
+    #[test]
+    fn what_has_said_enough_is_ended_with_all_that_it_started() {
+        let endless = Invocation::new("sh -c").with_argument("echo one >&2; sh -c 'sleep 900'");
+        let ending = endless.run_until(&|line| line == "one").unwrap();
+        assert_eq!((ending.passed, ending.output.lines().next()), (false, Some("one")));
+        let ending = Invocation::new("echo all").run_until(&|line| line == "more").unwrap();
+        assert_eq!((ending.passed, ending.output.as_str()), (true, "all\n"));
     }
 }

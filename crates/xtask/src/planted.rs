@@ -92,6 +92,8 @@ const HEAP_ENCRYPTION: Target = Target { package: "entresol-heap", test: "encryp
 const HEAP_USE: Target = Target { package: "entresol-heap", test: "basics" };
 
 const VARIABLE: &str = "ENTRESOL_PLANTED";
+/// How the line of a test ends that failed.
+const FAILED: &str = " ... FAILED";
 /// The build that asks for it.
 const BUILD: (&str, &str) = ("RUSTFLAGS", "--cfg planted");
 /// A planted bug may make a test run on for ever.
@@ -161,7 +163,8 @@ fn planted(bug: &Bug) -> Invocation {
 }
 
 fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
-    let ending = invocation.run_quietly()?;
+    // The first test that fails says it; those that go on would take most of the time.
+    let ending = invocation.run_until(&|line| line.ends_with(FAILED))?;
     if ending.output.contains("could not compile") {
         return Err(format!("{}: {}", bug.name, tail(&ending.output)));
     }
@@ -171,7 +174,7 @@ fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
 /// Caught: tests began to run, and the run failed before `timeout` ended it.
 fn is_caught(ending: &Ending) -> bool {
     let failed = |mark| ending.output.contains(mark);
-    !ending.passed && (failed("test result: FAILED") || failed("panicked at"))
+    !ending.passed && (failed("test result: FAILED") || failed("panicked at") || failed(FAILED))
 }
 
 fn target_directory() -> PathBuf {
