@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. The file gets its name only when it is complete: it is made as `NAME.new` in the same
 //!    directory, allocated, written, synced and then renamed. What a crash leaves behind is that
-//!    unfinished file, which the next making takes over.
+//!    unfinished file, all zeros, which the next making takes over. Anything else of the name
+//!    `NAME.new` is somebody's, and stays.
 //! 2. It is claimed before anything is written, and the claim stays through the renaming.
 
 use std::fs::{self, File, OpenOptions};
@@ -19,8 +20,8 @@ use parking_lot::Mutex;
 use crate::buffer::IoBuffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
-use crate::file::{Preparation, Progress};
-use crate::system;
+use crate::file::{Force, Preparation, Progress};
+use crate::{foreign, system};
 
 /// Bytes of one write of zeros.
 const WRITE_BYTES: usize = 4 << 20;
@@ -75,11 +76,12 @@ pub(crate) fn check_place(path: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::NotFound, detail))
 }
 
-/// Makes the file at `path`, `size` bytes, and returns the claim on it.
+/// Makes the file at `path`, `size` bytes, and returns the claim on it. With `force`, what stands
+/// where it is made is lost, whatever it is.
 pub(crate) fn create(
     path: &Path,
-    size: u64,
-    preparation: Preparation,
+    (size, preparation): (u64, Preparation),
+    force: Force,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Claim> {
     check_place(path)?;
@@ -107,6 +109,9 @@ pub(crate) fn create(
         return Err(Error::new(ErrorKind::InUse, detail));
     }
     let file = claim.file();
+    if force == Force::No {
+        foreign::check_unfinished(unfinished, file, path)?;
+    }
     file.set_len(0).map_err(failed("empty"))?;
     if let Err(error) = fill(path, unfinished, file, (0..size, preparation), report) {
         // The error at hand says more than a failure to clean up would.

@@ -183,7 +183,8 @@ impl FileDevice {
                 return Err(Error::new(ErrorKind::NotFound, detail));
             };
             check_capacity(path, capacity, u64::MAX)?;
-            let made = creation::create(path, capacity, options.preparation, report)?;
+            let size = (capacity, options.preparation);
+            let made = creation::create(path, size, options.force, report)?;
             let made = Arc::new(made);
             if let Some(files) = &options.made {
                 files.note(path, &made);

@@ -73,6 +73,29 @@ pub fn check_unknown(device: &dyn Device, start: u64) -> Result<()> {
     Err(Error::new(ErrorKind::Foreign, detail))
 }
 
+/// Refuses what stands at `unfinished`, where the file of `path` is about to be made, unless it is
+/// such as an interrupted making leaves: nothing but zeros, by what stands at both of its ends.
+pub(crate) fn check_unfinished(unfinished: &Path, file: &File, path: &Path) -> Result<()> {
+    let failed = |source| Error::io(format!("{}: cannot stat", unfinished.display()), source);
+    let size = file.metadata().map_err(failed)?.len();
+    let tail = size.saturating_sub(KNOWN_BYTES) / 4096 * 4096;
+    for (start, end) in [(0, size.min(KNOWN_BYTES)), (tail, size)] {
+        let bytes = read(unfinished, file, start, end - start)?;
+        if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+            let detail = format!(
+                "{}: is a file with contents of its own, from byte {} at the latest, and where {} \
+                 is made before it gets its name; move it away, or force it to overwrite what is \
+                 there",
+                unfinished.display(),
+                start + at as u64,
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Foreign, detail));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a block device that is mounted, swapped to or part of another, or one of whose
 /// partitions is.
 pub(crate) fn check_mounted(path: &Path) -> Result<()> {

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 
 use entresol_device::{
-    Device, DeviceList, ErrorKind, FileDevice, FileOptions, Growth, IoBuffer, Preparation,
+    Device, DeviceList, ErrorKind, FileDevice, FileOptions, Force, Growth, IoBuffer, Preparation,
     QueueOptions, Selection, free_bytes,
 };
 
@@ -138,8 +138,35 @@ fn a_file_that_finds_no_room_says_what_was_free_before_it_was_tried() {
 #[test]
 fn what_an_interrupted_making_left_is_taken_over() {
     let place = Place::temporary("unfinished");
-    fs::write(place.path().join("device.new"), [1; 10_000]).unwrap();
-    let device = FileDevice::open(place.path().join("device"), &options(Some(1 << 20))).unwrap();
+    for (at, size) in [0, 1, 10_000, 9 << 20].into_iter().enumerate() {
+        let path = place.path().join(format!("device{at}"));
+        fs::write(path.with_extension("new"), vec![0; size]).unwrap();
+        let device = FileDevice::open(&path, &options(Some(1 << 20))).unwrap();
+        assert_eq!(device.geometry().capacity_bytes, 1 << 20);
+        assert!(!path.with_extension("new").exists());
+    }
+}
+
+/// Whatever had the name under which a file is made was emptied, and then renamed.
+#[test]
+fn what_is_no_interrupted_making_stays_where_a_file_would_be_made() {
+    let place = Place::temporary("somebodys");
+    let path = place.path().join("device");
+    let unfinished = place.path().join("device.new");
+    for (size, at) in [(6, 2), (9 << 20, 5000), (9 << 20, (9 << 20) - 1)] {
+        let mut contents = vec![0; size];
+        contents[at] = 7;
+        fs::write(&unfinished, &contents).unwrap();
+        let refused = FileDevice::open(&path, &options(Some(1 << 20))).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Foreign, "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains(unfinished.to_str().unwrap()), "{text}");
+        assert!(text.contains("move it away") && text.contains(&format!("byte {at} ")), "{text}");
+        assert!(fs::read(&unfinished).unwrap() == contents, "it stays as it is");
+        assert!(!path.exists());
+    }
+    let forced = FileOptions { force: Force::Yes, ..options(Some(1 << 20)) };
+    let device = FileDevice::open(&path, &forced).unwrap();
     let mut bytes = IoBuffer::aligned(16384);
     device.read_at(0, &mut bytes).unwrap();
     assert!(bytes.iter().all(|&byte| byte == 0));
