@@ -182,6 +182,7 @@ impl Cache {
         let limits = Limits {
             write_back_delay: options.write_back_delay_ms * 1_000_000,
             dirty_blocks_max: dirty_blocks_max(&store, options.dirty_percent),
+            lingering_max: lingering_max(&store),
             distrust: options.distrust,
         };
         let core = Rc::new(Core::new(store, session, limits));
@@ -537,6 +538,12 @@ fn store_options(options: &CacheOptions, capacity: u64) -> StoreOptions {
         seed: options.identity as u64,
         ..StoreOptions::default()
     }
+}
+
+/// Entries of logs that an eighth of the capacity holds: with those not written back yet, which
+/// take 60 percent at most, there is room for the cache's own records.
+fn lingering_max(store: &Store) -> u64 {
+    store.statistics().capacity_bytes / 8 / write::ENTRY_BYTES_MAX as u64
 }
 
 fn dirty_blocks_max(store: &Store, percent: u8) -> u64 {

@@ -61,6 +61,11 @@ impl DirtyLog {
         self.next
     }
 
+    /// The number up to which all entries were written back.
+    pub(crate) fn ended(&self) -> u64 {
+        self.entries.front().map_or(self.next, |oldest| oldest.number).saturating_sub(1)
+    }
+
     /// The epoch of the writes that begin now.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch

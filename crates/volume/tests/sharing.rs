@@ -410,3 +410,38 @@ fn who_asks_how_a_range_stands_keeps_nobody_waiting_and_is_told_of_what_was_writ
     assert_eq!(cache.extents(volume, Context::Allocation, (0, length), 100).unwrap(), told);
     cache.close(Moment(0)).unwrap();
 }
+
+/// What was written back stayed in the way until its partition of the log was complete: so much of
+/// each volume that many of them filled the cache for good. Nothing was dirty, and every write, the
+/// close and the next open failed for lack of room.
+#[test]
+fn logs_that_were_written_back_leave_room_however_many_volumes_there_are() {
+    const LARGE: u64 = 4;
+    let names: Vec<String> = (0..20).map(|number| format!("v{number}")).collect();
+    let sizes: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 512)).collect();
+    let mut shared = Shared::new(16 << 20, &sizes);
+    let options = || VolumeOptions { mode: Mode::WriteBack, ..Default::default() };
+    let volumes: Vec<VolumeId> = names.iter().map(|name| shared.create(name, options())).collect();
+    let large = |at: u64, round: u64| {
+        let blocks: Vec<Bytes> = (0..LARGE).map(|block| contents(at + block, round)).collect();
+        let (offset, bytes) = (at * BLOCK, Bytes::from(blocks.concat()));
+        Request::Write { offset, bytes, durable: Durable::AtFlush }
+    };
+    // As many as leave a partition incomplete: the logs of a volume may hold a quarter of the
+    // cache, in blocks, and a partition a sixteenth of that, in entries.
+    let statistics: serde_json::Value =
+        serde_json::from_str(&shared.cache.as_ref().unwrap().statistics()).unwrap();
+    let capacity = statistics["cache"]["capacity_bytes"].as_u64().unwrap();
+    let count = capacity / 100 * 25 / BLOCK / 16 - 2;
+    for volume in &volumes {
+        let writes = (0..count).map(|at| (*volume, large(at * LARGE, 1))).collect();
+        shared.all(writes);
+        shared.all(vec![(*volume, Request::WriteBack)]);
+    }
+    for round in 2..4 {
+        shared.all(volumes.iter().map(|volume| (*volume, large(0, round))).collect());
+        shared.close_and_open();
+        let found = shared.all(volumes.iter().map(|volume| (*volume, read(3))).collect());
+        found.iter().for_each(|found| assert!(*found == contents(3, round)));
+    }
+}

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use entresol_flash::Key;
+use entresol_flash::{ErrorKind as FlashErrorKind, Key};
 use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
@@ -25,6 +25,7 @@ use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
 use crate::policy::rate::Allowance;
+use crate::ranges::Access;
 use crate::request::{Durable, Hole};
 use crate::types::Moment;
 
@@ -34,6 +35,8 @@ const BATCH_BYTES: u64 = 2 << 20;
 const BATCH_ENTRIES: usize = 512;
 /// Most bytes of one write to the backing.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
+/// Entries that are removed at once.
+const REMOVED_AT_ONCE: usize = 64;
 /// How long a volume waits after its backing failed a write.
 const RETRY_NANOSECONDS: u64 = 1_000_000_000;
 
@@ -67,6 +70,13 @@ impl Run {
 pub(crate) async fn clean(core: Rc<Core>, volume: Rc<Volume>) {
     while !core.stopping.get() && !volume.retired.get() {
         let due = due(&core, &volume);
+        if due.is_none() && lingers_too_much(&core, &volume) {
+            let settled = settle_state(&core, &volume).await;
+            tell(&core, &volume);
+            if settled.is_ok() {
+                continue;
+            }
+        }
         if due.is_none_or(|due| due > core.now.get()) {
             due.inspect(|due| kick_at(&core, &volume, *due));
             volume.kick.wait(&core.tasks).await;
@@ -118,16 +128,30 @@ pub(crate) async fn drain(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
 }
 
 /// Puts the record of how far the log was written back, once that is safe, and lets go of what
-/// lies behind it.
+/// lies behind it: by partitions, and of the one that is not complete yet by entries where those
+/// would take room that others need.
 pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
-    let ended = {
-        let log = volume.log.borrow();
-        log.entries().next().map_or(log.next(), |oldest| oldest.number).saturating_sub(1)
-    };
+    // One after the other: the newest record on the medium must be the one that says most.
+    let turn = volume.settles.lock(&core.tasks, 0..1, Access::Exclusive).await;
+    let ended = volume.log.borrow().ended();
     let before = volume.state.borrow().written_back;
-    if ended <= before {
-        return Ok(());
+    if ended > before {
+        put_state(core, volume, before, ended).await?;
     }
+    if lingers_too_much(core, volume) {
+        // A record that a power loss took would name entries that are gone.
+        core.sync().await?;
+        let size = volume.record.borrow().partition_entries;
+        let first = volume.let_go_to.get().max((ended + 1) / size * size).max(1);
+        remove_entries(core, volume, first..ended + 1).await?;
+        volume.let_go_to.set(ended + 1);
+        core.tell_lingering();
+    }
+    drop(turn);
+    Ok(())
+}
+
+async fn put_state(core: &Rc<Core>, volume: &Rc<Volume>, before: u64, ended: u64) -> Result<()> {
     core.sync().await?;
     volume.state.borrow_mut().written_back = ended;
     let record = volume.state.borrow().encode();
@@ -142,7 +166,7 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
                 core.store.drop_partition(volume.log_space(), partition_of(whole * size, size));
             match dropped {
                 // The store remembers so many dropped partitions and no more.
-                Err(error) if error.kind() == entresol_flash::ErrorKind::Busy => {
+                Err(error) if error.kind() == FlashErrorKind::Busy => {
                     remove_entries(core, volume, whole * size..(whole + 1) * size).await?;
                 }
                 other => other?,
@@ -152,10 +176,28 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
     Ok(())
 }
 
-/// Lets go of entries one by one.
+/// Whether entries of `volume` that were written back are to go before their partition is complete:
+/// the logs of all volumes hold more of them than they may. They are pinned, and nothing else makes
+/// room of them.
+fn lingers_too_much(core: &Core, volume: &Volume) -> bool {
+    let may_go = volume.let_go_to.get() <= volume.log.borrow().ended();
+    may_go && core.failure().is_none() && core.lingering() > core.lingering_max.get()
+}
+
+/// Lets go of entries one by one. What cannot be read cannot be removed: it goes with its
+/// partition.
 async fn remove_entries(core: &Rc<Core>, volume: &Rc<Volume>, numbers: Range<u64>) -> Result<()> {
-    for number in numbers {
-        core.remove_logged(volume, number).await?;
+    let held: Vec<u64> = numbers.filter(|number| core.may_hold_logged(volume, *number)).collect();
+    for numbers in held.chunks(REMOVED_AT_ONCE) {
+        let begun: Vec<_> =
+            numbers.iter().map(|number| (*number, core.remove_logged(volume, *number))).collect();
+        for (number, removed) in begun {
+            if let Err(error) = core.removed_logged(removed, (volume, number)).await
+                && core.note_error(&error)
+            {
+                return Err(error.into());
+            }
+        }
     }
     Ok(())
 }

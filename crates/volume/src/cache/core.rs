@@ -51,6 +51,9 @@ pub(crate) struct Core {
     pub write_back_delay: u64,
     /// Most blocks that the logs of all volumes hold.
     pub dirty_blocks_max: u64,
+    /// Most entries that were written back and wait in the logs for their partitions to be
+    /// complete; none once the store was full.
+    pub lingering_max: Cell<u64>,
     /// Raised when a log may have become shorter, or what fails to shorten it may be told.
     pub room: Signal,
     pub ahead: RefCell<Ahead>,
@@ -109,6 +112,7 @@ impl Ord for Timer {
 pub(crate) struct Limits {
     pub write_back_delay: u64,
     pub dirty_blocks_max: u64,
+    pub lingering_max: u64,
     pub distrust: Option<Distrust>,
 }
 
@@ -129,6 +133,7 @@ impl Core {
             stopping: Cell::new(false),
             write_back_delay: limits.write_back_delay,
             dirty_blocks_max: limits.dirty_blocks_max,
+            lingering_max: Cell::new(limits.lingering_max),
             room: Signal::default(),
             ahead: RefCell::new(Ahead::new(AHEAD_BYTES_MAX)),
             gate: Gate::default(),
@@ -187,6 +192,41 @@ impl Core {
         let bytes = &number.to_be_bytes();
         let key = Key { space: volume.log_space(), partition, bytes };
         self.flash(Operation::Remove { key, condition: Condition::Always })
+    }
+
+    /// Waits for the removal of an entry of a log as [`Core::removed`] does.
+    pub(crate) async fn removed_logged(
+        &self,
+        begun: Reply<FlashReply>,
+        (volume, number): (&Volume, u64),
+    ) -> FlashReply {
+        let passing = [FlashErrorKind::Busy, FlashErrorKind::Full];
+        self.patiently(begun, || self.remove_logged(volume, number), &passing).await
+    }
+
+    /// Whether an entry of a volume's log may be there, by the index alone.
+    pub(crate) fn may_hold_logged(&self, volume: &Volume, number: u64) -> bool {
+        let partition = partition_of(number, volume.record.borrow().partition_entries);
+        let bytes = &number.to_be_bytes();
+        self.session.borrow().may_hold(Key { space: volume.log_space(), partition, bytes })
+    }
+
+    /// Entries that were written back and are in the log of `volume` still.
+    pub(crate) fn lingering_of(&self, volume: &Volume) -> u64 {
+        self.store.count(volume.log_space()).saturating_sub(volume.log.borrow().len() as u64)
+    }
+
+    /// The same of all volumes.
+    pub(crate) fn lingering(&self) -> u64 {
+        let volumes = self.volumes.borrow();
+        volumes.iter().flatten().map(|volume| self.lingering_of(volume)).sum()
+    }
+
+    /// Has the volumes look whether their logs hold what is to go.
+    pub(crate) fn tell_lingering(&self) {
+        let volumes = self.volumes.borrow();
+        let lingers = |volume: &&Rc<Volume>| self.lingering_of(volume) > 0;
+        volumes.iter().flatten().filter(lingers).for_each(|volume| volume.kick.raise(&self.tasks));
     }
 
     /// The reply of a cache that holds nothing.

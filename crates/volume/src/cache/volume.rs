@@ -44,8 +44,12 @@ pub(crate) struct Volume {
     pub ranges: Rc<Ranges>,
     /// Held while entries are appended, so that they get their numbers in order.
     pub appends: Rc<Ranges>,
+    /// Held while the record of how far the log was written back is put.
+    pub settles: Rc<Ranges>,
     pub log: RefCell<DirtyLog>,
     pub state: RefCell<StateRecord>,
+    /// Entries of the log before this number were let go, or go with their partition.
+    pub let_go_to: Cell<u64>,
     pub incarnation: u32,
     pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
     pub regions: RefCell<Regions>,
@@ -161,6 +165,8 @@ impl Volume {
             counts: RefCell::default(),
             ranges: Rc::default(),
             appends: Rc::default(),
+            settles: Rc::default(),
+            let_go_to: Cell::new(0),
             log: RefCell::new(log),
             state: RefCell::new(state),
             incarnation,

@@ -21,7 +21,7 @@ use crate::tasks::Reply;
 use crate::types::Mode;
 
 /// Data of one log entry at most: what a read of one of its blocks has to fetch.
-const ENTRY_BYTES_MAX: usize = 16 << 10;
+pub(crate) const ENTRY_BYTES_MAX: usize = 16 << 10;
 /// Blocks whose cached copies are let go in one go.
 const INVALIDATE_MAX: u64 = 1024;
 
@@ -410,10 +410,12 @@ async fn append(
                 }
                 Err(error) => {
                     volume.counts.borrow_mut().cache_write_errors += 1;
-                    if error.kind() != FlashErrorKind::Full || volume.log.borrow().len() == 0 {
+                    if error.kind() != FlashErrorKind::Full || !gains_room(core) {
                         core.note_error(&error);
                         return Err(error.into());
                     }
+                    core.lingering_max.set(0);
+                    core.tell_lingering();
                 }
             }
         }
@@ -431,6 +433,12 @@ fn has_room(core: &Core, volume: &Volume) -> bool {
     is_within_budget(core) && (volume.log.borrow().len() as u64) < entries_max
 }
 
+/// Whether writing back, or letting go of what was, makes any room.
+fn gains_room(core: &Core) -> bool {
+    let volumes = core.volumes.borrow();
+    volumes.iter().flatten().any(|volume| core.store.count(volume.log_space()) > 0)
+}
+
 /// Whether the logs of all volumes together may grow.
 fn is_within_budget(core: &Core) -> bool {
     let volumes = core.volumes.borrow();
@@ -440,7 +448,7 @@ fn is_within_budget(core: &Core) -> bool {
 
 /// Has the logs written back that are in the way of a write to `volume`.
 fn ask_for_room(core: &Core, volume: &Volume) {
-    let of_all = !is_within_budget(core);
+    let of_all = !is_within_budget(core) || core.lingering_max.get() == 0;
     for holder in core.volumes.borrow().iter().flatten() {
         if of_all || holder.id == volume.id {
             let last = holder.log.borrow().next().saturating_sub(1);

@@ -41,6 +41,8 @@ pub(crate) struct World {
     volume: VolumeId,
     model: Model,
     random: Random,
+    /// Percent of the cache that may be dirty: with many, a log lets go of entries one by one.
+    dirty_percent: u8,
     now: u64,
     tokens: u64,
     pending: HashMap<u64, Asked>,
@@ -89,6 +91,7 @@ impl World {
             volume: VolumeId(0),
             model: Model::new(SECTORS),
             random: Random::new(seed),
+            dirty_percent: [25, 60][(seed % 2) as usize],
             now: 0,
             tokens: 0,
             pending: HashMap::new(),
@@ -192,6 +195,7 @@ impl World {
             identity: 77,
             buffer_directory: Some(self.directory.0.clone()),
             boot: self.boot,
+            dirty_percent: self.dirty_percent,
             write_back_delay_ms: self.random.below(3) * 20,
             open_backing: Box::new(move |_| Ok(Box::new(medium.open()?) as Box<dyn Backing>)),
             ..CacheOptions::default()
