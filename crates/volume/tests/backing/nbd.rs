@@ -286,6 +286,32 @@ fn allocation_is_told_in_full_however_little_the_server_says_at_a_time() {
     assert_eq!((Extent::decode(told), backing.in_flight()), (extents[..2].to_vec(), 0));
 }
 
+/// A server that takes whole blocks only refused to tell how a part of one stands.
+#[test]
+fn allocation_is_told_of_any_range_though_the_server_takes_whole_blocks() {
+    let medium = MemoryMedium::new(1 << 20);
+    let sizes = BlockSizes { minimum: 4096, preferred: 4096, payload_max: 1 << 20 };
+    let server = Server::start(&medium, Plan { sizes, ..Plan::new(1) });
+    let mut backing = open(&server);
+    perform(&mut backing, write(8192, &[1; 4096])).unwrap();
+    let extent = |length, kind| Extent { length, kind };
+    let (data, hole) = (ExtentKind::Data, ExtentKind::Hole);
+    for (range, expected) in [
+        ((100, 200), vec![extent(200, hole)]),
+        ((5000, 4000), vec![extent(3192, hole), extent(808, data)]),
+        ((9000, 4096), vec![extent(3288, data), extent(808, hole)]),
+        ((4096, 1 << 19), vec![extent(4096, hole), extent(4096, data), extent(516_096, hole)]),
+    ] {
+        assert_eq!(backing.allocation(range, 10).unwrap(), expected, "{range:?}");
+        assert!(backing.begin_allocation(7, range));
+        let mut completions = Vec::new();
+        backing.wait(&mut completions);
+        let told = Extent::decode(completions[0].result.as_ref().unwrap());
+        assert_eq!(told, expected[..told.len()], "{range:?}");
+        assert!(!told.is_empty());
+    }
+}
+
 #[test]
 fn identity_is_the_place_without_credentials() {
     let medium = MemoryMedium::new(BYTES);

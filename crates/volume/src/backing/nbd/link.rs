@@ -135,7 +135,8 @@ impl Link {
                 task
             }
             Job::Status { offset, length, back, begun } => {
-                Some(Task::status(back, offset, length, begun))
+                let unit = u64::from(self.sizes.minimum.max(1));
+                Some(Task::status(back, (offset, length), unit, begun))
             }
         };
         if let Some(mut task) = task {
@@ -342,7 +343,7 @@ impl Link {
         match answer {
             Ok(Found::Nothing) => {}
             Ok(Found::Bytes(bytes)) => task.bytes = bytes,
-            Ok(Found::Extents(extents)) => task.extents = extents,
+            Ok(Found::Extents(extents)) => task.take_extents(extents),
             Err((code, message)) => {
                 let Change { offset, length, .. } = wire.change;
                 let detail = format!(

@@ -38,6 +38,8 @@ pub(super) struct Task {
     pub(super) error: Option<Error>,
     pub(super) bytes: Bytes,
     pub(super) extents: Vec<Extent>,
+    /// The range that extents are wanted of: bytes before it that were asked for too, and its own.
+    wanted: (u64, u64),
 }
 
 impl Task {
@@ -90,13 +92,24 @@ impl Task {
         Some(task)
     }
 
-    /// The question how a range stands.
-    pub(super) fn status(back: Return, offset: u64, length: u64, begun: Instant) -> Task {
-        let length = length.min(PART_BYTES);
-        let command = Command::BlockStatus;
-        let flags = CommandFlags::NONE;
-        let like = Change { command, flags, offset, length, payload: Bytes::new() };
-        Task::of(back, "block status", like, begun)
+    /// The question how a range stands, for a server that is asked for whole units of `unit` bytes.
+    pub(super) fn status(
+        back: Return,
+        (offset, length): (u64, u64),
+        unit: u64,
+        begun: Instant,
+    ) -> Task {
+        let before = offset % unit;
+        let asked = (before + length.min(PART_BYTES)).next_multiple_of(unit).min(PART_BYTES);
+        let (command, flags) = (Command::BlockStatus, CommandFlags::NONE);
+        let like = Change {
+            command,
+            flags,
+            offset: offset - before,
+            length: asked,
+            payload: Bytes::new(),
+        };
+        Task { wanted: (before, length), ..Task::of(back, "block status", like, begun) }
     }
 
     fn of(back: Return, name: &'static str, like: Change, begun: Instant) -> Task {
@@ -112,7 +125,24 @@ impl Task {
             error: None,
             bytes: Bytes::new(),
             extents: Vec::new(),
+            wanted: (0, 0),
         }
+    }
+
+    /// What the server told, cut to the range that was wanted.
+    pub(super) fn take_extents(&mut self, told: Vec<Extent>) {
+        let (before, length) = self.wanted;
+        let (start, end) = (before, before.saturating_add(length));
+        let mut at = 0_u64;
+        self.extents = told
+            .into_iter()
+            .map(|extent| {
+                let from = at;
+                at = at.saturating_add(extent.length);
+                Extent { length: at.min(end).saturating_sub(from.max(start)), ..extent }
+            })
+            .filter(|extent| extent.length > 0)
+            .collect();
     }
 
     /// The first parts.
