@@ -96,6 +96,44 @@ fn a_failed_flush_is_reported_and_the_next_one_is_true() {
     assert!(contents[4096..8192] == [2; 4096]);
 }
 
+/// A server tells of a sync that failed once, here to a write with FUA: the flush, or the other
+/// such write, that was under way beside it was taken for true, and what was lost never written
+/// again.
+#[test]
+fn what_makes_durable_beside_a_durable_write_that_fails_is_true_or_fails_too() {
+    for (seed, beside) in (0..8).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let medium = MemoryMedium::new(BYTES);
+        let server = Server::start(&medium, Plan { syncs_for_fua: true, ..Plan::new(seed) });
+        let mut backing = open(&server);
+        perform(&mut backing, write(0, &[1; 4096])).unwrap();
+        let durable = |offset, byte| {
+            let bytes = Bytes::from(vec![byte; 4096]);
+            BackingRequest::Write { offset, bytes, durable: Durable::AtOnce }
+        };
+        medium.add_fault(Fault::Calls { kind: Kind::Flush, from: 0, count: 1 });
+        backing.begin(1, durable(4096, 2));
+        backing.begin(2, if beside { durable(8192, 3) } else { BackingRequest::Flush });
+        backing.submit();
+        let mut completions = Vec::new();
+        while completions.len() < 2 {
+            backing.wait(&mut completions);
+        }
+        completions.sort_by_key(|completion| completion.token);
+        let told: Vec<bool> = completions.iter().map(|one| one.result.is_ok()).collect();
+        assert!(told != [true, true], "the error was told to one");
+        medium.crash(Loss::All);
+        let contents = medium.contents();
+        if told[0] {
+            assert!(contents[4096..8192] == [2; 4096], "seed {seed}");
+        }
+        if told[1] && beside {
+            assert!(contents[8192..12288] == [3; 4096], "seed {seed}");
+        } else if told[1] {
+            assert!(contents[..4096] == [1; 4096], "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn errors_of_the_medium_come_through_by_kind_and_the_connection_stays() {
     let medium = MemoryMedium::new(BYTES);

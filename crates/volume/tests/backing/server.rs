@@ -34,6 +34,9 @@ pub(crate) struct Plan {
     pub(crate) loss: fn(u64) -> Loss,
     /// It babbles instead of answering at one in so many batches; 0: never.
     pub(crate) babbles_one_in: u64,
+    /// It makes a write with FUA durable as a flush does, after all writes of its batch: the error
+    /// of one sync is told once.
+    pub(crate) syncs_for_fua: bool,
     pub(crate) tls: Option<Arc<ServerConfig>>,
 }
 
@@ -53,6 +56,7 @@ impl Plan {
             dies_one_in: 0,
             loss: |_| Loss::None,
             babbles_one_in: 0,
+            syncs_for_fua: false,
             tls: None,
         }
     }
@@ -256,6 +260,9 @@ impl Connection<'_> {
             let survives =
                 if dies { self.random.below(batch.len() as u64 + 1) as usize } else { 0 };
             let mut output = Vec::new();
+            if self.plan.syncs_for_fua {
+                batch.iter_mut().for_each(|one| write_ahead_of_sync(&mut backing, one));
+            }
             for (at, (request, payload)) in batch.into_iter().enumerate() {
                 if dies && at >= survives {
                     break;
@@ -302,6 +309,16 @@ impl Connection<'_> {
             }
             requests.push((request, payload));
         }
+    }
+}
+
+/// Has a write with FUA written, and leaves a flush of it.
+fn write_ahead_of_sync(backing: &mut dyn Backing, (request, payload): &mut (Request, Bytes)) {
+    if request.flags.contains(CommandFlags::FUA) {
+        let (offset, bytes) = (request.offset, std::mem::take(payload));
+        let durable = Durable::AtFlush;
+        perform(backing, BackingRequest::Write { offset, bytes, durable }).unwrap();
+        *request = Request::new(Command::Flush, request.cookie, 0, 0);
     }
 }
 

@@ -118,6 +118,11 @@ impl Exchange {
         self.sent.is_empty()
     }
 
+    /// Whether something of a kind that was sent waits for an answer.
+    pub(super) fn has_sent(&self, is_wanted: fn(&Wire) -> bool) -> bool {
+        self.sent.values().any(|sent| is_wanted(&sent.wire))
+    }
+
     /// Whether the server answered anything on this connection.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered

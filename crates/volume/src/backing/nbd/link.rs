@@ -13,6 +13,9 @@
 //!    overlap: a read never sees a server that forgot what it had answered.
 //! 2. A flush succeeds only if the server flushed after all changes of the ledger had been
 //!    performed on the connection that it was answered on, or on one that was never lost.
+//! 3. A server tells that it could not make changes durable once, to whichever flush or durable
+//!    write comes first. So a flush goes alone among those, and what was under way when one of them
+//!    failed has not succeeded whatever its answer says: it is sent again.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -284,14 +287,16 @@ impl Link {
         if !matches!(self.phase, Phase::Serving) {
             return sent;
         }
-        if self.ledger.is_flush_due() && !self.flushing && now >= self.flush_at {
+        let may_flush = !self.flushing && !exchange.has_sent(Wire::makes_durable);
+        if self.ledger.is_flush_due() && may_flush && now >= self.flush_at {
             exchange.send(Wire::new(Purpose::OwnFlush, Command::Flush, 0, 0), position, now);
             (self.flushing, sent) = (true, true);
         }
         while exchange.has_room()
             && let Some(next) = self.queue.front()
             && !(self.ledger.is_full() && is_change(next.change.command))
-            && !(self.flushing && next.change.command == Command::Flush)
+            && !(self.flushing && next.makes_durable())
+            && !(next.change.command == Command::Flush && exchange.has_sent(Wire::makes_durable))
             && let Some(wire) = self.queue.pop_front()
         {
             self.flushing |= wire.change.command == Command::Flush;
@@ -310,6 +315,11 @@ impl Link {
             return Err("the server is about to stop".to_owned());
         }
         let failed = answer.is_err();
+        let doubtful = !failed && wire.makes_durable() && matches!(self.phase, Phase::Draining);
+        if doubtful && matches!(wire.purpose, Purpose::Task(_)) {
+            self.take_back(vec![wire]);
+            return Ok(());
+        }
         if wire.change.command == Command::Flush {
             self.flushing = false;
             if !failed {
