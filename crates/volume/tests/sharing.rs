@@ -194,6 +194,36 @@ fn a_volume_keeps_to_its_share_of_the_cache() {
     assert_eq!(clean(1), 1000);
 }
 
+/// Which blocks there were was forgotten with the end of the process: a full share let go only of
+/// what was put next, and of that at once.
+#[test]
+fn a_volume_keeps_to_its_share_of_the_cache_after_a_restart() {
+    let mut shared = Shared::new(32 << 20, &[("a", 1000)]);
+    let options = || VolumeOptions { share_bytes: 100 * BLOCK, ..Default::default() };
+    let a = shared.create("a", options());
+    let clean = |shared: &Shared| {
+        let figures: serde_json::Value =
+            serde_json::from_str(&shared.cache.as_ref().unwrap().statistics()).unwrap();
+        figures["volumes"][0]["usage"]["clean"].as_u64().unwrap()
+    };
+    let blocks: Vec<u64> = (0..1000).map(|number| number * 619 % 1000).collect();
+    for (round, blocks) in blocks.chunks(250).enumerate() {
+        for block in blocks {
+            shared.all(vec![(a, read(*block))]);
+            // What goes for it is gone a turn later.
+            shared.all(vec![(a, Request::Flush)]);
+            let held = clean(&shared);
+            assert!(held <= 101 && (round == 0 || held >= 99), "{held} in round {round}");
+        }
+        // What was read last is what there is.
+        let hits = |shared: &Shared| shared.cache.as_ref().unwrap().counts(a).unwrap();
+        let before = hits(&shared).blocks_read_hit;
+        blocks[180..].iter().for_each(|block| drop(shared.all(vec![(a, read(*block))])));
+        assert_eq!(hits(&shared).blocks_read_hit - before, 70, "in round {round}");
+        shared.close_and_open();
+    }
+}
+
 /// How the cache was left was worked out for all volumes at once, and forgotten by the next start:
 /// a volume whose backing was away then had its old blocks believed afterwards.
 #[test]

@@ -263,6 +263,9 @@ pub(crate) fn attach(
 pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
     let volume = Rc::new(volume);
     volume.be_watched(&core.devices);
+    if core.held(&volume) > 0 {
+        volume.share.borrow_mut().found(volume.blocks());
+    }
     let place = usize::from(volume.id.0);
     let mut volumes = core.volumes.borrow_mut();
     if volumes.len() <= place {

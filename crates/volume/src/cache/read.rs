@@ -139,12 +139,13 @@ pub(crate) fn assemble(parts: &[Part], range: Range<u64>) -> Bytes {
 pub(crate) fn insert(core: &Core, volume: &Volume, block: u64, bytes: &[u8]) -> Reply<FlashReply> {
     volume.counts.borrow_mut().insertions += 1;
     let space = volume.clean_space();
-    if let Some(first) = volume.share.borrow_mut().on_put(block, core.held(volume)) {
+    let may_hold = |block: u64| core.may_hold(space, &block.to_be_bytes());
+    for first in volume.share.borrow_mut().on_put(block, core.held(volume), may_hold) {
         // Nobody waits for its end: the block is clean, and only less of the cache.
         drop(core.remove(space, &first.to_be_bytes()));
     }
     let key = block.to_be_bytes();
-    core.put(Key::new(volume.clean_space(), &key), bytes, PutOptions::default())
+    core.put(Key::new(space, &key), bytes, PutOptions::default())
 }
 
 /// Waits for insertions.
