@@ -11,7 +11,7 @@ use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
 use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent};
 use entresol_volume::{
-    Cache, CacheOptions, Completion, Context, Durable, Error, ErrorKind, Mode, Moment, Qos,
+    Cache, CacheOptions, Completion, Context, Durable, Error, ErrorKind, Hole, Mode, Moment, Qos,
     Request, Run, VolumeId, VolumeOptions, Volumes,
 };
 
@@ -222,6 +222,51 @@ fn a_volume_keeps_to_its_share_of_the_cache_after_a_restart() {
         assert_eq!(hits(&shared).blocks_read_hit - before, 70, "in round {round}");
         shared.close_and_open();
     }
+}
+
+/// One request that lets go of a large range had the whole server wait for its end.
+#[test]
+fn others_are_served_while_a_large_range_is_trimmed() {
+    const BLOCKS: u64 = 16 << 10;
+    let mut shared = Shared::new(16 << 20, &[("a", BLOCKS), ("b", 64)]);
+    let (a, b) = (
+        shared.create("a", VolumeOptions::default()),
+        shared.create("b", VolumeOptions::default()),
+    );
+    shared.all(vec![(a, read(5)), (a, read(BLOCKS - 1))]);
+    let (offset, length) = (BLOCK, (BLOCKS - 1) * BLOCK);
+    let (hole, durable) = (Hole::Allowed, Durable::AtFlush);
+    for request in
+        [Request::Trim { offset, length, durable }, Request::Zero { offset, length, hole, durable }]
+    {
+        let mut done: Vec<Completion> = Vec::new();
+        shared.now += 1_000_000;
+        let mut now = Moment(shared.now);
+        let cache = shared.cache.as_mut().unwrap();
+        cache.submit(a, 0, request, now);
+        cache.turn(now, &mut done);
+        let mut reads = 0;
+        while done.is_empty() {
+            cache.submit(b, 1, read(7), now);
+            while done.is_empty() {
+                now.0 += 1000;
+                cache.wait(now, &mut done);
+            }
+            if done.iter().any(|completion| completion.token == 0) {
+                break;
+            }
+            reads += done.drain(..).count();
+        }
+        shared.now = now.0;
+        assert!(reads >= 2, "{reads} reads were answered beside it");
+        let mut rest = Vec::new();
+        while cache.in_flight() > 0 {
+            shared.now += 1000;
+            cache.wait(Moment(shared.now), &mut rest);
+        }
+    }
+    let found = shared.all(vec![(a, read(5)), (a, read(BLOCKS - 1))]);
+    assert!(found.iter().all(|found| found.iter().all(|byte| *byte == 0)));
 }
 
 /// How the cache was left was worked out for all volumes at once, and forgotten by the next start:

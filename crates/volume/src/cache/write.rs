@@ -18,12 +18,14 @@ use crate::policy::sequential::Direction;
 use crate::ranges::Access;
 use crate::request::{Durable, Hole};
 use crate::tasks::Reply;
-use crate::types::Mode;
+use crate::types::{Mode, Moment};
 
 /// Data of one log entry at most: what a read of one of its blocks has to fetch.
 pub(crate) const ENTRY_BYTES_MAX: usize = 16 << 10;
 /// Blocks whose cached copies are let go in one go.
 const INVALIDATE_MAX: u64 = 1024;
+/// Blocks that are looked at in one turn.
+const INVALIDATE_TURN: u64 = 4096;
 
 /// What a write makes of its range.
 pub(crate) enum Change {
@@ -155,6 +157,10 @@ pub(crate) async fn invalidate(
             }
         }
         at = end;
+        if at < blocks.end && (at - blocks.start).is_multiple_of(INVALIDATE_TURN) {
+            // Of what is not cached nothing is waited for: others have their turn.
+            core.sleep_until(Moment(core.now.get().0 + 1)).await;
+        }
     }
     Ok(held)
 }
