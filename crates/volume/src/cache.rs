@@ -498,7 +498,8 @@ fn serve(
     };
     let admitted = length.and_then(|length| core.gate.enter(&core, volume.id, length));
     let drains = matches!(request, Request::SetMode(_)) && volume.mode.get().is_lazy();
-    let lock = (!blocks.is_empty() && !drains)
+    let by_pieces = matches!(request, Request::Prefetch { .. });
+    let lock = (!blocks.is_empty() && !drains && !by_pieces)
         .then(|| volume.ranges.lock(&core.tasks, blocks.clone(), access));
     async move {
         let _place = match admitted {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use entresol_sim::{CrashChoice, SimDevice, SimOptions};
-use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium};
+use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent};
 use entresol_volume::{
     Cache, CacheOptions, Completion, Context, Durable, Error, ErrorKind, Hole, Mode, Moment, Qos,
@@ -267,6 +267,36 @@ fn others_are_served_while_a_large_range_is_trimmed() {
     }
     let found = shared.all(vec![(a, read(5)), (a, read(BLOCKS - 1))]);
     assert!(found.iter().all(|found| found.iter().all(|byte| *byte == 0)));
+}
+
+/// A prefetch held its whole range until the last block had come, and every write there waited.
+#[test]
+fn a_write_waits_for_the_piece_of_a_prefetch_that_it_touches_and_no_more() {
+    let mut shared = Shared::new(16 << 20, &[("a", 1024)]);
+    let options = VolumeOptions { mode: Mode::WriteBack, ..Default::default() };
+    let a = shared.create("a", options);
+    shared.media["a"].set_pace(Pace::Never);
+    let now = Moment(shared.now);
+    let cache = shared.cache.as_mut().unwrap();
+    cache.submit(a, 0, Request::Prefetch { offset: 0, length: 1024 * BLOCK }, now);
+    let mut done: Vec<Completion> = Vec::new();
+    cache.turn(now, &mut done);
+    cache.submit(a, 1, write(1000, 1), now);
+    cache.submit(a, 2, write(10, 1), now);
+    for _ in 0..100 {
+        shared.now += 100_000;
+        cache.turn(Moment(shared.now), &mut done);
+    }
+    let tokens: Vec<u64> = done.iter().map(|completion| completion.token).collect();
+    assert_eq!(tokens, [1]);
+    shared.media["a"].set_pace(Pace::AtOnce);
+    while done.len() < 3 {
+        shared.now += 100_000;
+        cache.wait(Moment(shared.now), &mut done);
+    }
+    assert!(done.iter().all(|completion| completion.result.is_ok()));
+    let found = shared.all(vec![(a, read(10)), (a, read(1000))]);
+    assert!(found[0] == contents(10, 1) && found[1] == contents(1000, 1));
 }
 
 /// How the cache was left was worked out for all volumes at once, and forgotten by the next start:

@@ -19,6 +19,7 @@ use crate::cache::write::{Change, sync_log, write_back, write_through};
 use crate::error::Result;
 use crate::meta::key_of;
 use crate::policy::sequential::Direction;
+use crate::ranges::Access;
 use crate::request::Request;
 use crate::types::Mode;
 use crate::volumes::Run;
@@ -28,7 +29,7 @@ const PREFETCH_BLOCKS: u64 = 256;
 /// Flushes from one sweep of the regions to the next.
 const SWEEP_FLUSHES: u32 = 64;
 
-/// Performs a request whose `blocks` are locked.
+/// Performs a request whose `blocks` are locked, but for those of a prefetch.
 pub(crate) async fn perform(
     core: &Rc<Core>,
     volume: &Rc<Volume>,
@@ -165,13 +166,13 @@ async fn sweep(core: &Rc<Core>, volume: &Rc<Volume>) {
 
 async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> Result<()> {
     volume.counts.borrow_mut().prefetches += 1;
-    if volume.mode.get() == Mode::PassThrough {
-        return Ok(());
-    }
     let mut at = blocks.start;
-    while at < blocks.end {
+    while at < blocks.end && volume.mode.get() != Mode::PassThrough {
         let end = blocks.end.min(at + PREFETCH_BLOCKS);
+        // Piece by piece: a write waits for the one that it touches, and not for all of them.
+        let guard = volume.ranges.lock(&core.tasks, at..end, Access::Shared).await;
         gather(core, volume, at..end, Keep::Yes).await?;
+        drop(guard);
         at = end;
     }
     Ok(())
