@@ -157,6 +157,9 @@ fn what_cannot_be_done_is_refused_with_what_there_is() {
         refused(arguments, &["no volume vm2", "vm1"]);
     }
     refused(&["mode", "vm1", "quick"], &["wt, wb, wa, wo or pt", "'quick'"]);
+    let create = ["create", "vm2", "--backing", &setting.backing];
+    let rates = ["--reservation", "500", "--limit", "200"];
+    refused(&[&create[..], &rates].concat(), &["reservation 500", "limit, which is 200"]);
     let nowhere = setting.directory.path("nowhere");
     refused_with(&["volume", "stat", "--cache", &nowhere], &["no cache at", "volume create"]);
 }
@@ -174,6 +177,9 @@ fn a_running_server_is_asked_and_its_cache_checked_once_it_has_stopped() {
     assert!(fs::read(&setting.backing).expect("it is a file")[..1 << 20] == [7; 1 << 20]);
     let check = setting.arguments(&["check"]);
     refused_with(&check, &["a server has", "stop it"]);
+    // The server opened the backing without force, and nobody was told.
+    let create = ["create", "vm2", "--backing", &setting.backing, "--force"];
+    refused_with(&setting.arguments(&create), &["--force: a server has", "stop the server"]);
     setting.run(&["mode", "vm1", "wt"]);
     assert_eq!(setting.json(&["stat"])["volumes"][0]["mode"], "wt");
     server.perform(BackingRequest::Read { offset: 0, length: 2 << 20 });

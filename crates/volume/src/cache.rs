@@ -342,6 +342,7 @@ impl Cache {
             let detail = format!("there is a volume named {} already", options.name);
             return Err(Error::new(ErrorKind::Name, detail));
         }
+        options.qos.check()?;
         let backing = (self.open_backing)(&options.backing)?;
         let description = backing.description();
         if u64::from(description.alignment) > BLOCK_BYTES {

@@ -84,6 +84,24 @@ pub struct Qos {
     pub weight: f64,
 }
 
+impl Qos {
+    /// Refuses rates that contradict each other.
+    ///
+    /// # Errors
+    /// `InvalidInput` if more is reserved than the limit allows.
+    pub fn check(&self) -> Result<(), Error> {
+        let Qos { reservation, limit, .. } = *self;
+        if limit == 0.0 || reservation <= limit {
+            return Ok(());
+        }
+        let detail = format!(
+            "reservation {reservation}: expected at most the limit, which is {limit}; lower the \
+             one or raise the other"
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
+    }
+}
+
 /// How a volume is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VolumeOptions {

@@ -63,6 +63,7 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
     let options = args.options()?;
     args.demand_fitting_capacity()?;
     if let Some(mut server) = Control::connect(&args.cache.control_path()) {
+        args.demand_unforced()?;
         server.ask(&json!({
             "command": "create",
             "volume": options.name,
@@ -113,6 +114,18 @@ impl CreateArgs {
         Err(Failure::CannotRun(format!("--capacity {asked}: {detail}")))
     }
 
+    /// Refuses `--force` for a cache that a server has.
+    fn demand_unforced(&self) -> Outcome<()> {
+        if !self.force {
+            return Ok(());
+        }
+        Err(Failure::CannotRun(format!(
+            "--force: a server has {} open, and opens backings without force; leave the option \
+             out, or stop the server first",
+            self.cache.cache.display()
+        )))
+    }
+
     fn options(&self) -> Outcome<VolumeOptions> {
         let mode: Mode = self.mode.parse()?;
         let read_ahead_bytes = u32::try_from(self.read_ahead).map_err(|_| {
@@ -129,12 +142,14 @@ impl CreateArgs {
                 return Err(Failure::CannotRun(sentence));
             }
         }
+        let qos = Qos { reservation: self.reservation, limit: self.limit, weight: self.weight };
+        qos.check()?;
         Ok(VolumeOptions {
             name: self.name.clone(),
             backing: self.absolute_backing(),
             mode,
             share_bytes: self.share,
-            qos: Qos { reservation: self.reservation, limit: self.limit, weight: self.weight },
+            qos,
             sequential_cutoff_bytes: self.sequential_cutoff,
             admission_hits: self.admission_hits,
             read_ahead_bytes,
