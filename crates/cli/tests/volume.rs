@@ -60,6 +60,19 @@ impl Setting {
         json(&entresol(&self.arguments(&[arguments, &["--json"]].concat())))
     }
 
+    /// Has a server killed before it has written back all that it was given, which it begins half a
+    /// second later; whether it was.
+    fn becomes_dirty(&self) -> bool {
+        (0..10).any(|_| {
+            let server = self.serve();
+            server.perform(write(0, 7, 1 << 20));
+            drop(server);
+            self.json(&["stat"])["volumes"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["usage"]["dirty"].as_u64() > Some(0)))
+        })
+    }
+
     fn serve(&self) -> Server {
         let socket = self.directory.path("nbd");
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
@@ -249,15 +262,7 @@ fn a_volume_whose_backing_is_gone_is_named_and_can_be_removed() {
         refused_with(&setting.arguments(&arguments), &["--capacity", why]);
     }
     setting.run(&create);
-    // Killed before it has written all of it back, which it begins half a second later.
-    let is_dirty = (0..10).any(|_| {
-        let server = setting.serve();
-        server.perform(write(0, 7, 1 << 20));
-        drop(server);
-        setting.json(&["stat"])["volumes"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["usage"]["dirty"].as_u64() > Some(0)))
-    });
+    let is_dirty = setting.becomes_dirty();
     fs::remove_file(&setting.backing).expect("it is there");
     fs::remove_file(&other).expect("it is there");
     let output = entresol(&setting.arguments(&["check"]));
@@ -266,6 +271,11 @@ fn a_volume_whose_backing_is_gone_is_named_and_can_be_removed() {
     assert!(said.contains("volume vm1 is absent") && said.contains("volume clean"), "{said}");
     assert!(setting.run(&["remove", "clean"]).contains("volume clean is removed"));
     assert!(is_dirty, "nothing is dirty");
+    // It was said that all that was dirty was written back.
+    let output = entresol(&setting.arguments(&["flush"]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("were not written back: vm1 ("), "{said}");
     refused_with(&setting.arguments(&["remove", "vm1"]), &["--lose-dirty"]);
     setting.run(&["remove", "vm1", "--lose-dirty"]);
     assert_eq!(setting.json(&["stat"])["absent"], Value::Array(Vec::new()));

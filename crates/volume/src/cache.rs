@@ -465,7 +465,8 @@ impl Volumes for Cache {
     }
 
     fn statistics(&self) -> String {
-        report::statistics(&self.core, self.session_record.cache, &self.absent)
+        let absent: Vec<_> = self.absent.iter().zip(&self.absent_ids).collect();
+        report::statistics(&self.core, self.session_record.cache, &absent)
     }
 }
 

@@ -12,6 +12,8 @@ use crate::progress;
 /// Options of `entresol volume flush`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Exit status 1: a volume is absent, as its backing cannot be opened, and may have dirty blocks.
+
 Examples:
   entresol volume flush vm1 --cache /ssd/cache
   entresol volume flush --cache /ssd/cache")]
@@ -55,8 +57,12 @@ pub(crate) fn flush(args: &FlushArgs) -> Outcome<()> {
         }
         println!("volume {name}: all that was dirty is on its backing");
     }
+    let complete = match args.name {
+        None => reached.demand_none_left_out(),
+        Some(_) => Ok(()),
+    };
     let left = reached.leave();
-    flushed.and(left)
+    flushed.and(complete).and(left)
 }
 
 /// Changes what a volume does with the cache.

@@ -57,6 +57,26 @@ impl Reached {
         }
     }
 
+    /// Refuses to have written back all there is if the logs of absent volumes hold something.
+    pub(crate) fn demand_none_left_out(&mut self) -> Outcome<()> {
+        let figures = self.statistics()?;
+        let absent = figures["absent"].as_array().cloned().unwrap_or_default();
+        let holds = |one: &&Value| one["log_entries"].as_u64() > Some(0);
+        let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        let left_out: Vec<String> = absent
+            .iter()
+            .filter(holds)
+            .map(|one| format!("{} ({})", text(one, "name"), text(one, "error")))
+            .collect();
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!(
+            "volumes that are absent may have dirty blocks, which were not written back: {}",
+            left_out.join("; ")
+        )))
+    }
+
     /// Asks the volume `name` for `request`, whose line for a server is `line`.
     pub(crate) fn ask(&mut self, name: &str, request: Request, line: &Value) -> Outcome<()> {
         match self {

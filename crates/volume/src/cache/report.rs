@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use crate::backing::{Extent, ExtentKind};
 use crate::cache::core::Core;
-use crate::cache::volume::Volume;
+use crate::cache::volume::{Volume, log_space};
 use crate::counts::Counts;
 use crate::dirty::LogKind;
 use crate::error::{Error, Result};
 use crate::meta::BLOCK_BYTES;
 use crate::request::Hole;
+use crate::types::VolumeId;
 use crate::volumes::{Context, Run, VolumeInfo};
 
 /// Blocks that are looked at for one answer about residency.
@@ -174,13 +175,20 @@ fn residency(core: &Core, volume: &Volume, range: Range<u64>, most: usize) -> Ve
 }
 
 /// Figures of the cache and its volumes.
-pub(crate) fn statistics(core: &Core, identity: u128, absent: &[(String, Error)]) -> String {
+pub(crate) fn statistics(
+    core: &Core,
+    identity: u128,
+    absent: &[(&(String, Error), &VolumeId)],
+) -> String {
     let flash = core.store.statistics();
     let volumes = core.volumes.borrow();
     let volumes: Vec<Value> = volumes.iter().flatten().map(|volume| one(core, volume)).collect();
     let absent: Vec<Value> = absent
         .iter()
-        .map(|(name, error)| json!({ "name": name, "error": error.to_string() }))
+        .map(|((name, error), id)| {
+            let log_entries = core.store.count(log_space(**id));
+            json!({ "name": name, "error": error.to_string(), "log_entries": log_entries })
+        })
         .collect();
     json!({
         "cache": {
