@@ -26,9 +26,8 @@ use entresol_flash::{
 };
 
 pub use self::care::{CheckReport, Dirty};
-pub use self::core::Distrust;
 use self::core::{Core, Limits, PAUSE_NS};
-use self::open::{Left, Quiet, attach, enlist};
+use self::open::{Left, Quiet, attach_all, enlist};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
 use crate::counts::Counts;
@@ -55,6 +54,10 @@ const DEPTH: usize = 256;
 /// Opens the backing that [`VolumeOptions::backing`] names.
 pub type OpenBacking = Box<dyn Fn(&str) -> Result<Box<dyn Backing>>>;
 
+/// Called when the cache device has failed, before anything is written around it, with the identity
+/// of the cache: must durably note that its clean blocks are not to be trusted any more.
+pub type Distrust = Box<dyn Fn(u128, &Error) -> std::result::Result<(), String>>;
+
 /// How a cache is opened.
 pub struct CacheOptions {
     /// What to do with what the cache device holds.
@@ -76,8 +79,8 @@ pub struct CacheOptions {
     pub open_backing: OpenBacking,
     /// Notes durably, outside the cache device, that its clean blocks are stale.
     pub distrust: Option<Distrust>,
-    /// Whether that was noted.
-    pub distrusted: bool,
+    /// Whether that was noted of the cache of an identity.
+    pub distrusted: Box<dyn Fn(u128) -> bool>,
     /// Volumes that take the size their backing has now.
     pub resize: Vec<String>,
     /// How the jobs of the open are run.
@@ -99,7 +102,7 @@ impl Default for CacheOptions {
                 Err(Error::new(ErrorKind::Unavailable, detail))
             }),
             distrust: None,
-            distrusted: false,
+            distrusted: Box::new(|_| false),
             resize: Vec::new(),
             parallel: one_after_another,
         }
@@ -160,37 +163,28 @@ impl Cache {
             cache: before.map_or(options.identity, |before| before.cache),
         };
         quiet.put(Key::new(META_SPACE, SESSION_KEY), &session_record.encode())?;
-        let incarnation = session_record.incarnation;
-        let (mut volumes, mut absent, mut absent_ids) = (Vec::new(), Vec::new(), Vec::new());
-        for (id, record) in quiet.volumes()? {
-            if options.distrusted {
-                store.drop_space(self::volume::clean_space(id))?;
-            }
-            let name = record.options.name.clone();
-            let attached = (options.open_backing)(&record.options.backing).and_then(|backing| {
-                let resizes = options.resize.contains(&name);
-                attach(&mut quiet, (id, record, resizes), backing, (left, incarnation))
-            });
-            match attached {
-                Ok(volume) => volumes.push(volume),
-                Err(error) => {
-                    absent.push((name, error));
-                    absent_ids.push(id);
-                }
-            }
-        }
+        let found = attach_all(&mut quiet, &options, (left, &session_record))?;
         let limits = Limits {
             write_back_delay: options.write_back_delay_ms * 1_000_000,
             dirty_blocks_max: dirty_blocks_max(&store, options.dirty_percent),
             lingering_max: lingering_max(&store),
-            distrust: options.distrust,
+            distrust: options.distrust.map(|distrust| {
+                let identity = session_record.cache;
+                Box::new(move |error: &Error| distrust(identity, error)) as self::core::Note
+            }),
         };
         let core = Rc::new(Core::new(store, session, limits));
         core.now.set(now);
-        volumes.into_iter().for_each(|volume| drop(enlist(&core, volume)));
-        let open_backing = options.open_backing;
-        let requests = Rc::default();
-        Ok(Cache { core, open_backing, incarnation, session_record, requests, absent, absent_ids })
+        found.volumes.into_iter().for_each(|volume| drop(enlist(&core, volume)));
+        Ok(Cache {
+            core,
+            open_backing: options.open_backing,
+            incarnation: session_record.incarnation,
+            session_record,
+            requests: Rc::default(),
+            absent: found.absent,
+            absent_ids: found.absent_ids,
+        })
     }
 
     /// Identifies the cache.
@@ -337,12 +331,12 @@ impl Cache {
             let detail = format!("a volume's name is 1 to 255 bytes, not {}", options.name.len());
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
+        options.qos.check()?;
         let absent = self.absent.iter().any(|(name, _)| *name == options.name);
         if absent || self.find(&options.name).is_some() {
             let detail = format!("there is a volume named {} already", options.name);
             return Err(Error::new(ErrorKind::Name, detail));
         }
-        options.qos.check()?;
         let backing = (self.open_backing)(&options.backing)?;
         let description = backing.description();
         if u64::from(description.alignment) > BLOCK_BYTES {

@@ -58,7 +58,7 @@ impl Setup {
         let options = CacheOptions {
             write_back_delay_ms: 1_000_000,
             open_backing: Box::new(move |_| Ok(Box::new(medium.open()?) as Box<dyn Backing>)),
-            distrust: Some(Box::new(move |_| {
+            distrust: Some(Box::new(move |_, _| {
                 distrusted.set(distrusted.get() + 1);
                 Ok(())
             })),

@@ -67,19 +67,30 @@ impl CacheArgs {
     /// Opens the cache and its volumes. `capacity` makes one where there is none; `force` opens
     /// backings that are in use, and makes a cache over whatever is there.
     pub(crate) fn open(&self, capacity: Option<u64>, force: Force) -> Outcome<Cache> {
-        self.open_as((capacity, None), force).map_err(|failure| failure.forced_by(FORCED_BY))
+        self.open_as(capacity, force, CacheOptions::default())
     }
 
     /// Opens the cache; the volume called `name` takes the size that its backing has now.
     pub(crate) fn open_resizing(&self, name: &str, force: Force) -> Outcome<Cache> {
-        self.open_as((None, Some(name.to_owned())), force)
-            .map_err(|failure| failure.forced_by(FORCED_BY))
+        let options = CacheOptions { resize: vec![name.to_owned()], ..CacheOptions::default() };
+        self.open_as(None, force, options)
     }
 
     fn open_as(
         &self,
-        (capacity, resized): (Option<u64>, Option<String>),
+        capacity: Option<u64>,
         force: Force,
+        options: CacheOptions,
+    ) -> Outcome<Cache> {
+        let opened = self.open_whole(capacity, force, options);
+        opened.map_err(|failure| failure.forced_by(FORCED_BY))
+    }
+
+    fn open_whole(
+        &self,
+        capacity: Option<u64>,
+        force: Force,
+        options: CacheOptions,
     ) -> Outcome<Cache> {
         if capacity.is_none() && !self.exists() {
             return Err(Failure::CannotRun(format!(
@@ -90,7 +101,7 @@ impl CacheArgs {
             )));
         }
         let device = self.device(capacity, force)?;
-        let (note, told) = (self.beside("distrusted"), self.beside("distrusted"));
+        let (noted, told) = (self.clone(), self.clone());
         let options = CacheOptions {
             mode: match (capacity, force) {
                 (Some(_), Force::Yes) => OpenMode::OpenOrOverwrite,
@@ -100,20 +111,40 @@ impl CacheArgs {
             buffer_directory: Some("/dev/shm".into()),
             boot: boot_identity(),
             open_backing: Box::new(move |name| backing::open(name, force)),
-            distrust: Some(Box::new(move |error| write_note(&note, error))),
-            distrusted: told.exists(),
-            resize: resized.into_iter().collect(),
+            distrust: Some(Box::new(move |cache, error| write_note(&noted.note(cache), error))),
+            distrusted: Box::new(move |cache| told.notes(cache).iter().any(|note| note.exists())),
             parallel: on_all_processors,
-            ..CacheOptions::default()
+            ..options
         };
         let cache = Cache::open(device, options, now())?;
-        if told.exists() {
+        for note in self.notes(cache.identity()).iter().filter(|note| note.exists()) {
             // Its clean blocks were dropped just now.
-            fs::remove_file(&told).map_err(|error| {
-                Failure::doing(format!("cannot remove {}", told.display()), error)
+            fs::remove_file(note).map_err(|error| {
+                Failure::doing(format!("cannot remove {}", note.display()), error)
             })?;
         }
         Ok(cache)
+    }
+
+    /// Where it is noted that the clean blocks of a cache are stale: by its identity, in the
+    /// directory of the file itself, or in that of the state for a device. By whatever path the
+    /// cache is opened next, the note is found.
+    fn note(&self, cache: u128) -> PathBuf {
+        let real = fs::canonicalize(&self.cache).unwrap_or_else(|_| self.cache.clone());
+        let directory = match self.is_device() {
+            false => real.parent().unwrap_or(Path::new("/")).to_owned(),
+            true => PathBuf::from(STATE_DIRECTORY),
+        };
+        directory.join(format!("entresol-{cache:032x}.distrusted"))
+    }
+
+    /// Where there may be such a note: earlier versions named it by the path that was typed.
+    fn notes(&self, cache: u128) -> [PathBuf; 2] {
+        [self.note(cache), self.beside("distrusted")]
+    }
+
+    fn is_device(&self) -> bool {
+        fs::metadata(&self.cache).is_ok_and(|found| found.file_type().is_block_device())
     }
 
     /// Size of the file that the cache is in; `None` if there is none, or it is a device.
@@ -132,9 +163,7 @@ impl CacheArgs {
 
     /// A path for what belongs to the cache: beside a file, in the state directory for a device.
     fn beside(&self, suffix: &str) -> PathBuf {
-        let is_device =
-            fs::metadata(&self.cache).is_ok_and(|found| found.file_type().is_block_device());
-        let mut name = match is_device {
+        let mut name = match self.is_device() {
             false => self.cache.clone().into_os_string(),
             true => {
                 let text = self.cache.display().to_string();
@@ -175,4 +204,36 @@ fn write_note(path: &Path, error: &Error) -> Result<(), String> {
 fn random_identity() -> u128 {
     let half = || u128::from(RandomState::new().build_hasher().finish());
     half() << 64 | half()
+}
+
+#[cfg(test)]
+mod tests {
+    use entresol_volume::ErrorKind;
+
+    use super::*;
+    use crate::scratch::Scratch;
+
+    /// The note lay beside the path that was typed: whoever opened the cache by another one
+    /// believed its stale blocks.
+    #[test]
+    fn a_note_that_a_cache_is_stale_is_found_by_whatever_path_it_is_opened() {
+        let scratch = Scratch::below(&std::env::temp_dir(), "entresol-note").unwrap();
+        let by = |name: &str| CacheArgs { cache: scratch.path().join(name), control: None };
+        let (named, linked, moved) = (by("cache"), by("elsewhere/link"), by("moved"));
+        let cache = named.open(Some(CAPACITY_MIN), Force::No).unwrap();
+        let identity = cache.identity();
+        cache.close(now()).unwrap();
+        fs::create_dir(scratch.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(&named.cache, &linked.cache).unwrap();
+        let note = named.note(identity);
+        for opened in [&linked, &moved] {
+            if opened.cache == moved.cache {
+                fs::rename(&named.cache, &moved.cache).unwrap();
+            }
+            write_note(&note, &Error::new(ErrorKind::Io, "the device failed")).unwrap();
+            assert_eq!(opened.note(identity), note);
+            opened.open(None, Force::No).unwrap().close(now()).unwrap();
+            assert!(!note.exists(), "its blocks were dropped");
+        }
+    }
 }

@@ -25,9 +25,9 @@ use crate::request::Completion;
 use crate::tasks::{Answer, Reply, Signal, Tasks, reply};
 use crate::types::{Moment, VolumeId};
 
-/// Called when the cache device has failed, before anything is written around it: must durably note
-/// that the clean blocks of this cache are not to be trusted any more.
-pub type Distrust = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
+/// Notes that the clean blocks of this cache are not to be trusted any more; see
+/// [`Distrust`](super::Distrust).
+pub(crate) type Note = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
 
 /// The label of an entry that says that its block is not cached.
 pub(crate) const ABSENT_LABEL: u8 = 1;
@@ -66,7 +66,7 @@ pub(crate) struct Core {
     timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     timers_begun: Cell<u64>,
     failed: RefCell<Option<Error>>,
-    distrust: Option<Distrust>,
+    distrust: Option<Note>,
     distrusted: Cell<bool>,
     awaits_device: Cell<bool>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Limits {
     pub write_back_delay: u64,
     pub dirty_blocks_max: u64,
     pub lingering_max: u64,
-    pub distrust: Option<Distrust>,
+    pub distrust: Option<Note>,
 }
 
 impl Core {

@@ -13,7 +13,7 @@ use crate::backing::Backing;
 use crate::cache::core::Core;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
-use crate::cache::{META_SPACE, VOLUMES_MAX};
+use crate::cache::{CacheOptions, META_SPACE, VOLUMES_MAX};
 use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{
@@ -209,8 +209,45 @@ impl Quiet<'_> {
     }
 }
 
+/// The volumes of a cache, as they were found.
+#[derive(Default)]
+pub(crate) struct FoundVolumes {
+    pub volumes: Vec<Volume>,
+    pub absent: Vec<(String, Error)>,
+    /// Their numbers, in the same order.
+    pub absent_ids: Vec<VolumeId>,
+}
+
+/// Binds all volumes that the cache remembers to their backings; the cache was `left` so.
+pub(crate) fn attach_all(
+    quiet: &mut Quiet<'_>,
+    options: &CacheOptions,
+    (left, session_record): (Left, &SessionRecord),
+) -> Result<FoundVolumes> {
+    let mut all = FoundVolumes::default();
+    let distrusted = (options.distrusted)(session_record.cache);
+    for (id, record) in quiet.volumes()? {
+        if distrusted {
+            quiet.store.drop_space(clean_space(id))?;
+        }
+        let name = record.options.name.clone();
+        let resizes = options.resize.contains(&name);
+        let attached = (options.open_backing)(&record.options.backing).and_then(|backing| {
+            attach(quiet, (id, record, resizes), backing, (left, session_record.incarnation))
+        });
+        match attached {
+            Ok(volume) => all.volumes.push(volume),
+            Err(error) => {
+                all.absent.push((name, error));
+                all.absent_ids.push(id);
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Binds a volume that the cache remembers to its backing; the cache was `left` so.
-pub(crate) fn attach(
+fn attach(
     quiet: &mut Quiet<'_>,
     (id, mut record, resizes): (VolumeId, VolumeRecord, bool),
     backing: Box<dyn Backing>,
