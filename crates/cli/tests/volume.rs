@@ -281,3 +281,19 @@ fn a_volume_whose_backing_is_gone_is_named_and_can_be_removed() {
     assert_eq!(setting.json(&["stat"])["absent"], Value::Array(Vec::new()));
     setting.run(&["check"]);
 }
+
+/// Whether a backing was written to after a kill is not known, and nothing said so.
+#[test]
+fn a_command_that_opens_a_cache_after_a_kill_names_what_was_not_verified() {
+    let setting = Setting::new("volume-killed", "wt");
+    let said = |arguments: &[&str]| {
+        let output = entresol(&setting.arguments(arguments));
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(!said(&["flush"]).contains("not closed in order"));
+    drop(setting.serve());
+    let first = said(&["flush"]);
+    assert!(first.contains("not closed in order") && first.contains(": vm1"), "{first}");
+    assert!(!said(&["flush"]).contains("not closed in order"));
+}

@@ -120,6 +120,7 @@ pub struct Cache {
     absent: Vec<(String, Error)>,
     /// Their numbers, in the same order.
     absent_ids: Vec<VolumeId>,
+    unverified: Vec<String>,
 }
 
 impl std::fmt::Debug for Cache {
@@ -184,6 +185,7 @@ impl Cache {
             requests: Rc::default(),
             absent: found.absent,
             absent_ids: found.absent_ids,
+            unverified: found.unverified,
         })
     }
 
@@ -195,6 +197,12 @@ impl Cache {
     /// Volumes the cache remembers that could not be opened, and why.
     pub fn absent(&self) -> &[(String, Error)] {
         &self.absent
+    }
+
+    /// Volumes of which it is not known whether somebody else wrote to their backing while the
+    /// cache was not open: it was not closed in order, so what their backings tell was not noted.
+    pub fn unverified(&self) -> &[String] {
+        &self.unverified
     }
 
     /// The volume of a name.

@@ -208,6 +208,24 @@ fn a_volume_with_dirty_blocks_is_removed_only_if_they_may_be_lost() {
 }
 
 #[test]
+fn a_volume_whose_backing_tells_when_it_was_written_to_is_named_after_a_kill_and_not_after_a_close()
+{
+    let mut setup = Setup::new(Mode::WriteThrough);
+    let description = setup.medium.open().unwrap().description().clone();
+    let version = "of monday".to_owned();
+    setup.medium.set_description(Description { version, ..description });
+    let named = |setup: &Setup| setup.cache.as_ref().unwrap().unverified().to_vec();
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    assert_eq!(named(&setup), [""; 0]);
+    drop(setup.cache.take());
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    assert_eq!(named(&setup), ["disk"]);
+}
+
+#[test]
 fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
     // In the midst of the log, and at its end.
     for block in [15u8, 39] {

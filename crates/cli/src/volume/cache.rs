@@ -83,7 +83,16 @@ impl CacheArgs {
         options: CacheOptions,
     ) -> Outcome<Cache> {
         let opened = self.open_whole(capacity, force, options);
-        opened.map_err(|failure| failure.forced_by(FORCED_BY))
+        let cache = opened.map_err(|failure| failure.forced_by(FORCED_BY))?;
+        if !cache.unverified().is_empty() {
+            eprintln!(
+                "entresol: the cache was not closed in order, so nothing tells whether somebody \
+                 else wrote to a backing since; if so, stop here: \
+                 {}",
+                cache.unverified().join(", ")
+            );
+        }
+        Ok(cache)
     }
 
     fn open_whole(

@@ -209,6 +209,13 @@ impl Quiet<'_> {
     }
 }
 
+/// A volume that was bound to its backing.
+struct Attached {
+    volume: Volume,
+    /// Its backing tells when it was written to, and how it was left was not noted.
+    is_unverified: bool,
+}
+
 /// The volumes of a cache, as they were found.
 #[derive(Default)]
 pub(crate) struct FoundVolumes {
@@ -216,6 +223,7 @@ pub(crate) struct FoundVolumes {
     pub absent: Vec<(String, Error)>,
     /// Their numbers, in the same order.
     pub absent_ids: Vec<VolumeId>,
+    pub unverified: Vec<String>,
 }
 
 /// Binds all volumes that the cache remembers to their backings; the cache was `left` so.
@@ -236,7 +244,10 @@ pub(crate) fn attach_all(
             attach(quiet, (id, record, resizes), backing, (left, session_record.incarnation))
         });
         match attached {
-            Ok(volume) => all.volumes.push(volume),
+            Ok(Attached { volume, is_unverified }) => {
+                all.volumes.push(volume);
+                all.unverified.extend(is_unverified.then_some(name));
+            }
             Err(error) => {
                 all.absent.push((name, error));
                 all.absent_ids.push(id);
@@ -252,7 +263,7 @@ fn attach(
     (id, mut record, resizes): (VolumeId, VolumeRecord, bool),
     backing: Box<dyn Backing>,
     (left, incarnation): (Left, u32),
-) -> Result<Volume> {
+) -> Result<Attached> {
     let mut state = quiet.state(id)?;
     let left = left.of(&state, incarnation);
     let log = quiet.replay(id, record.partition_entries, (&state, left))?;
@@ -288,12 +299,14 @@ fn attach(
         }
         quiet.store.drop_space(clean_space(id))?;
     }
+    let is_unverified = left != Left::Clean && !found.version.is_empty();
     quiet.close_regions(id, record.bytes.div_ceil(BLOCK_BYTES), left)?;
     state.begin(incarnation, log.next());
     quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
     record.version.clear();
     quiet.put(Key::new(META_SPACE, &key_of("volume/", id)), &record.encode())?;
-    Ok(Volume::new(Parts { id, record, backing, log, state, incarnation }))
+    let volume = Volume::new(Parts { id, record, backing, log, state, incarnation });
+    Ok(Attached { volume, is_unverified })
 }
 
 /// Begins the tasks of a volume and lists it.
