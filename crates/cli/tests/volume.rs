@@ -127,7 +127,9 @@ fn write(offset: u64, byte: u8, length: usize) -> BackingRequest {
 
 #[test]
 fn every_volume_command_has_help_with_examples() {
-    for command in ["create", "serve", "stat", "flush", "mode", "check", "resize", "remove"] {
+    for command in
+        ["create", "serve", "stat", "flush", "mode", "check", "resize", "adopt", "remove"]
+    {
         let output = entresol(&["volume", command, "--help"]);
         let help = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{command}");
@@ -173,6 +175,7 @@ fn what_cannot_be_done_is_refused_with_what_there_is() {
     let create = ["create", "vm2", "--backing", &setting.backing];
     let rates = ["--reservation", "500", "--limit", "200"];
     refused(&[&create[..], &rates].concat(), &["reservation 500", "limit, which is 200"]);
+    refused(&["adopt", "vm1"], &["--keep-dirty", "--lose-dirty"]);
     let nowhere = setting.directory.path("nowhere");
     refused_with(&["volume", "stat", "--cache", &nowhere], &["no cache at", "volume create"]);
 }
@@ -280,6 +283,28 @@ fn a_volume_whose_backing_is_gone_is_named_and_can_be_removed() {
     setting.run(&["remove", "vm1", "--lose-dirty"]);
     assert_eq!(setting.json(&["stat"])["absent"], Value::Array(Vec::new()));
     setting.run(&["check"]);
+}
+
+/// A copy in the place of a backing was another file, and what was dirty could not get there.
+#[test]
+fn dirty_blocks_arrive_on_a_backing_that_was_copied_once_it_is_adopted() {
+    let setting = Setting::new("volume-adopted", "wb");
+    assert!(setting.becomes_dirty(), "nothing is dirty");
+    let (copy, moved) = (setting.directory.path("copy"), setting.directory.path("moved"));
+    fs::copy(&setting.backing, &copy).expect("it is a file");
+    fs::rename(&copy, &setting.backing).expect("it is in the same directory");
+    let check = entresol(&setting.arguments(&["check"]));
+    let said = String::from_utf8_lossy(&check.stderr);
+    assert!(said.contains("`entresol volume adopt vm1`"), "{said}");
+    setting.run(&["adopt", "vm1", "--keep-dirty"]);
+    assert!(setting.json(&["stat"])["volumes"][0]["usage"]["dirty"].as_u64() > Some(0));
+    // The same once more, at another place.
+    fs::rename(&setting.backing, &moved).expect("it is in the same directory");
+    setting.run(&["adopt", "vm1", "--keep-dirty", "--backing", &moved]);
+    setting.run(&["flush", "vm1"]);
+    let bytes = fs::read(&moved).expect("it is a file");
+    assert!(bytes[..1 << 20] == [7; 1 << 20]);
+    assert_eq!(setting.json(&["check"])["volumes"][0]["dirty"], 0);
 }
 
 /// Whether a backing was written to after a kill is not known, and nothing said so.

@@ -25,9 +25,9 @@ use entresol_flash::{
     one_after_another,
 };
 
-pub use self::care::{CheckReport, Dirty};
+pub use self::care::{Adoption, CheckReport, Dirty};
 use self::core::{Core, Limits, PAUSE_NS};
-use self::open::{Left, Quiet, attach_all, enlist};
+use self::open::{Left, Quiet, attach_all, demand_blocks, enlist};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
 use crate::counts::Counts;
@@ -83,6 +83,8 @@ pub struct CacheOptions {
     pub distrusted: Box<dyn Fn(u128) -> bool>,
     /// Volumes that take the size their backing has now.
     pub resize: Vec<String>,
+    /// A volume that takes over a backing as it is now.
+    pub adopt: Option<Adoption>,
     /// How the jobs of the open are run.
     pub parallel: Parallel,
 }
@@ -104,6 +106,7 @@ impl Default for CacheOptions {
             distrust: None,
             distrusted: Box::new(|_| false),
             resize: Vec::new(),
+            adopt: None,
             parallel: one_after_another,
         }
     }
@@ -347,13 +350,7 @@ impl Cache {
         }
         let backing = (self.open_backing)(&options.backing)?;
         let description = backing.description();
-        if u64::from(description.alignment) > BLOCK_BYTES {
-            let detail = format!(
-                "{}: its requests must be aligned to {} bytes; at most {BLOCK_BYTES} expected",
-                options.backing, description.alignment
-            );
-            return Err(Error::new(ErrorKind::Unsupported, detail));
-        }
+        demand_blocks(&options.backing, description)?;
         let id = self.unused_id()?;
         let record = VolumeRecord {
             options: options.clone(),

@@ -21,7 +21,7 @@ mod tasks;
 mod types;
 mod volumes;
 
-pub use cache::{Cache, CacheOptions, CheckReport, Dirty, Distrust, OpenBacking};
+pub use cache::{Adoption, Cache, CacheOptions, CheckReport, Dirty, Distrust, OpenBacking};
 pub use counts::Counts;
 pub use devices::{Devices, Unanswered};
 pub use error::{Error, ErrorKind, Result};

@@ -11,8 +11,8 @@ use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
-    Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request, Result,
-    Unanswered, VolumeId, VolumeOptions, Volumes,
+    Adoption, Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request,
+    Result, Unanswered, VolumeId, VolumeOptions, Volumes,
 };
 
 const BYTES: usize = 1 << 20;
@@ -25,6 +25,7 @@ struct Setup {
     volume: VolumeId,
     now: u64,
     distrusted: Rc<Cell<u32>>,
+    adopt: Option<Adoption>,
 }
 
 impl Setup {
@@ -36,6 +37,7 @@ impl Setup {
             volume: VolumeId(0),
             now: 0,
             distrusted: Rc::default(),
+            adopt: None,
         };
         let contents: Vec<u8> = (0..BYTES).map(|at| (at / 4096) as u8).collect();
         setup.medium.overwrite(0, &contents);
@@ -57,6 +59,7 @@ impl Setup {
         let distrusted = Rc::clone(&self.distrusted);
         let options = CacheOptions {
             write_back_delay_ms: 1_000_000,
+            adopt: self.adopt.take(),
             open_backing: Box::new(move |_| Ok(Box::new(medium.open()?) as Box<dyn Backing>)),
             distrust: Some(Box::new(move |_, _| {
                 distrusted.set(distrusted.get() + 1);
@@ -205,6 +208,51 @@ fn a_volume_with_dirty_blocks_is_removed_only_if_they_may_be_lost() {
         VolumeOptions { name: "disk".to_owned(), backing: "m".to_owned(), ..Default::default() };
     setup.volume = cache.create(&options, now).unwrap();
     setup.assert_reads(5, 5);
+}
+
+/// Nothing could be done with the dirty blocks of a volume whose backing had been copied: it was
+/// another file, and no command took it.
+#[test]
+fn a_volume_takes_over_a_backing_as_it_is_with_its_dirty_blocks_or_without() {
+    for dirty in [Dirty::Keep, Dirty::Lose] {
+        let mut setup = Setup::new(Mode::WriteBack);
+        (0..4).for_each(|block| setup.assert_reads(block + 20, 20 + block as u8));
+        (0..4).for_each(|block| drop(setup.write(block, 99).unwrap()));
+        let close_and_open = |setup: &mut Setup| {
+            setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+            setup.device = setup.device.reopened(CrashChoice::KeepAll);
+            setup.open();
+        };
+        // A copy, in which somebody wrote besides.
+        let copy = MemoryMedium::new(BYTES);
+        copy.overwrite(0, &setup.medium.contents());
+        copy.overwrite(20 * 4096, &[7; 4096]);
+        let description = copy.open().unwrap().description().clone();
+        let identity = "a copy".to_owned();
+        copy.set_description(Description { identity, ..description });
+        setup.medium = copy;
+        close_and_open(&mut setup);
+        let absent = setup.cache.as_ref().unwrap().absent()[0].1.to_string();
+        assert!(absent.contains("4 blocks are dirty"), "{absent}");
+        assert!(absent.contains("`entresol volume adopt disk`"), "{absent}");
+        setup.adopt = Some(Adoption { name: "disk".to_owned(), backing: None, dirty });
+        close_and_open(&mut setup);
+        // Once it was taken over, it is the volume's.
+        close_and_open(&mut setup);
+        assert!(setup.cache.as_ref().unwrap().absent().is_empty());
+        let left = if dirty == Dirty::Keep { 4 } else { 0 };
+        assert_eq!(setup.cache.as_ref().unwrap().dirty_blocks(setup.volume), Some(left));
+        setup.assert_reads(20, 7);
+        setup.run(Request::WriteBack).unwrap();
+        for block in 0..4 {
+            let byte = if dirty == Dirty::Keep { 99 } else { block as u8 };
+            setup.assert_reads(block, byte);
+            assert_eq!(setup.medium.contents()[block as usize * 4096], byte);
+        }
+        setup.write(1, 55).unwrap();
+        close_and_open(&mut setup);
+        setup.assert_reads(1, 55);
+    }
 }
 
 #[test]

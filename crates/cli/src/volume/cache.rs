@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use entresol_device::{Device, FileDevice, FileOptions, Force, boot_identity, on_all_processors};
 use entresol_flash::OpenMode;
-use entresol_volume::{Cache, CacheOptions, Error, Moment, backing};
+use entresol_volume::{Adoption, Cache, CacheOptions, Error, Moment, backing};
 
 use crate::failure::{Failure, Outcome};
 
@@ -76,6 +76,12 @@ impl CacheArgs {
         self.open_as(None, force, options)
     }
 
+    /// Opens the cache; one volume takes over a backing as it is now.
+    pub(crate) fn open_adopting(&self, adoption: Adoption, force: Force) -> Outcome<Cache> {
+        let options = CacheOptions { adopt: Some(adoption), ..CacheOptions::default() };
+        self.open_as(None, force, options)
+    }
+
     fn open_as(
         &self,
         capacity: Option<u64>,
@@ -87,7 +93,7 @@ impl CacheArgs {
         if !cache.unverified().is_empty() {
             eprintln!(
                 "entresol: the cache was not closed in order, so nothing tells whether somebody \
-                 else wrote to a backing since; if so, stop here: \
+                 else wrote to a backing since; if so, stop here, and `entresol volume adopt` it: \
                  {}",
                 cache.unverified().join(", ")
             );
@@ -183,6 +189,17 @@ impl CacheArgs {
         name.push(".");
         name.push(suffix);
         PathBuf::from(name)
+    }
+}
+
+/// A backing, so that whoever opens it later finds it from any directory.
+pub(crate) fn absolute_backing(backing: &str) -> String {
+    if entresol_wire::nbd::Uri::is_likely(backing) {
+        return backing.to_owned();
+    }
+    match std::path::absolute(backing) {
+        Ok(path) => path.display().to_string(),
+        Err(_) => backing.to_owned(),
     }
 }
 

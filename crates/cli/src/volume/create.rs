@@ -5,7 +5,7 @@ use entresol_device::Force;
 use entresol_volume::{Mode, Qos, VolumeOptions, Volumes, backing};
 use serde_json::json;
 
-use super::cache::{CAPACITY_MIN, CAPACITY_UNIT, CacheArgs, now};
+use super::cache::{CAPACITY_MIN, CAPACITY_UNIT, CacheArgs, absolute_backing, now};
 use super::control::Control;
 use crate::failure::{Failure, Outcome};
 use crate::units::{bytes, parse_size};
@@ -146,7 +146,7 @@ impl CreateArgs {
         qos.check()?;
         Ok(VolumeOptions {
             name: self.name.clone(),
-            backing: self.absolute_backing(),
+            backing: absolute_backing(&self.backing),
             mode,
             share_bytes: self.share,
             qos,
@@ -154,16 +154,5 @@ impl CreateArgs {
             admission_hits: self.admission_hits,
             read_ahead_bytes,
         })
-    }
-
-    /// The backing, so that whoever opens it later finds it from any directory.
-    fn absolute_backing(&self) -> String {
-        if entresol_wire::nbd::Uri::is_likely(&self.backing) {
-            return self.backing.clone();
-        }
-        match std::path::absolute(&self.backing) {
-            Ok(path) => path.display().to_string(),
-            Err(_) => self.backing.clone(),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! `entresol volume`: volumes over slow backing devices, their blocks cached on flash, for virtual
 //! machines and whoever else speaks NBD.
 
+mod adopt;
 mod cache;
 mod change;
 mod check;
@@ -32,6 +33,8 @@ pub(crate) enum VolumeCommand {
     Check(check::CheckArgs),
     /// Take over the size that a volume's backing has now
     Resize(resize::ResizeArgs),
+    /// Take over a volume's backing as it is now
+    Adopt(adopt::AdoptArgs),
     /// Take a volume off its cache
     Remove(resize::RemoveArgs),
 }
@@ -46,6 +49,7 @@ pub(crate) fn run(command: &VolumeCommand) -> Outcome<()> {
         VolumeCommand::Mode(args) => change::mode(args),
         VolumeCommand::Check(args) => check::run(args),
         VolumeCommand::Resize(args) => resize::resize(args),
+        VolumeCommand::Adopt(args) => adopt::run(args),
         VolumeCommand::Remove(args) => resize::remove(args),
     }
 }

@@ -138,10 +138,22 @@ impl Cache {
     }
 }
 
+/// A volume that takes over a backing as it is now, whatever it was before. Clean blocks are
+/// dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adoption {
+    /// Which volume.
+    pub name: String,
+    /// Where its backing is now; `None`: where it was.
+    pub backing: Option<String>,
+    /// What becomes of its dirty blocks: kept, they are written over the backing later.
+    pub dirty: Dirty,
+}
+
 /// What becomes of dirty blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dirty {
-    /// They are kept: nothing is done while there are any.
+    /// They are kept. What they would be lost by is not done while there are any.
     Keep,
     /// They are lost.
     Lose,

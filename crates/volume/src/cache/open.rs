@@ -9,7 +9,8 @@ use entresol_flash::{
 };
 use entresol_planted::planted;
 
-use crate::backing::Backing;
+use crate::backing::{Backing, Description};
+use crate::cache::care::Dirty;
 use crate::cache::core::Core;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
@@ -209,6 +210,34 @@ impl Quiet<'_> {
     }
 }
 
+/// As what a volume takes the backing that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// The one it was made for, as it was left.
+    Known,
+    /// The same, of another size.
+    Resized,
+    /// Another one, or changed by somebody else.
+    Adopted(Dirty),
+}
+
+impl Taken {
+    /// What `options` say of a volume, whose `record` takes another place where they name one.
+    fn of(record: &mut VolumeRecord, options: &CacheOptions) -> Taken {
+        let name = &record.options.name;
+        match &options.adopt {
+            Some(adoption) if adoption.name == *name => {
+                if let Some(place) = &adoption.backing {
+                    record.options.backing.clone_from(place);
+                }
+                Taken::Adopted(adoption.dirty)
+            }
+            _ if options.resize.contains(name) => Taken::Resized,
+            _ => Taken::Known,
+        }
+    }
+}
+
 /// A volume that was bound to its backing.
 struct Attached {
     volume: Volume,
@@ -234,14 +263,14 @@ pub(crate) fn attach_all(
 ) -> Result<FoundVolumes> {
     let mut all = FoundVolumes::default();
     let distrusted = (options.distrusted)(session_record.cache);
-    for (id, record) in quiet.volumes()? {
+    for (id, mut record) in quiet.volumes()? {
         if distrusted {
             quiet.store.drop_space(clean_space(id))?;
         }
         let name = record.options.name.clone();
-        let resizes = options.resize.contains(&name);
+        let taken = Taken::of(&mut record, options);
         let attached = (options.open_backing)(&record.options.backing).and_then(|backing| {
-            attach(quiet, (id, record, resizes), backing, (left, session_record.incarnation))
+            attach(quiet, (id, record, taken), backing, (left, session_record.incarnation))
         });
         match attached {
             Ok(Attached { volume, is_unverified }) => {
@@ -260,16 +289,19 @@ pub(crate) fn attach_all(
 /// Binds a volume that the cache remembers to its backing; the cache was `left` so.
 fn attach(
     quiet: &mut Quiet<'_>,
-    (id, mut record, resizes): (VolumeId, VolumeRecord, bool),
+    (id, mut record, taken): (VolumeId, VolumeRecord, Taken),
     backing: Box<dyn Backing>,
     (left, incarnation): (Left, u32),
 ) -> Result<Attached> {
     let mut state = quiet.state(id)?;
     let left = left.of(&state, incarnation);
-    let log = quiet.replay(id, record.partition_entries, (&state, left))?;
+    let mut log = quiet.replay(id, record.partition_entries, (&state, left))?;
     let found = backing.description();
+    if let Taken::Adopted(dirty) = taken {
+        adopt(quiet, (id, &mut record), (&mut state, &mut log), (found, dirty))?;
+    }
     let dirty = log.dirty_blocks();
-    if resizes && found.bytes != record.bytes {
+    if taken == Taken::Resized && found.bytes != record.bytes {
         let bytes = found.bytes;
         record.take_size(bytes, dirty)?;
         // Identities hold the size.
@@ -278,10 +310,15 @@ fn attach(
     }
     let name = &record.options.name;
     if found.identity != record.identity || found.bytes != record.bytes {
+        let next = match found.bytes == record.bytes {
+            true => format!("`entresol volume adopt {name}` takes over the one that is there"),
+            false => format!(
+                "`entresol volume resize {name}` takes over a size that was changed on purpose"
+            ),
+        };
         let detail = format!(
             "volume {name}: expected the backing it was made for ({}, {} bytes), found {} of {} \
-             bytes at {}; {dirty} blocks are dirty; `entresol volume resize {name}` takes over a \
-             size that was changed on purpose",
+             bytes at {}; {dirty} blocks are dirty; {next}",
             record.identity, record.bytes, found.identity, found.bytes, record.options.backing
         );
         return Err(Error::new(ErrorKind::Incompatible, detail));
@@ -292,14 +329,16 @@ fn attach(
             let detail = format!(
                 "volume {name}: somebody else wrote to its backing {} since the cache was closed \
                  ({} expected, {} found), and {dirty} dirty blocks are to be written back to it; \
-                 `entresol volume check` tells what can be done",
+                 `entresol volume adopt {name} --keep-dirty` has them written over what is there, \
+                 `--lose-dirty` drops them",
                 record.options.backing, record.version, found.version
             );
             return Err(Error::new(ErrorKind::Incompatible, detail));
         }
         quiet.store.drop_space(clean_space(id))?;
     }
-    let is_unverified = left != Left::Clean && !found.version.is_empty();
+    let tells = !found.version.is_empty() && !matches!(taken, Taken::Adopted(_));
+    let is_unverified = left != Left::Clean && tells;
     quiet.close_regions(id, record.bytes.div_ceil(BLOCK_BYTES), left)?;
     state.begin(incarnation, log.next());
     quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
@@ -307,6 +346,49 @@ fn attach(
     quiet.put(Key::new(META_SPACE, &key_of("volume/", id)), &record.encode())?;
     let volume = Volume::new(Parts { id, record, backing, log, state, incarnation });
     Ok(Attached { volume, is_unverified })
+}
+
+/// Has a volume take over the backing `found`, with what is `dirty` or without.
+fn adopt(
+    quiet: &mut Quiet<'_>,
+    (id, record): (VolumeId, &mut VolumeRecord),
+    (state, log): (&mut StateRecord, &mut DirtyLog),
+    (found, dirty): (&Description, Dirty),
+) -> Result<()> {
+    let blocks = log.dirty_blocks();
+    if dirty == Dirty::Keep && blocks > 0 && found.bytes != record.bytes {
+        let detail = format!(
+            "volume {}: {blocks} blocks are dirty, and are kept for a backing of {} bytes only; \
+             that at {} has {}: give it that size, or lose them (`--lose-dirty`)",
+            record.options.name, record.bytes, record.options.backing, found.bytes
+        );
+        return Err(Error::new(ErrorKind::Incompatible, detail));
+    }
+    demand_blocks(&record.options.backing, found)?;
+    if dirty == Dirty::Lose {
+        state.written_back = log.next() - 1;
+        // A power loss that took it would leave a log that names what is gone.
+        quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
+        quiet.store.drop_space(log_space(id))?;
+        *log = DirtyLog::new(log.next(), 1);
+    }
+    quiet.store.drop_space(clean_space(id))?;
+    record.bytes = found.bytes;
+    record.identity.clone_from(&found.identity);
+    record.version.clone_from(&found.version);
+    Ok(())
+}
+
+/// Refuses a backing that takes no single blocks.
+pub(crate) fn demand_blocks(place: &str, description: &Description) -> Result<()> {
+    if u64::from(description.alignment) <= BLOCK_BYTES {
+        return Ok(());
+    }
+    let detail = format!(
+        "{place}: its requests must be aligned to {} bytes; at most {BLOCK_BYTES} expected",
+        description.alignment
+    );
+    Err(Error::new(ErrorKind::Unsupported, detail))
 }
 
 /// Begins the tasks of a volume and lists it.
