@@ -7,6 +7,9 @@ use entresol_server::Config;
 
 use crate::failure::{Failure, Outcome};
 
+/// What overwrites what is there.
+const FORCED_BY: &str = "`--force yes` does";
+
 /// Options of `entresol serve`, whatever the server's configuration knows.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -32,5 +35,5 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let config = Config::from_arguments(options).map_err(|error| {
         Failure::CannotRun(format!("{error}; `entresol serve --help` lists all options"))
     })?;
-    entresol_server::serve(config).map_err(|error| Failure::CannotRun(error.to_string()))
+    entresol_server::serve(config).map_err(|error| Failure::from(error).forced_by(FORCED_BY))
 }

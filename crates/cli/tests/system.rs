@@ -310,13 +310,18 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     serve(&many, &["`memory`", "at least", "32 shards", "fewer `shards`"]);
     let output = entresol(&[&["serve", "--dir", &data, "--port", "0"], &many[..]].concat());
     assert!(!String::from_utf8_lossy(&output.stderr).contains("making"), "nothing is made");
-    serve(&["--capacity", "1MiB"], &["1048576 bytes", "need at least"]);
+    serve(&["--capacity", "1MiB"], &["1048576 bytes", "need at least", "fewer `shards`"]);
     assert!(!Path::new(&data).join("entresol.data").exists(), "what was made for nothing is gone");
     let file = directory.file("file", "x").display().to_string();
     refused_with(
         &["serve", "--dir", &file],
         &["`dir`", "expected a directory", &file, "`devices`"],
     );
+    let somebodys =
+        directory.file("entresol.data", &"somebody's notes".repeat(10_000)).display().to_string();
+    let its_folder = directory.0.display().to_string();
+    let refused = ["serve", "--dir", &its_folder, "--port", "0"];
+    refused_with(&refused, &[&somebodys, "force it", "`--force yes` does"]);
     refused_with(&["serve", "--dir", "/proc/no/such"], &["`dir`", "/proc/no/such", "may write"]);
     refused_with(&["serve", "--devices", "/nowhere/a"], &["/nowhere/a", "capacity"]);
     // It named a command that lists TCP ports, and told to choose another of those.

@@ -339,7 +339,8 @@ fn segments_a_shard(name: &str, capacity: u64, options: &StoreOptions) -> Result
         let needed = base + u64::from(SEGMENTS_MIN) * shards * bytes;
         format!(
             "{name} has {capacity} bytes; {shards} shards with segments of {bytes} bytes need at \
-             least {needed}"
+             least {needed}: give it more, or make the store with fewer `shards` or a smaller \
+             `segment`"
         )
     } else if segments * bytes > SHARD_BYTES_MAX {
         format!(
