@@ -23,7 +23,6 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheException;
@@ -34,9 +33,6 @@ import org.infinispan.configuration.ConfigurationManager;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
 import org.infinispan.factories.GlobalComponentRegistry;
-import org.infinispan.globalstate.GlobalConfigurationManager;
-import org.infinispan.globalstate.ScopedState;
-import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.globalstate.impl.OverlayLocalConfigurationStorage;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.security.actions.SecurityActions;
@@ -97,6 +93,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 .globalState().sharedPersistentLocation());
         saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
         templates = new SavedCaches(folder.resolve("templates.xml"), super.loadAllTemplates());
+        ClusterState.awaitStores(manager);
     }
 
     @Override
@@ -125,7 +122,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     public Map<String, Configuration> loadAllCaches() {
         NODES.put(GlobalComponentRegistry.of(cacheManager), this);
         Map<String, Configuration> made = saved.all();
-        Set<String> there = deployed();
+        Set<String> there = ClusterState.caches(cacheManager);
         made.keySet().removeAll(there);
         for (Map.Entry<String, Configuration> each : List.copyOf(made.entrySet())) {
             String name = each.getKey();
@@ -437,16 +434,6 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         borrowed.forEach(Borrowed::giveBack);
     }
 
-    /** The caches that the cluster has; none while it comes up. */
-    private Set<String> deployed() {
-        Cache<ScopedState, Object> state = SecurityActions.getCache(
-                cacheManager, GlobalConfigurationManager.CONFIG_STATE_CACHE_NAME);
-        return state.keySet().stream()
-                .filter(one -> one.getScope().equals(GlobalConfigurationManagerImpl.CACHE_SCOPE))
-                .map(ScopedState::getName)
-                .collect(Collectors.toSet());
-    }
-
     private void save(String name) {
         saved.put(name, configurationManager.getConfiguration(name, true));
     }
@@ -528,7 +515,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 return;
             }
             LOG.infof("Cache %s does not start here: nobody who has it is there", name);
-            if (!deployed().contains(name)) {
+            if (!ClusterState.caches(cacheManager).contains(name)) {
                 drop(name);
             }
         } finally {
@@ -541,6 +528,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     private Configuration read(String name, String xml) {
         ConfigurationBuilderHolder holder = configurationManager.toBuilderHolder();
+        ClusterState.leaveOut(holder);
         parserRegistry.parse(new ByteArrayInputStream(xml.getBytes(StandardCharsets.UTF_8)),
                 holder, ConfigurationResourceResolvers.DEFAULT, MediaType.APPLICATION_XML);
         return holder.getNamedConfigurationBuilders().get(name).build();

@@ -33,6 +33,8 @@ final class Undo {
     private static final long PATIENCE_SECONDS = 60;
     /** Less than who has it forgotten waits for the answer. */
     private static final long TURN_SECONDS = 40;
+    /** A removal goes on behind that, until the last node has dropped the cache. */
+    private static final long REMOVAL_SECONDS = 15;
     private static final long PAUSE_MILLIS = 100;
     private static final EnumSet<CacheContainerAdmin.AdminFlag> NO_FLAGS =
             EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class);
@@ -64,7 +66,9 @@ final class Undo {
         long begun = System.nanoTime();
         while (awaitTurn(manager, cache) && holds.getAsBoolean()) {
             try {
-                configurations.removeCache(cache, NO_FLAGS).toCompletableFuture().join();
+                // A copy: who waits no longer hinders no removal.
+                configurations.removeCache(cache, NO_FLAGS).toCompletableFuture().copy()
+                        .orTimeout(REMOVAL_SECONDS, TimeUnit.SECONDS).join();
                 return;
             } catch (CompletionException failure) {
                 if (!isLate(failure)) {
@@ -180,6 +184,7 @@ final class Undo {
 
     private static boolean isLate(Throwable failure) {
         return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
-                .anyMatch(TimeoutException.class::isInstance);
+                .anyMatch(cause -> cause instanceof TimeoutException
+                        || cause instanceof java.util.concurrent.TimeoutException);
     }
 }

@@ -1,0 +1,77 @@
+package io.entresol.grid;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import org.infinispan.AdvancedCache;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.globalstate.ConfigurationStorage;
+import org.infinispan.globalstate.GlobalConfigurationManager;
+import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.remoting.transport.jgroups.JGroupsTransport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two nodes of one process, and what the second makes of what the first has come to. */
+class StartingNodesTest {
+    private static final String STACK = """
+            <config xmlns="urn:org:jgroups">
+              <SHARED_LOOPBACK bind_addr="127.0.0.1" diag.enabled="false"/>
+              <SHARED_LOOPBACK_PING/>
+              <MERGE3 min_interval="500" max_interval="1500"/>
+              <FD_ALL3 timeout="20000" interval="5000"/>
+              <VERIFY_SUSPECT2 timeout="500"/>
+              <pbcast.NAKACK2 use_mcast_xmit="false"/>
+              <UNICAST3/>
+              <pbcast.STABLE/>
+              <pbcast.GMS print_local_addr="false" join_timeout="1000"/>
+              <UFC max_credits="4M"/>
+              <MFC max_credits="4M"/>
+              <FRAG4/>
+            </config>
+            """;
+
+    @TempDir
+    Path folder;
+
+    private final String cluster = UUID.randomUUID().toString();
+
+    /**
+     * A deployment waits in a write of Infinispan's until all nodes have opened the store. After
+     * fifteen seconds it failed, and left a name that nobody had and nobody could have.
+     */
+    @Test
+    void aDeploymentWaitsForStoresThatTakeLongToOpenAndAnUndeploymentForIt() throws Exception {
+        try (DefaultCacheManager first = node("a"); DefaultCacheManager second = node("b")) {
+            first.start();
+            second.start();
+            // What another node waits in can be parsed all the same.
+            DeployedCaches.of(second).orElseThrow().take("first",
+                    Endpoints.xml(Map.of("first", new ConfigurationBuilder().build())));
+            TestGrid.await(() -> second.isRunning("first"), "it was not taken");
+            for (DefaultCacheManager node : List.of(first, second)) {
+                AdvancedCache<?, ?> state = GlobalComponentRegistry.componentOf(node,
+                        GlobalConfigurationManager.class).getStateCache().getAdvancedCache();
+                long hour = TimeUnit.HOURS.toMillis(1);
+                assertTrue(state.getRpcManager().getSyncRpcOptions().timeout() > hour);
+                assertTrue(state.getCacheConfiguration().locking().lockAcquisitionTimeout() > hour);
+            }
+        }
+    }
+
+    private DefaultCacheManager node(String name) {
+        GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
+        global.transport().defaultTransport().clusterName(cluster).nodeName(name)
+                .addProperty(JGroupsTransport.CONFIGURATION_STRING, STACK);
+        global.globalState().enable().persistentLocation(folder.resolve(name).toString())
+                .configurationStorage(ConfigurationStorage.CUSTOM)
+                .configurationStorageSupplier(DeployedCaches::new);
+        return new DefaultCacheManager(global.build(), false);
+    }
+}
