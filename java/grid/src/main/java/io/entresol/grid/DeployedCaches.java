@@ -13,7 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.List;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -73,6 +73,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** The latest to make caches, by name: of those that there are, and some that failed. */
     private final Map<String, Attempt> attempts = new ConcurrentHashMap<>();
     private volatile boolean refuses;
+    private volatile boolean makes;
     /**
      * Held where it is said that a name's store is about to be opened, and where one is removed once
      * nobody has said so: a file that is removed is nobody's. That is the I/O under it; whoever waits
@@ -117,29 +118,57 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 .thenCompose(noted -> super.removeTemplate(name, flags));
     }
 
-    /** Those to be made; of what the cluster has already its own configuration counts. */
+    /**
+     * Those to be made; of what the cluster has already its own configuration counts. Where no node
+     * runs there is no such cluster yet: others come up, too, and may not have come to a cache.
+     */
     @Override
     public Map<String, Configuration> loadAllCaches() {
         NODES.put(GlobalComponentRegistry.of(cacheManager), this);
+        OtherNodes others = new OtherNodes(cacheManager);
         Map<String, Configuration> made = saved.all();
+        // First: what is deployed there after that is in what the cluster has.
+        Optional<Set<String>> running = others.cachesOfRunning();
         Set<String> there = ClusterState.caches(cacheManager);
-        made.keySet().removeAll(there);
-        for (Map.Entry<String, Configuration> each : List.copyOf(made.entrySet())) {
-            String name = each.getKey();
-            boolean make = recovers(each.getValue())
-                    ? start(name, each.getValue(), !there.isEmpty()) : there.isEmpty();
-            if (!make) {
-                made.remove(name);
-            }
-            if (!make && !recovers(each.getValue()) && saved.has(name)) {
-                LOG.warnf("The cluster does not have cache %s, which this node had: it was"
-                        + " undeployed while this node was away, or deployed while the others"
-                        + " were. Its entries stay in the file of its store here: deploy the"
-                        + " cache again to have them, or remove the file", name);
-                saved.remove(name);
-            }
+        made.entrySet().removeIf(each -> there.contains(each.getKey())
+                || recovers(each.getValue()) && !start(each.getKey(), each.getValue(),
+                        !there.isEmpty() || lacks(running, each.getKey())));
+        makes = true;
+        if (!made.values().stream().allMatch(DeployedCaches::recovers)) {
+            Optional<Set<String>> first = others.cachesOfRunningAfterEarlier();
+            Set<String> known = ClusterState.caches(cacheManager);
+            made.entrySet().removeIf(each -> !recovers(each.getValue())
+                    && (known.contains(each.getKey()) || isForgotten(each.getKey(), first)));
         }
         return made;
+    }
+
+    private static boolean lacks(Optional<Set<String>> running, String name) {
+        return running.isPresent() && !running.get().contains(name);
+    }
+
+    /** Forgets a cache that nodes which run lack; whether this one does not have it any more. */
+    private boolean isForgotten(String name, Optional<Set<String>> running) {
+        if (lacks(running, name) && saved.has(name)) {
+            LOG.warnf("The cluster does not have cache %s, which this node had: it was"
+                    + " undeployed while this node was away, or deployed while the others"
+                    + " were. Its entries stay in the file of its store here: deploy the"
+                    + " cache again to have them, or remove the file", name);
+            saved.remove(name);
+        }
+        return !saved.has(name);
+    }
+
+    /** The caches that this node has, and those that the cluster has by what it knows. */
+    Set<String> names() {
+        Set<String> names = new HashSet<>(saved.all().keySet());
+        names.addAll(ClusterState.caches(cacheManager));
+        return names;
+    }
+
+    /** Whether all of its caches that recover are started, or could not be. */
+    boolean makes() {
+        return makes;
     }
 
     @Override

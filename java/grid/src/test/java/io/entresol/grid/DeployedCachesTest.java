@@ -13,12 +13,10 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
@@ -42,9 +40,6 @@ import org.infinispan.notifications.cachemanagerlistener.annotation.CacheStarted
 import org.infinispan.notifications.cachemanagerlistener.annotation.ConfigurationChanged;
 import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent;
 import org.infinispan.notifications.cachemanagerlistener.event.ConfigurationChangedEvent;
-import org.infinispan.persistence.spi.InitializationContext;
-import org.infinispan.persistence.spi.MarshallableEntry;
-import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.tasks.TaskContext;
 import org.infinispan.util.concurrent.BlockingManager;
 import org.junit.jupiter.api.Test;
@@ -583,64 +578,6 @@ class DeployedCachesTest {
                     .toList();
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
-        }
-    }
-
-    /** A store that makes its file once it may. */
-    public static final class SlowStore implements NonBlockingStore<Object, Object> {
-        private static CountDownLatch starts;
-        private static CountDownLatch end;
-        private static Path file;
-
-        static void begin(Path made) {
-            starts = new CountDownLatch(1);
-            end = new CountDownLatch(1);
-            file = made;
-        }
-
-        @Override
-        public CompletionStage<Void> start(InitializationContext context) {
-            return context.getBlockingManager().runBlocking(() -> {
-                starts.countDown();
-                try {
-                    end.await();
-                    Files.createDirectories(file.getParent());
-                    Files.createFile(file);
-                } catch (IOException | InterruptedException failure) {
-                    throw new IllegalStateException(failure);
-                }
-            }, "slow");
-        }
-
-        @Override
-        public CompletionStage<Void> stop() {
-            return CompletableFuture.completedFuture(null);
-        }
-
-        @Override
-        public Set<Characteristic> characteristics() {
-            return EnumSet.of(Characteristic.SEGMENTABLE);
-        }
-
-        @Override
-        public CompletionStage<MarshallableEntry<Object, Object>> load(int segment, Object key) {
-            return CompletableFuture.completedFuture(null);
-        }
-
-        @Override
-        public CompletionStage<Void> write(int segment,
-                MarshallableEntry<? extends Object, ? extends Object> entry) {
-            return CompletableFuture.completedFuture(null);
-        }
-
-        @Override
-        public CompletionStage<Boolean> delete(int segment, Object key) {
-            return CompletableFuture.completedFuture(false);
-        }
-
-        @Override
-        public CompletionStage<Void> clear() {
-            return CompletableFuture.completedFuture(null);
         }
     }
 
