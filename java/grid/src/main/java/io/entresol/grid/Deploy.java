@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -107,14 +108,16 @@ final class Deploy implements Callable<Integer> {
                     + " with --site NAME --other-site " + otherSite + "=HOST:7850");
         }
         deployment.deploy(rest, name);
-        report(deployment);
+        report(deployment, wanted.losses(
+                rest.get("/v2/container").at("cluster_size").asInteger(), recovery));
         return 0;
     }
 
-    private void report(Deployment deployment) {
+    private void report(Deployment deployment, Optional<String> losses) {
         if (target.json()) {
             Json json = Json.object("deployed", name, "template", deployment.template().toString());
             deployment.entriesInHeap().ifPresent(count -> json.set("entries_in_heap", count));
+            losses.ifPresent(what -> json.set("losses", what));
             System.out.println(json);
             return;
         }
@@ -122,6 +125,7 @@ final class Deploy implements Callable<Integer> {
         deployment.entriesInHeap().ifPresent(count ->
                 System.out.printf(", %,d entries of each node also in its heap", count));
         System.out.println();
+        losses.ifPresent(System.out::println);
     }
 
     private void refuseContradictions(Template wanted) {

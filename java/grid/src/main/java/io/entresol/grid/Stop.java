@@ -20,8 +20,9 @@ import picocli.CommandLine.Option;
 /** {@code entresol-grid stop}. */
 @Command(name = "stop", mixinStandardHelpOptions = true,
         description = {"Stops the nodes of a folder, or a whole cluster.",
-            "Several nodes of a folder stop as a cluster. A single one leaves its cluster: entries"
-                + " that no other node has a backup of are away until it is back."},
+            "Several nodes of a folder stop as a cluster. A single one leaves its cluster: where"
+                + " others go on, entries that none of them has a backup of are lost, also once it"
+                + " is back. --cluster stops all and keeps them."},
         footer = {"", "Examples:", "  entresol-grid stop --dir /var/lib/grid",
             "  entresol-grid stop --cluster --server 10.0.0.1:11222 --user admin"})
 final class Stop implements Callable<Integer> {

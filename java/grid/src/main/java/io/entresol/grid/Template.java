@@ -3,6 +3,7 @@ package io.entresol.grid;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 
@@ -54,6 +55,25 @@ public record Template(Set<Word> words) {
 
     boolean onTwoSites() {
         return words.contains(Word.TWO_SITES);
+    }
+
+    /**
+     * What a cache on so many nodes may lose of what it acknowledged, and what does not; empty if
+     * nothing but for the loss of a disk. Where a node is gone Infinispan goes on without what that
+     * alone had, and a node that comes back gives up whatever it does not own by then.
+     */
+    Optional<String> losses(int nodes, boolean recovering) {
+        if (!onFlash() || nodes < 2 || recovering) {
+            return Optional.empty();
+        }
+        String keeping = "; to keep all: --template flash," + Word.PARTITIONED_WITH_BACKUP
+                + " --recovery";
+        return Optional.of(owners() == 1
+                ? "each entry is on one of " + nodes + " nodes: those of a node that is killed, or"
+                        + " stops alone, are lost, also once it is back, and so are entries"
+                        + " where all nodes are killed" + keeping
+                : "the loss of one node is made good by the others; where all " + nodes + " nodes"
+                        + " are killed, entries may be lost" + keeping);
     }
 
     @Override

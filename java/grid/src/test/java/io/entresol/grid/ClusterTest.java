@@ -32,8 +32,9 @@ class ClusterTest {
             stop(launcher, grid);
             throw failure;
         }
-        grid.ask("deploy", "spread", "--capacity", "64MiB", "--memory", "32MiB", "--encoding",
-                "text").succeeded();
+        String deployed = grid.ask("deploy", "spread", "--capacity", "64MiB", "--memory", "32MiB",
+                "--encoding", "text").succeeded().out();
+        assertTrue(deployed.contains("each entry is on one of 2 nodes"), deployed);
         grid.put("spread", ENTRIES, "value ");
         Json info = Json.read(grid.ask("info", "spread", "--json").succeeded().out());
         List<Long> shares = info.at("nodes").asJsonList().stream()

@@ -157,4 +157,19 @@ class OptionsTest {
         assertEquals("ram,partitioned-with-backup,two-sites",
                 Template.parse("two-sites,partitioned-with-backup,ram") + "");
     }
+
+    /** It was said that entries are away until their node is back; its store dropped them then. */
+    @Test
+    void whatACacheMayLoseWithItsNodesIsSaidWithTheTemplateThatKeepsIt() {
+        String single = Template.parse("flash").losses(2, false).orElseThrow();
+        assertTrue(single.contains("killed, or stops alone, are lost, also once it is"), single);
+        assertTrue(single.contains("flash,partitioned-with-backup --recovery"), single);
+        Template backed = Template.parse("partitioned-with-backup");
+        String all = backed.losses(3, false).orElseThrow();
+        assertTrue(all.contains("where all 3 nodes are killed, entries may be lost"), all);
+        assertTrue(all.contains("--recovery"), all);
+        assertTrue(backed.losses(3, true).isEmpty());
+        assertTrue(Template.parse("flash").losses(1, false).isEmpty());
+        assertTrue(Template.parse("ram").losses(2, false).isEmpty());
+    }
 }
