@@ -18,8 +18,13 @@ final class Caches {
 
     static List<String> names(Rest rest) {
         return rest.get("/v2/caches").asJsonList().stream().map(Json::asString)
-                .filter(name -> !name.startsWith("___") && !name.startsWith("org.infinispan."))
+                .filter(name -> !isInfinispans(name))
                 .sorted().toList();
+    }
+
+    /** Whether it is one in which Infinispan keeps what it needs for all others. */
+    static boolean isInfinispans(String name) {
+        return name.startsWith("___") || name.startsWith("org.infinispan.");
     }
 
     /** Complains about a cache that is not there, naming those that are. */

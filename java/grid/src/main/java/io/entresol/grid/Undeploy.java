@@ -20,6 +20,10 @@ public final class Undeploy implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        if (Caches.isInfinispans(name)) {
+            throw new GridException("cache '" + name + "' is Infinispan's own, and has what all"
+                    + " others need; it cannot be dropped. Those that can: entresol-grid list");
+        }
         Rest rest = target.rest();
         // One that could not start is on the nodes that have it, and nobody is asked for it.
         if (!isSaid(look(rest, name), UndoTask.HAS)) {

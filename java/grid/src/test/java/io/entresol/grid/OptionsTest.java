@@ -39,6 +39,7 @@ class OptionsTest {
         "list --server 127.0.0.1:1 | no node answers | entresol-grid start",
         "list --server 127.0.0.1:99999 | '127.0.0.1:99999' | expected HOST:PORT",
         "list --server no.such.host.invalid:1 | is not known here | name another: --server",
+        "undeploy ___protobuf_metadata | is Infinispan's own | entresol-grid list",
         "sql x --csv --json | exclude each other | leave one of them out",
         "sql x --server nowhere | 'nowhere' | expected HOST:PORT",
         "sql x --server 127.0.0.1:1 | cannot be asked | entresol-grid start",
