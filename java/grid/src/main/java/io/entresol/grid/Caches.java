@@ -29,10 +29,37 @@ final class Caches {
 
     /** Complains about a cache that is not there, naming those that are. */
     static void require(Rest rest, String name) {
-        if (!rest.exists(Rest.cache(name))) {
-            throw new GridException("there is no cache '" + name + "' at node " + rest.server()
-                    + "; there are " + names(rest).stream().collect(Collectors.joining(", "))
-                    + "; make one: entresol-grid deploy " + name);
+        List<String> names = names(rest);
+        if (names.contains(name)) {
+            return;
+        }
+        named(rest, names, name).ifPresent(cache -> {
+            throw new GridException("'" + name + "' is a further name, an alias or a database, of"
+                    + " cache '" + cache + "'; name that");
+        });
+        throw new GridException("there is no cache '" + name + "' at node " + rest.server()
+                + "; there are " + names.stream().collect(Collectors.joining(", "))
+                + "; make one: entresol-grid deploy " + name);
+    }
+
+    /** The cache that clients select by a name that is not its own. */
+    static Optional<String> named(Rest rest, String alias) {
+        return named(rest, names(rest), alias);
+    }
+
+    private static Optional<String> named(Rest rest, List<String> names, String alias) {
+        return rest.exists(Rest.cache(alias)) ? names.stream()
+                .filter(name -> !name.equals(alias) && aliases(rest, name).contains(alias))
+                .findFirst() : Optional.empty();
+    }
+
+    private static List<String> aliases(Rest rest, String name) {
+        try {
+            Json aliases = configuration(rest, name).at("aliases");
+            return aliases == null || !aliases.isArray() ? List.of()
+                    : aliases.asJsonList().stream().map(Json::asString).toList();
+        } catch (RefusedException stopped) {
+            return List.of();
         }
     }
 

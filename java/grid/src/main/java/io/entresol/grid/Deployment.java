@@ -102,6 +102,10 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
 
     private static void make(Rest rest, String name, String xml) {
         if (rest.exists(Rest.cache(name))) {
+            Caches.named(rest, name).ifPresent(cache -> {
+                throw new GridException("cache '" + cache + "' has '" + name + "' as a further"
+                        + " name, an alias or a database; choose another name");
+            });
             throw new GridException("cache '" + name + "' is there already; choose another name,"
                     + " or drop it and its entries: entresol-grid undeploy " + name);
         }

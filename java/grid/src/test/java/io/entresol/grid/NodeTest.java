@@ -138,6 +138,15 @@ class NodeTest {
             assertArrayEquals(value(1), client.get(key));
         }
         assertEquals(1, flash("resp-flash").at("entries").asLong());
+        // It was said to be undeployed, and stayed; of the others one answered with 404.
+        for (String command : new String[] {"undeploy", "info"}) {
+            TestGrid.Ran refused = grid.ask(command, "7");
+            assertEquals(2, refused.status(), refused.out());
+            assertTrue(refused.err().contains("of cache 'resp-flash'; name that"), refused.err());
+        }
+        TestGrid.Ran taken = deploy("7", small());
+        assertTrue(taken.err().contains("cache 'resp-flash' has '7'"), taken.err());
+        assertEquals(1, flash("resp-flash").at("entries").asLong());
     }
 
     @Test
