@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.function.Supplier;
 import org.infinispan.commons.dataconversion.internal.Json;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -69,8 +70,26 @@ final class Info implements Callable<Integer> {
         }
         Json store = Caches.flashStore(configuration).orElse(Json.nil());
         return Json.object("name", cache, "template", Caches.template(configuration),
-                "entries", Caches.size(rest, cache), "status", Caches.health(rest, cache),
-                "store", store, "statistics", Caches.statistics(rest, cache), "nodes", nodes);
+                "entries", unless(() -> Json.make(Caches.size(rest, cache))),
+                "status", status(rest), "store", store,
+                "statistics", unless(() -> Caches.statistics(rest, cache)), "nodes", nodes);
+    }
+
+    private String status(Rest rest) {
+        try {
+            return Caches.health(rest, cache);
+        } catch (RefusedException refused) {
+            return refused.getMessage();
+        }
+    }
+
+    /** Nothing if it is refused, as by a node that withdrew: why is among what the nodes say. */
+    private static Json unless(Supplier<Json> asked) {
+        try {
+            return asked.get();
+        } catch (RefusedException refused) {
+            return Json.nil();
+        }
     }
 
     private static void printGrid(Json facts) {
@@ -87,9 +106,11 @@ final class Info implements Callable<Integer> {
     }
 
     private static void printCache(Json facts) {
-        System.out.printf("cache     %s%ntemplate  %s%nentries   %,d%nstatus    %s%n",
+        Json entries = facts.at("entries");
+        System.out.printf("cache     %s%ntemplate  %s%nentries   %s%nstatus    %s%n",
                 facts.at("name").asString(), facts.at("template").asString(),
-                facts.at("entries").asLong(), facts.at("status").asString());
+                entries.isNull() ? "-" : String.format("%,d", entries.asLong()),
+                facts.at("status").asString());
         Table table = new Table("node", "entries", "bytes", "written/put", "gets", "from memory",
                 "from flash", "misses", "puts");
         boolean any = false;

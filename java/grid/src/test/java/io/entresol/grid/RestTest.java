@@ -164,6 +164,30 @@ class RestTest {
         assertEquals(2, asked.get());
     }
 
+    /** It failed where the cache is stopped, and hid why. */
+    @Test
+    void infoOfACacheFromANodeThatWithdrewSaysWhy() {
+        listener.createContext("/", exchange -> {
+            String asked = exchange.getRequestURI().toString();
+            boolean isRefused = asked.matches(".*action=(size|stats|health)");
+            String flash = Json.object("node", "node-0", "caches", Json.object("gone",
+                    Json.object(FlashTask.WITHDREW, "its disk failed"))).toString();
+            byte[] body = (isRefused ? "ISPN000323: Cache is in 'TERMINATED' state"
+                    : asked.contains("/tasks/") ? Json.array(flash).toString()
+                    : asked.endsWith("action=config")
+                            ? "{\"distributed-cache\": {\"owners\": \"2\"}}" : "[\"gone\"]")
+                    .getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(isRefused ? 500 : 200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        TestGrid.Ran info = TestGrid.inside("info", "gone", "--server", server()).succeeded();
+        assertTrue(info.out().contains("entries   -\n"), info.out());
+        assertTrue(info.out().contains("withdrew  node-0: its disk failed"), info.out());
+        assertTrue(TestGrid.inside("info", "gone", "--json", "--server", server()).succeeded().out()
+                .contains("\"statistics\":null"));
+    }
+
     /** Two lines of components' names stood before it. */
     @Test
     void aNodeThatCannotStartForAStoreSaysWhatTheStoreSays() {
