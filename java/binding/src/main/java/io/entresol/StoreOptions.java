@@ -21,9 +21,18 @@ public final class StoreOptions {
         this.clock = clock;
     }
 
-    /** On a file or block device; a file is made if {@link #capacity} is given. */
+    /**
+     * On a file or block device; a file is made if {@link #capacity} is given. Its path must not
+     * have what means something else in a list of devices: a comma, <code>{n}</code>, or blanks at
+     * its ends.
+     */
     public static StoreOptions on(Path device) {
-        return onDevices(device.toString());
+        String path = device.toString();
+        if (path.contains(",") || path.contains("{n}") || !path.strip().equals(path)) {
+            throw new IllegalArgumentException(path + ": ',' stands between devices, '{n}' for a"
+                    + " number, and blanks at the ends are ignored; choose a path without them");
+        }
+        return onDevices(path);
     }
 
     /** On the first that exists of several devices, with commas between. */

@@ -360,6 +360,16 @@ class StoreTest {
         }
     }
 
+    /** The part before the comma was opened, or the file of instance 0. */
+    @Test
+    void aPathThatWouldBeReadAsAListOfDevicesIsRefused() {
+        for (String name : List.of("a,b", "a{n}", "a ")) {
+            String told = assertThrows(IllegalArgumentException.class,
+                    () -> StoreOptions.on(Path.of("/tmp", name))).getMessage();
+            assertTrue(told.startsWith("/tmp/" + name + ": "), told);
+        }
+    }
+
     @Test
     void aBlockingCallWhereOutcomesAreToldIsRefused() {
         StoreOptions direct = options().executor(Runnable::run).durability(Durability.SYNCED);

@@ -45,6 +45,10 @@ record NodeFolder(Path root) {
 
     /** Makes all that a server expects to find. */
     void prepare(NodePlan plan) {
+        if (root.toString().contains(",") || root.toString().contains("{n}")) {
+            throw new GridException("the folder is " + root + ", and names of stores have ','"
+                    + " between devices and '{n}' for a number; name a folder without them: --dir");
+        }
         try {
             for (String folder : new String[] {"conf", "data", "lib", "log"}) {
                 Files.createDirectories(server().resolve(folder));

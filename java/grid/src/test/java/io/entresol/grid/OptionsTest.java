@@ -60,6 +60,8 @@ class OptionsTest {
         "start --site LON --other-site NYC | expected NAME=HOST:PORT | NYC=10.1.0.1:7850",
         "start --site LON --other-site NYC=there | 'there' | expected HOST:PORT",
         "start --dir /proc/none --port-offset 7600 | cannot prepare | --dir",
+        "start --dir /proc/{n} --port-offset 7600 | names of stores have | --dir",
+        "start --dir /proc/a,b --port-offset 7600 | names of stores have | --dir",
         "stop --dir /no/such/folder | no node runs in | --dir",
     })
     void aMistakeIsNamedWithWhatToDoNext(String line, String what, String next) {

@@ -42,12 +42,12 @@ final class StorePlace {
      * fails says on what, and what to do.
      */
     Store open(Executor executor) {
+        StoreOptions options = named
+                ? StoreOptions.onDevices(configuration.get(EntresolStoreConfiguration.DEVICES))
+                : ownOptions();
         if (!named) {
             makeFolder();
         }
-        StoreOptions options = named
-                ? StoreOptions.onDevices(configuration.get(EntresolStoreConfiguration.DEVICES))
-                : StoreOptions.on(paths.get(0));
         String compression = configuration.get(EntresolStoreConfiguration.COMPRESSION);
         try {
             return Store.open((striped ? options.striped() : options)
@@ -88,6 +88,15 @@ final class StorePlace {
     @Override
     public String toString() {
         return String.join(", ", paths.stream().map(Path::toString).toList());
+    }
+
+    private StoreOptions ownOptions() {
+        try {
+            return StoreOptions.on(paths.get(0));
+        } catch (IllegalArgumentException mistake) {
+            throw new PersistenceException("cache " + cache + ": its store cannot be on "
+                    + mistake.getMessage(), mistake);
+        }
     }
 
     private void makeFolder() {
