@@ -102,10 +102,8 @@ final class Deploy implements Callable<Integer> {
             System.out.println(deployment.xml(name));
             return 0;
         }
-        if (wanted.onTwoSites()
-                && rest.get("/v2/container").at("sites_view").asJsonList().isEmpty()) {
-            throw new GridException("node " + rest.server() + " belongs to no site; start its nodes"
-                    + " with --site NAME --other-site " + otherSite + "=HOST:7850");
+        if (wanted.onTwoSites()) {
+            requireSite(rest);
         }
         deployment.deploy(rest, name);
         report(deployment, wanted.losses(
@@ -156,6 +154,20 @@ final class Deploy implements Callable<Integer> {
             throw new GridException("--database is for --encoding resp; the encoding is "
                     + encoding.name().toLowerCase(java.util.Locale.ROOT));
         }
+    }
+
+    /** Infinispan takes any, and complains of it in the log of the node only. */
+    private void requireSite(Rest rest) {
+        if (rest.get("/v2/container").at("sites_view").asJsonList().isEmpty()) {
+            throw new GridException("node " + rest.server() + " belongs to no site; start its nodes"
+                    + " with --site NAME --other-site " + otherSite + "=HOST:7850");
+        }
+        Caches.tell(rest, NodeTask.NAME).stream().filter(node -> node.has(Node.OTHER_SITE))
+                .map(node -> node.at(Node.OTHER_SITE).asString())
+                .filter(known -> !known.equals(otherSite)).findFirst().ifPresent(known -> {
+                    throw new GridException("--other-site is '" + otherSite + "', and the nodes"
+                            + " were started with another; name that: --other-site " + known);
+                });
     }
 
     private Deployment.Flash flash(Template wanted) {

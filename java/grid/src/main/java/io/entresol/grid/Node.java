@@ -38,6 +38,8 @@ public final class Node {
     static final String REALM = "entresol.realm";
     static final String OPEN = "open";
     static final String USERS = "users";
+    /** Among what a node says of itself: the site that its changes may go to. */
+    static final String OTHER_SITE = "other_site";
     /**
      * How long Infinispan's {@code FileWatcher} sleeps, in milliseconds: the server waits at its end
      * until it has slept, for up to two seconds. It offers no other way to have it end sooner but to
@@ -163,12 +165,14 @@ public final class Node {
     /** What the node of this process says of itself, by the properties that it was started with. */
     static Json facts(UnaryOperator<String> plan) {
         Ports ports = ports(plan);
-        return Json.object("name", plan.apply("entresol.node.name"),
+        Json facts = Json.object("name", plan.apply("entresol.node.name"),
                 "pid", ProcessHandle.current().pid(),
                 "address", plan.apply("entresol.bind"),
                 "hotrod", ports.main(), "rest", ports.main(), "resp", ports.resp(),
                 "memcached", ports.memcached(), "sql", ports.sql(),
                 "cluster", ports.cluster());
+        String other = plan.apply("entresol.site.other");
+        return other == null ? facts : facts.set(OTHER_SITE, other);
     }
 
     private static Ports ports(UnaryOperator<String> plan) {

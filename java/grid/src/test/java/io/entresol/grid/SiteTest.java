@@ -19,6 +19,7 @@ class SiteTest {
                 start(york, "NYC", "LON=" + bridge(london)));
         start(london, "LON", "NYC=" + bridge(york)).succeeded();
         started.join().succeeded();
+        sitesThatAreNotTheOtherAreRefused(london);
         deploy(london, "NYC");
         deploy(york, "LON");
         put(london, "key", "from London");
@@ -30,6 +31,17 @@ class SiteTest {
         for (TestGrid grid : new TestGrid[] {london, york}) {
             grid.stop().succeeded();
             grid.remove();
+        }
+    }
+
+    /** The cache was deployed, and no change went anywhere. */
+    private static void sitesThatAreNotTheOtherAreRefused(TestGrid london) {
+        for (String wrong : new String[] {"PAR", "LON"}) {
+            TestGrid.Ran refused = london.ask("deploy", "both", "--template", "two-sites",
+                    "--other-site", wrong, "--capacity", "64MiB", "--memory", "32MiB");
+            assertEquals(2, refused.status(), refused.out());
+            assertTrue(refused.err().contains("is '" + wrong + "'"), refused.err());
+            assertTrue(refused.err().contains("name that: --other-site NYC"), refused.err());
         }
     }
 
