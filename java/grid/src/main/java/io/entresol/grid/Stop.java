@@ -59,13 +59,15 @@ final class Stop implements Callable<Integer> {
             throw new GridException("no node runs in " + folder.toAbsolutePath()
                     + "; name the folder that it was started with: --dir");
         }
+        List<Running> left = new ArrayList<>(running);
         Optional<Running> serving = running.stream().filter(Running::serves).findFirst();
-        boolean together = running.size() > 1 && serving.isPresent();
-        if (together) {
-            stopCluster(target.rest(serving.get().server()), running);
+        while (running.size() > 1 && serving.isPresent()) {
+            // They need not be of one cluster.
+            left.remove(serving.get());
+            left.removeAll(stopCluster(target.rest(serving.get().server()), left));
+            serving = left.stream().filter(Running::serves).findFirst();
         }
-        running.stream().filter(node -> !together || !node.serves())
-                .forEach(node -> node.process.destroy());
+        left.forEach(node -> node.process.destroy());
         return running;
     }
 

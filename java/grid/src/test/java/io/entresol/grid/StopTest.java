@@ -28,6 +28,7 @@ class StopTest {
     private final List<Process> processes = new ArrayList<>();
     private final List<String> asked = new CopyOnWriteArrayList<>();
     private HttpServer listener;
+    private int stopped;
 
     @BeforeEach
     void listen() throws IOException {
@@ -36,7 +37,7 @@ class StopTest {
         listener.createContext("/", exchange -> {
             asked.add(exchange.getRequestMethod() + " " + exchange.getRequestURI());
             if (exchange.getRequestMethod().equals("POST")) {
-                processes.get(0).destroy();
+                processes.get(stopped++).destroy();
             }
             byte[] body = Json.object("cluster_members_physical_addresses",
                     Json.array("127.0.0.1:" + CLUSTER_PORT)).toString()
@@ -85,6 +86,16 @@ class StopTest {
         node("node-1");
         assertEquals("stopped: 2\n", stop("--dir", folder + "").out());
         assertEquals("POST /rest/v2/cluster?action=stop", asked.get(asked.size() - 1));
+        assertEnded(processes);
+    }
+
+    /** The second was told nothing, waited for, and said to have been told. */
+    @Test
+    void nodesOfAFolderThatAreNoClusterAreAllToldToStop() throws Exception {
+        node("node-0").writeRunning(facts(processes.get(0).pid(), CLUSTER_PORT));
+        node("node-1").writeRunning(facts(processes.get(1).pid(), CLUSTER_PORT + 1));
+        assertEquals("stopped: 2\n", stop("--dir", folder + "").out());
+        assertEquals(2, asked.stream().filter(each -> each.startsWith("POST")).count());
         assertEnded(processes);
     }
 
