@@ -22,7 +22,8 @@ final class NodeProcess {
     private final Process process;
     private final BufferedReader said;
 
-    private NodeProcess(NodePlan plan, Process process) {
+    /** The node of a process that was started. */
+    NodeProcess(NodePlan plan, Process process) {
         this.plan = plan;
         this.process = process;
         said = new BufferedReader(
@@ -82,6 +83,10 @@ final class NodeProcess {
     private String failed(String why) {
         return "node " + plan.name() + " did not start: " + why + "; more is in "
                 + plan.folder().log();
+    }
+
+    boolean isAlive() {
+        return process.isAlive();
     }
 
     void tellToStop() {

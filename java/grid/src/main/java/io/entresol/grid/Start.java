@@ -161,9 +161,10 @@ final class Start implements Callable<Integer> {
     }
 
     /** Several nodes stop as the cluster that they are, once they all serve. */
-    private static void stop(List<NodeProcess> started, boolean serving) {
+    static void stop(List<NodeProcess> started, boolean serving) {
         if (serving && started.size() > 1) {
-            started.get(0).stopCluster();
+            started.stream().filter(NodeProcess::isAlive).findFirst()
+                    .ifPresent(NodeProcess::stopCluster);
         }
         // All are told before any is waited for: they may wait for each other.
         started.forEach(NodeProcess::tellToStop);

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -129,6 +130,18 @@ class StopTest {
         node.writePid(pid);
         assertEquals("stopped: 1\n", stop("--dir", folder + "").out());
         assertTrue(ProcessHandle.of(pid).orElseThrow().isAlive(), "somebody took note");
+    }
+
+    /** The first one, which was dead, was asked, and the others left one by one. */
+    @Test
+    void aLauncherHasANodeThatIsAliveStopTheCluster() throws Exception {
+        Path told = folder.resolve("told");
+        Process dead = new ProcessBuilder("true").start();
+        dead.waitFor();
+        Process alive = new ProcessBuilder("sh", "-c", "read line && echo > " + told).start();
+        processes.addAll(List.of(dead, alive));
+        Start.stop(processes.stream().map(each -> new NodeProcess(null, each)).toList(), true);
+        assertTrue(Files.exists(told), "nobody was told to stop the cluster");
     }
 
     private static void assertEnded(List<Process> ended) throws InterruptedException {
