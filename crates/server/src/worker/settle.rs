@@ -279,18 +279,26 @@ impl Worker {
 /// Writes as much of the output as the peer takes; how many bytes.
 fn write(connection: &mut Connection, now: Timestamp) -> usize {
     let before = (connection.written, connection.stream.sent_bytes());
-    while connection.written < connection.output.len() && !connection.broken {
-        match connection.stream.write(&connection.output[connection.written..]) {
-            Ok(0) => connection.broken = true,
-            Ok(length) => connection.written += length,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => connection.broken = true,
+    loop {
+        while connection.written < connection.output.len() && !connection.broken {
+            match connection.stream.write(&connection.output[connection.written..]) {
+                Ok(0) => connection.broken = true,
+                Ok(length) => connection.written += length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => connection.broken = true,
+            }
         }
-    }
-    match connection.stream.flush() {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => connection.broken = true,
-        _ => {}
+        let left = connection.written < connection.output.len() && !connection.broken;
+        match connection.stream.flush() {
+            // The socket has room again, and took all that TLS had: it tells of none.
+            Ok(()) if left && connection.stream.holds_back() => {}
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                connection.broken = true;
+                break;
+            }
+            _ => break,
+        }
     }
     let written = connection.written - before.0;
     if connection.written == connection.output.len() {
