@@ -450,12 +450,15 @@ impl Host {
         for lane in &self.lanes {
             let mut lane = lane.lock();
             let Some(mut session) = lane.take() else { continue };
-            while session.in_flight() > 0 && finished.is_ok() {
-                finished = session
-                    .poll(1, self.now(0), &mut |token, outcome| {
-                        self.outbox.lock().push(token, outcome);
-                    })
-                    .map(|_| ());
+            while session.in_flight() > 0 {
+                let polled = session.poll(1, self.now(0), &mut |token, outcome| {
+                    self.outbox.lock().push(token, outcome);
+                });
+                if let Err(error) = polled {
+                    // The other lanes have outcomes of their own.
+                    finished = finished.and(Err(error));
+                    break;
+                }
             }
         }
         finished

@@ -227,8 +227,7 @@ final class Engine {
         if (early != null) {
             meeting.remove(token);
             waiting.tell((Outcome) early);
-        }
-        if (broken != null) {
+        } else if (broken != null) {
             future.completeExceptionally(broken);
         }
         return future;
@@ -241,6 +240,8 @@ final class Engine {
             while (true) {
                 long records = StoreException.checked(NativeStore.reap(store, out));
                 if (records == 0) {
+                    end(new StoreException(StoreException.Kind.POISONED, "the store was closed"
+                            + " before it told what became of this: open it again to see"));
                     return;
                 }
                 long at = Memory.getLong(out);
