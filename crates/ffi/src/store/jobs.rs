@@ -301,13 +301,10 @@ impl Workbench {
         page: &mut Page,
     ) -> Result<(), Failure> {
         let wanted = |partition| scan.partitions.as_ref().is_none_or(|p| p.contains(&partition));
-        // A step that entries moved under is begun anew, and visits some of them twice.
-        let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let with_values = scan.with_values;
         let before = page.damaged;
         let mut visit = |entry: Result<Entry<'_>, Error>| match entry {
-            Ok(entry) if seen.insert(entry.key.to_vec()) => page.add(&entry, with_values),
-            Ok(_) => {}
+            Ok(entry) => page.add(&entry, with_values),
             Err(error) => {
                 page.damaged += 1;
                 page.first.get_or_insert_with(|| error.to_string());
@@ -371,6 +368,7 @@ impl Page {
     fn go_back(&mut self, (words, records, damaged): (usize, i64, u64)) {
         self.words.truncate(words);
         (self.records, self.damaged) = (records, damaged);
+        self.first = self.first.take().filter(|_| damaged > 0);
     }
 
     fn add(&mut self, entry: &Entry<'_>, with_value: bool) {
