@@ -1,0 +1,54 @@
+package io.entresol.grid;
+
+import org.infinispan.commons.executors.BlockingResource;
+import org.jgroups.protocols.TP;
+import org.jgroups.stack.Protocol;
+import org.jgroups.stack.ProtocolHook;
+import org.jgroups.util.DefaultThreadFactory;
+import org.jgroups.util.Util;
+
+/**
+ * Has JGroups make its threads outside of Infinispan's group of those that may block. A server
+ * starts the cluster in such a thread, and each that JGroups makes would be of that group: what a
+ * node is asked to do would run in the thread that brings the cluster's messages, and the messages
+ * behind it would wait, the answers among them that it waits for itself.
+ */
+public final class ClusterThreads implements ProtocolHook {
+    /** What the transport takes if nobody sets a factory. */
+    private static final String NAME = "jgroups";
+
+    /** As JGroups makes it, from the name in the stack. */
+    public ClusterThreads() {
+    }
+
+    @Override
+    public void afterCreation(Protocol transport) {
+        TP cluster = (TP) transport;
+        cluster.setThreadFactory(new Factory().useVirtualThreads(
+                cluster.useVirtualThreads() && Util.virtualThreadsAvailable()));
+    }
+
+    private static final class Factory extends DefaultThreadFactory {
+        Factory() {
+            super(NAME, false, true);
+        }
+
+        @Override
+        protected Thread newThread(Runnable task, String name, String address, String cluster) {
+            if (useVirtualThreads()) {
+                return super.newThread(task, name, address, cluster);
+            }
+            Thread thread = new Thread(outside(), task, getThreadName(name, address, cluster));
+            thread.setDaemon(createDaemons);
+            return thread;
+        }
+
+        private static ThreadGroup outside() {
+            ThreadGroup group = Thread.currentThread().getThreadGroup();
+            while (group instanceof BlockingResource) {
+                group = group.getParent();
+            }
+            return group;
+        }
+    }
+}
