@@ -120,6 +120,10 @@ class ClusterTest {
 
         Process again = start(grid);
         assertRecovered(grid, second);
+        // One of two is half: the other is degraded, and serves again once that one is back.
+        grid.kill(1);
+        grid.startMember(1).succeeded();
+        assertRecovered(grid, second);
         // The folders of this test have what the next one needs; starting others takes long.
         undeployedCachesAreForgottenByANodeThatWasAway(grid, second);
         TestGrid.program("stop", "--dir", grid.folder + "/cluster").succeeded();

@@ -38,6 +38,10 @@ sealed interface Choice {
     record Join(Standing running) implements Choice {
     }
 
+    /** Has those start the cache again that run it degraded, as all that it waits for are back. */
+    record Reunite(long incarnation, String why) implements Choice {
+    }
+
     /** Takes what this node has of the cache for nothing: it was undeployed, or nobody has it. */
     record Forget() implements Choice {
     }

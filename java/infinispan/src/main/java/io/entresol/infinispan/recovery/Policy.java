@@ -48,9 +48,12 @@ final class Policy {
         if (choice instanceof Choice.Wait wait && waitedMillis >= end) {
             return new Choice.Refuse(wait.why());
         }
-        return choice instanceof Choice.Follow begun
-                && waitedMillis >= timeoutMillis + GRACE_MILLIS
-                ? new Choice.Refuse(begun.why()) : choice;
+        boolean late = waitedMillis >= timeoutMillis + GRACE_MILLIS;
+        if (late && choice instanceof Choice.Follow begun) {
+            return new Choice.Refuse(begun.why());
+        }
+        return late && choice instanceof Choice.Reunite asked
+                ? new Choice.Refuse(asked.why()) : choice;
     }
 
     private Choice chooseWithoutEnd(List<Answer> all, Answer own, long waitedMillis) {
@@ -65,7 +68,7 @@ final class Policy {
                 .filter(answer -> answer.phase() == Phase.RUNNING && answer.standing() != null)
                 .toList();
         if (!running.isEmpty()) {
-            return beside(running, own.standing());
+            return beside(answers, running, own.standing());
         }
         List<Answer> known = answers.stream()
                 .filter(answer -> answer.isThere() && answer.standing() != null).toList();
@@ -91,17 +94,14 @@ final class Policy {
     }
 
     /** Others run the cache already. */
-    private Choice beside(List<Answer> running, Standing mine) {
+    private Choice beside(List<Answer> answers, List<Answer> running, Standing mine) {
         Answer newest = newest(running);
         Standing theirs = newest.standing();
         if (mine != null && !mine.lineage().equals(theirs.lineage())) {
             return new Choice.Refuse(strangers(newest.name(), "this node"));
         }
         if (!newest.available()) {
-            return new Choice.Wait("cache " + cache + " runs on " + names(running)
-                    + ", degraded: it waits for members that are gone, and nobody can join it."
-                    + " Stop the cache on these nodes and start it on all of "
-                    + theirs.members().values() + "; they recover together");
+            return besideDegraded(answers, running, theirs);
         }
         if (theirs.members().containsKey(me)) {
             return new Choice.Wait("cache " + cache + " runs on " + names(running)
@@ -114,6 +114,21 @@ final class Policy {
         return new Choice.Wait("cache " + cache + " runs on " + names(running) + " at epoch "
                 + theirs.epoch() + ", and this node's store is newer: " + mine.epoch()
                 + ". Stop the cache there and start it on all nodes");
+    }
+
+    /** Nobody can join a degraded cache; those that it waits for may all be here. */
+    private Choice besideDegraded(List<Answer> answers, List<Answer> running, Standing theirs) {
+        SavedHash hash = hashes.apply(theirs.hash());
+        Set<UUID> holders = holders(answers, theirs);
+        String why = "cache " + cache + " runs on " + names(running) + ", degraded: ";
+        if (answers.get(0).isThere() && running.stream().noneMatch(Answer::available)
+                && mayGoOn(answers, theirs, hash, holders, false)) {
+            return new Choice.Reunite(theirs.epoch().incarnation(), why + "it is to be started"
+                    + " again there, so that all recover together, and is not; see the logs");
+        }
+        return new Choice.Wait(why + "nobody can join it until all members that it waits for are"
+                + " here. " + lacking(theirs, hash, holders) + ". That takes a start of the cache"
+                + " on all nodes");
     }
 
     /** Nobody ever had the cache, as far as can be asked. */
@@ -154,13 +169,7 @@ final class Policy {
     private Choice together(List<Answer> answers, Answer own, Standing best, long waitedMillis) {
         Answer coordinator = answers.get(0);
         SavedHash hash = hashes.apply(best.hash());
-        Set<UUID> holders = new HashSet<>();
-        for (Answer answer : answers) {
-            if (answer.isThere() && answer.standing() != null && answer.standing().holds()
-                    && best.members().containsKey(answer.node())) {
-                holders.add(answer.node());
-            }
-        }
+        Set<UUID> holders = holders(answers, best);
         boolean whole = holders.containsAll(best.members().keySet());
         if (!coordinator.isThere()) {
             return new Choice.Wait((whole ? "" : lacking(best, hash, holders) + ". ")
@@ -183,6 +192,20 @@ final class Policy {
         }
         return new Choice.Follow("cache " + cache + " is being put together again by "
                 + plan.members().values() + ", which do not finish; see their logs");
+    }
+
+    /** The members that are there, and whose stores have what the hash gives them. */
+    private static Set<UUID> holders(List<Answer> answers, Standing best) {
+        Set<UUID> holders = new HashSet<>();
+        for (Answer answer : answers) {
+            Standing standing = answer.standing();
+            if (answer.isThere() && standing != null && standing.holds()
+                    && standing.lineage().equals(best.lineage())
+                    && best.members().containsKey(answer.node())) {
+                holders.add(answer.node());
+            }
+        }
+        return holders;
     }
 
     /** Whether those who are there are enough. */

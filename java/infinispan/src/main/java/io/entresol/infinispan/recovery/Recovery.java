@@ -69,6 +69,7 @@ public final class Recovery implements AutoCloseable {
     private final UUID node;
     private final Optional<Borrowed> borrowed;
     private final Map<Address, UUID> nodes = new ConcurrentHashMap<>();
+    private final Reunion reunion;
 
     private volatile Phase phase;
     private volatile Standing standing;
@@ -87,6 +88,7 @@ public final class Recovery implements AutoCloseable {
         this.node = registry.getComponent(LocalTopologyManager.class).getPersistentUUID();
         this.blocking = context.getBlockingManager();
         this.peers = new Peers(manager);
+        this.reunion = new Reunion(cache);
         this.borrowed = Borrowed.find(manager, name);
         this.phase = borrowed.isPresent() ? Phase.BORROWING : Phase.WAITING;
         ConsistentHashFactory<?> factory = StateTransferManagerImpl.pickConsistentHashFactory(
@@ -148,6 +150,12 @@ public final class Recovery implements AutoCloseable {
     static Optional<UUID> lineage(EmbeddedCacheManager manager, String cache) {
         return STARTED.find(manager, cache).flatMap(there -> Optional.ofNullable(there.standing))
                 .map(Standing::lineage).or(() -> FAILED.find(manager, cache));
+    }
+
+    /** Those that a degraded cache waits for are back; no news to one that is not, or not any more. */
+    static void reunite(EmbeddedCacheManager manager, String cache, long incarnation) {
+        STARTED.find(manager, cache).filter(there -> there.isDegradedIn(incarnation))
+                .ifPresent(there -> there.reunion.begin());
     }
 
     /** What a node says of a cache, and of those lineages that the one that asks heard of. */
@@ -219,6 +227,9 @@ public final class Recovery implements AutoCloseable {
                 }
                 pause();
             } else if (choice instanceof Choice.Follow) {
+                pause();
+            } else if (choice instanceof Choice.Reunite reunite) {
+                await(peers.ask(Reunion.request(name, reunite.incarnation())));
                 pause();
             } else if (act(choice)) {
                 return;
@@ -397,6 +408,11 @@ public final class Recovery implements AutoCloseable {
                     + saved + "\", or remove the stores of all nodes");
         }
         return read;
+    }
+
+    private boolean isDegradedIn(long asked) {
+        return phase == Phase.RUNNING && standing.epoch().incarnation() == asked
+                && cache.getAvailability() == AvailabilityMode.DEGRADED_MODE;
     }
 
     private Answer answer() {

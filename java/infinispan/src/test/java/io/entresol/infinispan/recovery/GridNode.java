@@ -20,6 +20,7 @@ import org.infinispan.context.Flag;
 import org.infinispan.distribution.DistributionInfo;
 import org.infinispan.distribution.LocalizedCacheTopology;
 import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachelistener.annotation.PartitionStatusChanged;
@@ -216,6 +217,10 @@ final class GridNode {
     }
 
     private boolean isWhole(int members) {
+        if (cache.getStatus() != ComponentStatus.RUNNING) {
+            // A degraded cache is started again by itself once its members are back.
+            return false;
+        }
         LocalizedCacheTopology topology =
                 cache.getAdvancedCache().getDistributionManager().getCacheTopology();
         return cache.getAdvancedCache().getAvailability() == AvailabilityMode.AVAILABLE

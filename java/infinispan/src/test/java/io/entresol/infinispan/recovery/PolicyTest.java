@@ -105,6 +105,28 @@ public class PolicyTest {
                 instanceof Choice.Join);
     }
 
+    public void aDegradedCacheIsStartedAgainOnceAllOwnersOfItsNewestHashAreThere() {
+        Standing before = standing(1, 3, true, 0, 1, 2);
+        Answer first = running(0, standing(1, 4, true, 0, 1), false);
+        Answer killedEarlier = waiting(2, before);
+        assertTrue(choose(1, first, killedEarlier) instanceof Choice.Wait);
+        Answer killedLast = waiting(1, standing(1, 4, true, 0, 1));
+        Choice all = choose(1, first, killedLast, killedEarlier);
+        assertEquals(((Choice.Reunite) all).incarnation(), 1);
+        assertEquals(choose(2, first, killedLast, killedEarlier), all);
+        // It is not enough that one is there: its store has to have what the hash gives it.
+        Answer replaced = waiting(1, standing(1, 4, true, 0, 1).withoutEntries());
+        assertTrue(choose(1, running(0, standing(1, 4, true, 1), false), replaced)
+                instanceof Choice.Wait);
+        Answer elsewhere = running(2, standing(1, 3, true, 0, 1), true);
+        assertTrue(choose(1, first, killedLast, elsewhere) instanceof Choice.Wait);
+        // The others would wait for whoever coordinates.
+        assertTrue(choose(1, Answer.absent("n3"), first, killedLast) instanceof Choice.Wait);
+        Choice never = policy(1, MissingMembers.LOSE)
+                .choose(List.of(first, killedLast), 100_000);
+        assertTrue(((Choice.Refuse) never).why().contains("started again"), never.toString());
+    }
+
     public void whatWasUndeployedIsNeitherWaitedForNorMixedWithANewCacheOfTheName() {
         Answer me = waiting(2, standing(1, 3, true, 0, 1, 2));
         Answer knows = Answer.absent("n0").knowing(Set.of(LINEAGE));
