@@ -10,11 +10,14 @@ use crate::failure::Failure;
 type Planned<'a> = Result<Plan<'a>, Failure>;
 type Decided = Result<(), Failure>;
 
-/// The number of a bit, in argument `index`.
-fn offset(request: &Request<'_>, index: usize) -> Result<usize, Failure> {
-    parse_integer(request.arguments.at(index))
+/// Bits that may be asked for: those of the largest string that Redis knows.
+const BITS_MAX: usize = 1 << 32;
+
+/// The number of a bit of which there are fewer than `limit`, in argument 2.
+fn offset(request: &Request<'_>, limit: usize) -> Result<usize, Failure> {
+    parse_integer(request.arguments.at(2))
         .and_then(|offset| usize::try_from(offset).ok())
-        .filter(|offset| offset / 8 < VALUE_BYTES_MAX)
+        .filter(|offset| *offset < limit)
         .ok_or(Failure::fixed("ERR bit offset is not an integer or out of range"))
 }
 
@@ -24,7 +27,7 @@ fn mask(offset: usize) -> u8 {
 }
 
 pub(crate) fn setbit<'a>(request: &Request<'a>) -> Planned<'a> {
-    offset(request, 2)?;
+    offset(request, 8 * VALUE_BYTES_MAX)?;
     if !matches!(request.arguments.at(3), b"0" | b"1") {
         return Err(Failure::fixed("ERR bit is not an integer or out of range"));
     }
@@ -33,7 +36,7 @@ pub(crate) fn setbit<'a>(request: &Request<'a>) -> Planned<'a> {
 
 fn update_bit(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Change) -> Decided {
     let old = string_of(entry)?.unwrap_or_default();
-    let offset = offset(request, 2)?;
+    let offset = offset(request, 8 * VALUE_BYTES_MAX)?;
     let wanted = request.arguments.at(3) == b"1";
     if old.get(offset / 8).is_some_and(|byte| (byte & mask(offset) != 0) == wanted) {
         // Nothing is written, and no watch ends.
@@ -57,10 +60,10 @@ fn update_bit(entry: Option<&Entry<'_>>, request: &Request<'_>, change: &mut Cha
 }
 
 pub(crate) fn getbit<'a>(request: &Request<'a>) -> Planned<'a> {
-    offset(request, 2)?;
+    offset(request, BITS_MAX)?;
     let answer = |entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Reply<'_>| {
         let value = string_of(entry)?.unwrap_or_default();
-        let offset = offset(request, 2)?;
+        let offset = offset(request, BITS_MAX)?;
         let is_set = value.get(offset / 8).is_some_and(|byte| byte & mask(offset) != 0);
         reply.integer(i64::from(is_set));
         Ok(())

@@ -85,6 +85,8 @@ const CORNERS: &[&str] = &[
     "STRLEN b",
     "SETBIT b 7 1",
     "GETBIT b 4294967296",
+    "GETBIT b 4294967295",
+    "GETBIT none 600000000",
     "BITCOUNT b 0",
     "BITCOUNT b -1 -2 x",
     "BITCOUNT b 0 -1 BIT x",
