@@ -12,12 +12,14 @@ import org.infinispan.interceptors.InvocationStage;
  * Infinispan has put it into memory. A store cannot tell: it has answered before the value is made
  * an object, and before memory takes it. See {@link Loads}.
  *
- * <p>What a write loads is over before it changes the store, which it would wait for else.
+ * <p>What a write loads is over before it changes the store, which it would wait for else. Within a
+ * transaction it changes nothing yet: there it loads as a read does, before any lock is taken.
  */
 final class LoadingReads extends BaseAsyncInterceptor {
     @Override
     public Object visitCommand(InvocationContext context, VisitableCommand command) {
-        boolean reads = command instanceof FlagAffectedCommand && !(command instanceof WriteCommand);
+        boolean reads = command instanceof FlagAffectedCommand
+                && (context.isInTxScope() || !(command instanceof WriteCommand));
         Reader reader = Reader.ofThread();
         Reader.Read outer = reader.enter(reads);
         // It throws nothing: failures are stages, too.

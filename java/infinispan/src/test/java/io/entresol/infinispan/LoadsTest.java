@@ -26,6 +26,9 @@ import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.test.TestingUtil;
+import org.infinispan.transaction.LockingMode;
+import org.infinispan.transaction.TransactionMode;
+import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
 import org.testng.annotations.DataProvider;
@@ -189,27 +192,57 @@ public class LoadsTest {
             throws IOException {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
             AdvancedCache<String, String> cache = cache(container, name + " meanwhile");
-            cache.put("key", "old");
-            cache.evict("key");
-            AtomicReference<CompletableFuture<?>> changed = new AtomicReference<>();
-            MarshallableEntryFactory<String, String> factory = TestingUtil.extractComponent(
-                    cache, MarshallableEntryFactory.class);
-            TestingUtil.replaceField(slow(factory, () -> {
-                if (changed.get() == null) {
-                    // In a thread that is not about the get.
-                    changed.set(CompletableFuture.supplyAsync(() -> change.apply(
-                            cache.withFlags(Flag.IGNORE_RETURN_VALUES, Flag.SKIP_CACHE_LOAD)))
-                            .join());
-                    // What comes after it is over.
-                    CompletableFuture.runAsync(() -> cache.withFlags(Flag.SKIP_CACHE_LOAD)
-                            .put("other", "value")).join();
-                }
-            }), "factory", TestingUtil.getFirstStore(cache), EntresolStore.class);
+            AtomicReference<CompletableFuture<?>> changed = changedAsItIsLoaded(cache, change);
             assertEquals(cache.get("key"), "old");
             changed.get().join();
             assertFalse(cache.withFlags(Flag.SKIP_CACHE_LOAD).containsKey("key"),
                     "it is in memory");
         }
+    }
+
+    /** A write of a transaction loads the old value before it has the key's lock. */
+    @Test
+    public void aTransactionThatIsRolledBackBringsNoRemovedEntryBack() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            ConfigurationBuilder configuration = configuration();
+            configuration.transaction().transactionMode(TransactionMode.TRANSACTIONAL)
+                    .lockingMode(LockingMode.OPTIMISTIC)
+                    .transactionManagerLookup(new EmbeddedTransactionManagerLookup());
+            container.defineConfiguration("transaction", configuration.build());
+            AdvancedCache<String, String> cache =
+                    container.<String, String>getCache("transaction").getAdvancedCache();
+            AtomicReference<CompletableFuture<?>> changed =
+                    changedAsItIsLoaded(cache, flagged -> flagged.removeAsync("key"));
+            cache.getTransactionManager().begin();
+            assertEquals(cache.put("key", "never"), "old");
+            cache.getTransactionManager().rollback();
+            changed.get().join();
+            assertFalse(cache.withFlags(Flag.SKIP_CACHE_LOAD).containsKey("key"),
+                    "it is in memory");
+        }
+    }
+
+    /** Puts an entry, and changes it once, as its value is made an object for who loads it. */
+    private static AtomicReference<CompletableFuture<?>> changedAsItIsLoaded(
+            AdvancedCache<String, String> cache,
+            Function<AdvancedCache<String, String>, CompletableFuture<?>> change) {
+        cache.put("key", "old");
+        cache.evict("key");
+        AtomicReference<CompletableFuture<?>> changed = new AtomicReference<>();
+        MarshallableEntryFactory<String, String> factory = TestingUtil.extractComponent(
+                cache, MarshallableEntryFactory.class);
+        TestingUtil.replaceField(slow(factory, () -> {
+            if (changed.get() == null) {
+                // In a thread that is not about the load.
+                changed.set(CompletableFuture.supplyAsync(() -> change.apply(
+                        cache.withFlags(Flag.IGNORE_RETURN_VALUES, Flag.SKIP_CACHE_LOAD)))
+                        .join());
+                // What comes after it is over.
+                CompletableFuture.runAsync(() -> cache.withFlags(Flag.SKIP_CACHE_LOAD)
+                        .put("other", "value")).join();
+            }
+        }), "factory", TestingUtil.getFirstStore(cache), EntresolStore.class);
+        return changed;
     }
 
     /** Nothing was loaded, and so it was taken for nothing. */
@@ -243,10 +276,15 @@ public class LoadsTest {
     }
 
     private AdvancedCache<String, String> cache(DefaultCacheManager container, String name) {
-        container.defineConfiguration(name, new ConfigurationBuilder().persistence()
-                .addStore(EntresolStoreConfigurationBuilder.class)
-                .path(folder).capacity("256MiB").memory("32MiB").build());
+        container.defineConfiguration(name, configuration().build());
         return container.<String, String>getCache(name).getAdvancedCache();
+    }
+
+    private ConfigurationBuilder configuration() {
+        ConfigurationBuilder configuration = new ConfigurationBuilder();
+        configuration.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .path(folder).capacity("256MiB").memory("32MiB");
+        return configuration;
     }
 
     /** So much that what was there before is in no memory any more. */
