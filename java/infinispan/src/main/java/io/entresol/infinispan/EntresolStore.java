@@ -413,6 +413,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             metrics = StoreMetrics.publish(context,
                     ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
                     opened::statistics);
+            OpenStores.add(this, context, health);
         } catch (RuntimeException failure) {
             close();
             throw failure;
@@ -481,6 +482,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private void close() {
+        OpenStores.remove(this);
         if (metrics != null) {
             metrics.close();
             metrics = null;

@@ -5,6 +5,7 @@ import io.entresol.infinispan.recovery.StoppingOwners;
 import java.util.Collection;
 import java.util.List;
 import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
 import org.infinispan.interceptors.AsyncInterceptor;
@@ -16,8 +17,8 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Removals} and {@link StoppingOwners}. Infinispan finds it by its service file. Not for other
- * uses.
+ * {@link Removals} and {@link StoppingOwners}, and has their stores closed once they have stopped.
+ * Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
@@ -57,6 +58,20 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
         add(chain, new Removals(registry.getDistributionManager()), CacheWriterInterceptor.class);
         add(chain, new LoadingReads(), CacheLoaderInterceptor.class);
+    }
+
+    @Override
+    public void cacheStopping(ComponentRegistry registry, String name) {
+        OpenStores.stopping(container(registry), name);
+    }
+
+    @Override
+    public void cacheStopped(ComponentRegistry registry, String name) {
+        OpenStores.stopped(container(registry), name);
+    }
+
+    private static GlobalConfiguration container(ComponentRegistry registry) {
+        return registry.getGlobalComponentRegistry().getGlobalConfiguration();
     }
 
     /** Once, and only into chains that have the other one: it is of no use elsewhere. */

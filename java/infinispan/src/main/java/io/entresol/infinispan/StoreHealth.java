@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.TimeUnit;
 import org.infinispan.persistence.spi.PersistenceException;
 import org.infinispan.statetransfer.OutdatedTopologyException;
 import org.infinispan.util.logging.Log;
@@ -31,6 +32,8 @@ final class StoreHealth {
     private final Withdrawal withdrawal;
     private volatile StoreFault lasting;
     private volatile boolean closing;
+    /** Done with the first look that nobody waits for another after; null until the cache stops. */
+    private volatile CompletableFuture<Void> lastLook;
 
     /** What a failure of an operation tells of the store; empty: nothing. */
     private interface Meaning {
@@ -75,6 +78,28 @@ final class StoreHealth {
      * the store is available: in a cluster it is even so, for others may need what it has.
      */
     boolean look() {
+        boolean available = isAvailable();
+        CompletableFuture<Void> last = lastLook;
+        if (last == null) {
+            return available;
+        }
+        last.complete(null);
+        return true;
+    }
+
+    /**
+     * The cache is about to stop: who waits for the store to be available again is told that it is,
+     * and that it refuses. Infinispan is told when it looks next, which is waited for.
+     */
+    void stopsWaiting(long patienceMillis) {
+        CompletableFuture<Void> last = new CompletableFuture<>();
+        lastLook = last;
+        if (hasFailed()) {
+            last.completeOnTimeout(null, patienceMillis, TimeUnit.MILLISECONDS).join();
+        }
+    }
+
+    private boolean isAvailable() {
         if (lasting == null || lasting.kind() == StoreFault.Kind.UNWRITABLE) {
             files.change().ifPresent(what -> note(new StoreFault(StoreFault.Kind.REMOVED, what)));
         }

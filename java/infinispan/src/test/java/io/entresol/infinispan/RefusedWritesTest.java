@@ -11,6 +11,9 @@ import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
+import org.infinispan.persistence.manager.PersistenceManager;
+import org.infinispan.persistence.manager.PersistenceManagerImpl;
+import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
@@ -54,6 +57,63 @@ public class RefusedWritesTest {
                 limitFiles("unlimited");
             }
         }
+    }
+
+    /**
+     * Infinispan waited for the store to be available before it stopped it, for ever, or left it
+     * open: its device was in use until the process ended.
+     */
+    public void aStoreThatRefusesWhatWasWrittenBehindIsFreeOnceItsCacheHasStopped()
+            throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            Cache<String, Object> cache = writtenBehind(container, "failing", "synced");
+            cache.put("key", "value");
+            PersistenceManagerImpl stores = (PersistenceManagerImpl)
+                    TestingUtil.extractComponent(cache, PersistenceManager.class);
+            NonBlockingStore<String, Object> queue =
+                    stores.<String, Object>getAllStores(any -> true).get(0);
+            EntresolStore<String, Object> store = TestingUtil.getFirstStore(cache);
+            int segment = TestingUtil.getSegmentForKey("key", cache);
+            while (store.load(segment, "key").toCompletableFuture().join() == null) {
+                Thread.onSpinWait();
+            }
+            limitFiles("16384");
+            try {
+                cache.put("other", "value");
+                while (store.isAvailable().toCompletableFuture().join()) {
+                    Thread.onSpinWait();
+                }
+                // From now on what is queued waits.
+                queue.isAvailable().toCompletableFuture().join();
+                cache.stop();
+            } finally {
+                limitFiles("unlimited");
+            }
+            cache.start();
+            assertEquals(cache.get("key"), "value");
+        }
+    }
+
+    public void aFullStoreIsFreeOnceItsCacheHasStoppedThoughMoreWasWrittenBehind() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            Cache<String, Object> cache = writtenBehind(container, "full", "process");
+            for (int key = 0; key < 100; key++) {
+                cache.put("key " + key, new byte[1 << 20]);
+            }
+            cache.stop();
+            cache.start();
+            assertTrue(cache.size() > 0);
+        }
+    }
+
+    private Cache<String, Object> writtenBehind(DefaultCacheManager container, String name,
+            String durability) {
+        ConfigurationBuilder builder = new ConfigurationBuilder();
+        builder.persistence().availabilityInterval(20).connectionAttempts(50)
+                .addStore(EntresolStoreConfigurationBuilder.class).path(folder)
+                .capacity("64MiB").memory("64MiB").durability(durability).async().enable();
+        container.defineConfiguration(name, builder.build());
+        return container.getCache(name);
     }
 
     private static String sentences(Throwable failure) {
