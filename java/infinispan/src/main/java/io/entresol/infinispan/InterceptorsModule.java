@@ -17,7 +17,7 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Removals} and {@link StoppingOwners}, and has their stores closed once they have stopped.
+ * {@link Invalidations}, {@link Removals} and {@link StoppingOwners}, and has their stores closed once they have stopped.
  * Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
@@ -58,6 +58,9 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
         add(chain, new Removals(registry.getDistributionManager()), CacheWriterInterceptor.class);
         add(chain, new LoadingReads(), CacheLoaderInterceptor.class);
+        if (configuration.clustering().cacheMode().isInvalidation()) {
+            add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
+        }
     }
 
     @Override

@@ -36,6 +36,7 @@ abstract class FlashClusterTest extends MultipleCacheManagersTest {
             builder.clustering().cacheMode(mode()).hash().numOwners(2);
             builder.persistence().addStore(EntresolStoreConfigurationBuilder.class)
                     .capacity("40MiB").memory("32MiB");
+            configure(builder);
             addClusterEnabledCacheManager(global, builder);
         }
         waitForClusterToForm();
@@ -44,6 +45,9 @@ abstract class FlashClusterTest extends MultipleCacheManagersTest {
     CacheMode mode() {
         return CacheMode.DIST_SYNC;
     }
+
+    /** What else a test wants of the cache. */
+    void configure(ConfigurationBuilder builder) {}
 
     /** Whether it is as in a server, where commands take another way from node to node. */
     boolean isServer() {
