@@ -173,6 +173,14 @@ public abstract class Entries {
         return (long) partition << 16 | space;
     }
 
+    /** A moment before 1970 would be read as one that never comes. */
+    static void checkEnd(long at) {
+        if (at < 0) {
+            throw new IllegalArgumentException(
+                    "an end at " + at + " ms; expected 0 or more, since 1970");
+        }
+    }
+
     final CompletionStage<Void> job(int job) {
         return engine.begin(job, place).thenApply(outcome -> null);
     }
@@ -218,6 +226,7 @@ public abstract class Entries {
     }
 
     private Rows.Row touchRow(byte[] key, long expires) {
+        checkEnd(expires);
         Rows.Row row = row(key);
         row.set(8, expires);
         return row;

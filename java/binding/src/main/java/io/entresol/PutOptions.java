@@ -28,13 +28,18 @@ public final class PutOptions {
         this.period = period;
     }
 
-    /** The entry is absent from that moment on, in milliseconds since 1970. */
+    /** The entry is absent from that moment on, in milliseconds since 1970; 0: it has no end. */
     public PutOptions expires(long at) {
+        Entries.checkEnd(at);
         return new PutOptions(at, idleSeconds, condition, version, label, level, period);
     }
 
-    /** The entry is absent once it was neither read nor written for so many seconds. */
+    /** The entry is absent once it was neither read nor written for so many seconds; 0: never. */
     public PutOptions idle(int seconds) {
+        if (seconds < 0) {
+            throw new IllegalArgumentException(
+                    "an idle time of " + seconds + " s; expected 0 or more");
+        }
         return new PutOptions(expires, seconds, condition, version, label, level, period);
     }
 

@@ -159,6 +159,20 @@ class StoreTest {
         }
     }
 
+    /** An entry that was to end before 1970 never did. */
+    @Test
+    void anEndOrAnIdleTimeBelowZeroIsRefused() {
+        assertThrows(IllegalArgumentException.class, () -> PutOptions.DEFAULT.expires(-1));
+        assertThrows(IllegalArgumentException.class, () -> PutOptions.DEFAULT.idle(-1));
+        try (Store store = Store.open(options())) {
+            byte[] key = bytes("key");
+            store.put(key, bytes("v"), PutOptions.DEFAULT.expires(0).idle(0));
+            assertThrows(IllegalArgumentException.class, () -> store.touch(key, -1));
+            assertThrows(IllegalArgumentException.class, () -> store.touchAsync(key, -1));
+            assertEquals(0, store.entry(key).orElseThrow().expires());
+        }
+    }
+
     @Test
     void spacesAndPartitionsAreCountedScannedAndDroppedByThemselves() {
         try (Store store = Store.open(options())) {
