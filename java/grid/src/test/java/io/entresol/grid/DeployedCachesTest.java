@@ -42,6 +42,7 @@ import org.infinispan.notifications.cachemanagerlistener.event.CacheStartedEvent
 import org.infinispan.notifications.cachemanagerlistener.event.ConfigurationChangedEvent;
 import org.infinispan.tasks.TaskContext;
 import org.infinispan.util.concurrent.BlockingManager;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -51,6 +52,12 @@ class DeployedCachesTest {
 
     @TempDir
     Path folder;
+
+    /** Those of a device that took no writes, and that a test has removed since. */
+    @AfterEach
+    void sweepBuffers() {
+        Store.sweepBuffers(folder);
+    }
 
     /**
      * The file was written anew with each cache that was started, with those alone that were: a
