@@ -413,7 +413,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             metrics = StoreMetrics.publish(context,
                     ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
                     opened::statistics);
-            OpenStores.add(this, context, health);
+            OpenStores.add(this, context, health, loads);
         } catch (RuntimeException failure) {
             close();
             throw failure;
@@ -569,14 +569,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     private byte[] marshalled(Object key) {
-        try {
-            return StoredEntry.bytes(marshaller.objectToBuffer(key));
-        } catch (IOException failure) {
-            throw new PersistenceException("cannot marshal the key " + key, failure);
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            throw new PersistenceException("interrupted while a key was marshalled", interrupted);
-        }
+        return StoredEntry.marshalled(key, marshaller);
     }
 
     @SuppressWarnings("unchecked")

@@ -5,6 +5,7 @@ import io.entresol.infinispan.recovery.StoppingOwners;
 import java.util.Collection;
 import java.util.List;
 import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.StoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.ModuleMetadataBuilder;
@@ -50,14 +51,18 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
     @Override
     public void cacheStarting(ComponentRegistry registry, Configuration configuration,
             String name) {
-        if (configuration.persistence().stores().stream()
-                .noneMatch(EntresolStoreConfiguration.class::isInstance)) {
+        List<StoreConfiguration> stores = configuration.persistence().stores().stream()
+                .filter(EntresolStoreConfiguration.class::isInstance).toList();
+        if (stores.isEmpty()) {
             return;
         }
+        boolean behind = stores.stream().anyMatch(store -> store.async().enabled());
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
         add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
         add(chain, new Removals(registry.getDistributionManager()), CacheWriterInterceptor.class);
-        add(chain, new LoadingReads(), CacheLoaderInterceptor.class);
+        add(chain, new LoadingReads(
+                behind ? keys -> OpenStores.changed(container(registry), name, keys) : null),
+                CacheLoaderInterceptor.class);
         if (configuration.clustering().cacheMode().isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
         }

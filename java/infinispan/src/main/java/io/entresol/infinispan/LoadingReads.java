@@ -1,11 +1,20 @@
 package io.entresol.infinispan;
 
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import org.infinispan.commands.FlagAffectedCommand;
 import org.infinispan.commands.VisitableCommand;
+import org.infinispan.commands.tx.CommitCommand;
+import org.infinispan.commands.tx.PrepareCommand;
 import org.infinispan.commands.write.WriteCommand;
 import org.infinispan.context.InvocationContext;
+import org.infinispan.context.impl.TxInvocationContext;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.InvocationStage;
+import org.infinispan.interceptors.InvocationSuccessFunction;
 
 /**
  * Has what a read loads count as being loaded until the read has ended: only then it is certain that
@@ -14,8 +23,19 @@ import org.infinispan.interceptors.InvocationStage;
  *
  * <p>What a write loads is over before it changes the store, which it would wait for else. Within a
  * transaction it changes nothing yet: there it loads as a read does, before any lock is taken.
+ *
+ * <p>With write-behind a change is over before the store sees it: it waits for those reads here,
+ * once it is in the queue, where who loads later finds it, and before it is in memory.
  */
 final class LoadingReads extends BaseAsyncInterceptor {
+    /** Waits for who loaded keys before, of all if there are none; null without write-behind. */
+    private final Function<Collection<?>, CompletionStage<Void>> behind;
+    private final InvocationSuccessFunction<VisitableCommand> queued = this::queued;
+
+    LoadingReads(Function<Collection<?>, CompletionStage<Void>> behind) {
+        this.behind = behind;
+    }
+
     @Override
     public Object visitCommand(InvocationContext context, VisitableCommand command) {
         boolean reads = command instanceof FlagAffectedCommand
@@ -23,7 +43,8 @@ final class LoadingReads extends BaseAsyncInterceptor {
         Reader reader = Reader.ofThread();
         Reader.Read outer = reader.enter(reads);
         // It throws nothing: failures are stages, too.
-        Object result = invokeNext(context, command);
+        Object result = behind == null ? invokeNext(context, command)
+                : invokeNextThenApply(context, command, queued);
         Reader.Read read = reader.leave(outer);
         if (read == null) {
             return result;
@@ -33,5 +54,21 @@ final class LoadingReads extends BaseAsyncInterceptor {
         }
         read.end();
         return result;
+    }
+
+    private Object queued(InvocationContext context, VisitableCommand command, Object value) {
+        if (context instanceof TxInvocationContext<?> transaction) {
+            boolean commits = command instanceof CommitCommand
+                    || command instanceof PrepareCommand prepare && prepare.isOnePhaseCommit();
+            Set<Object> keys = new HashSet<>();
+            if (commits) {
+                transaction.getCacheTransaction().getAllModifications()
+                        .forEach(change -> keys.addAll(change.getAffectedKeys()));
+            }
+            return keys.isEmpty() ? value : delayedValue(behind.apply(keys), value);
+        }
+        // None are those of a clear.
+        return command instanceof WriteCommand change
+                ? delayedValue(behind.apply(change.getAffectedKeys()), value) : value;
     }
 }

@@ -1,7 +1,10 @@
 package io.entresol.infinispan;
 
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import org.infinispan.configuration.cache.AsyncStoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
@@ -21,7 +24,20 @@ final class OpenStores {
     private OpenStores() {
     }
 
-    private record Open(InitializationContext context, StoreHealth health) {
+    private record Open(InitializationContext context, StoreHealth health, Loads loads) {
+        CompletionStage<Void> changed(Collection<?> keys) {
+            CompletionStage<Void> over = CompletableFuture.completedFuture(null);
+            if (keys.isEmpty()) {
+                return loads.allChanged(over);
+            }
+            for (Object key : keys) {
+                byte[] bytes = StoredEntry.marshalled(key, context.getPersistenceMarshaller());
+                over = over.thenCombine(loads.changed(bytes,
+                        CompletableFuture.completedFuture(null)), (one, other) -> null);
+            }
+            return over;
+        }
+
         boolean isOf(GlobalConfiguration container, String cache) {
             return context.getGlobalConfiguration() == container
                     && context.getCache().getName().equals(cache);
@@ -35,12 +51,28 @@ final class OpenStores {
         }
     }
 
-    static void add(EntresolStore<?, ?> store, InitializationContext context, StoreHealth health) {
-        ALL.put(store, new Open(context, health));
+    static void add(EntresolStore<?, ?> store, InitializationContext context, StoreHealth health,
+            Loads loads) {
+        ALL.put(store, new Open(context, health, loads));
     }
 
     static void remove(EntresolStore<?, ?> store) {
         ALL.remove(store);
+    }
+
+    /**
+     * Once those who loaded these keys before were told; of all keys, if there are none. It is for
+     * changes that a store does not see before they are over: see {@link Loads}.
+     */
+    static CompletionStage<Void> changed(GlobalConfiguration container, String cache,
+            Collection<?> keys) {
+        CompletionStage<Void> over = CompletableFuture.completedFuture(null);
+        for (Open open : ALL.values()) {
+            if (open.isOf(container, cache)) {
+                over = over.thenCombine(open.changed(keys), (one, other) -> null);
+            }
+        }
+        return over;
     }
 
     /** A queue that waits for a store of the cache is to be refused now, rather than never. */

@@ -177,6 +177,18 @@ record StoredEntry(Form form, long created, long lastUsed, long expires, ByteBuf
                 bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
     }
 
+    /** A key as it is on flash. */
+    static byte[] marshalled(Object key, Marshaller marshaller) {
+        try {
+            return bytes(marshaller.objectToBuffer(key));
+        } catch (IOException failure) {
+            throw new PersistenceException("cannot marshal the key " + key, failure);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new PersistenceException("interrupted while a key was marshalled", interrupted);
+        }
+    }
+
     static byte[] bytes(org.infinispan.commons.io.ByteBuffer buffer) {
         return buffer == null ? NONE : buffer.trim();
     }
