@@ -274,6 +274,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
         CompletionStage<Void> removed = arrivals != null ? arrivals.disown(segments)
+                : configuration.ignoreModifications() ? CompletableFuture.completedFuture(null)
                 : Arrivals.drop(this::entries, segments);
         IntSet gone = IntSets.immutableSet(segments);
         // What was loaded meanwhile may have come into memory after Infinispan emptied that.
@@ -340,7 +341,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public Publisher<MarshallableEntry<K, V>> purgeExpired() {
         return Flowable.defer(() -> {
             long now = now();
-            if (firstEnd.get() > now) {
+            // Infinispan asks a store that is only to be read, too.
+            if (firstEnd.get() > now || configuration.ignoreModifications()) {
                 return Flowable.empty();
             }
             firstEnd.set(Long.MAX_VALUE);
@@ -448,6 +450,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         mark.read().ifPresent(this::forget);
         var cache = context.getCache().getCacheConfiguration();
         boolean each = configuration.segmented() && !configuration.async().enabled()
+                && !configuration.ignoreModifications()
                 && !cache.persistence().passivation()
                 && !cache.transaction().transactionMode().isTransactional();
         if (each && store.count() == 0) {
