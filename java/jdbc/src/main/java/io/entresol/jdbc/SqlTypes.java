@@ -30,6 +30,15 @@ public final class SqlTypes extends RelDataTypeSystemImpl {
         };
     }
 
+    /**
+     * Texts of several lengths that come together are not padded to the longest: of what is
+     * compared with them, which is never padded, the shorter ones would equal nothing.
+     */
+    @Override
+    public boolean shouldConvertRaggedUnionTypesToVarying() {
+        return true;
+    }
+
     private static RelDataType like(RelDataTypeFactory factory, SqlTypeName type,
             RelDataType nullable) {
         return factory.createTypeWithNullability(factory.createSqlType(type),

@@ -170,6 +170,21 @@ class DialectTest {
         assertEquals(1, Answers.change(connection, "delete from people where _key = '\u6f22'"));
     }
 
+    /** 'k1' became 'k1   ' beside 'other', and was no key that there is. */
+    @Test
+    void textsOfSeveralLengthsAreNotPaddedToTheLongest() throws SQLException {
+        for (String texts : new String[] {"(values ('k1'), ('other'))",
+            "(select 'k1' as x union all select 'other')"}) {
+            assertEquals(List.of("1"), query("select age from " + texts
+                    + " t(x) join people p on p._key = t.x"));
+            assertEquals(List.of("1"), query("select age from people where _key in "
+                    + "(select x from " + texts + " t(x))"));
+        }
+        assertEquals(List.of("<a>", "<bcd>"), query("select '<' || case when age = 3 then 'a' "
+                + "else 'bcd' end || '>' from people where age in (3, 4) order by age"));
+        assertEquals(List.of("a|"), query("select coalesce('a', 'bcd') || '|'"));
+    }
+
     @Test
     void groupsMayBeNumberedAndLimitsHaveAnOffsetBefore() throws SQLException {
         assertEquals(List.of("0, 1"), query("select age, count(*) from people group by 1 "
