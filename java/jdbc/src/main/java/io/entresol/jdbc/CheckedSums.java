@@ -37,8 +37,9 @@ import org.apache.calcite.util.Optionality;
 
 /**
  * Sums of BIGINT that leave their type are mistakes, as other arithmetic is; Calcite's own wrap
- * around. What adds is exchanged in plans that are ready to be carried out, so that no rule of the
- * planner sees another function than it knows. For the code that Calcite makes, not for other uses.
+ * around. What adds is exchanged, and so is what finds {@link FloatExtremes}, in plans that are
+ * ready to be carried out: no rule of the planner sees another function than it knows. For the
+ * code that Calcite makes, not for other uses.
  */
 public final class CheckedSums {
     /** Calcite's own planning, then that. */
@@ -74,11 +75,19 @@ public final class CheckedSums {
     private static RelNode exchanged(EnumerableAggregate aggregate) {
         List<AggregateCall> calls = new ArrayList<>();
         aggregate.getAggCallList().forEach(call -> calls.add(
-                isSum(call.getAggregation(), call.getType())
-                        ? checked(call, column(aggregate.getInput(), call.getArgList().get(0)))
-                        : call));
+                exchanged(call, aggregate.getInput())));
         return aggregate.copy(aggregate.getTraitSet(), aggregate.getInput(),
                 aggregate.getGroupSet(), aggregate.getGroupSets(), calls);
+    }
+
+    private static AggregateCall exchanged(AggregateCall call, RelNode input) {
+        SqlAggFunction function = call.getAggregation();
+        if (isSum(function, call.getType())) {
+            return with(call, checked(function, call.getType(),
+                    column(input, call.getArgList().get(0))));
+        }
+        return FloatExtremes.isOne(function, call.getType())
+                ? with(call, FloatExtremes.of(function, call.getType())) : call;
     }
 
     /** The rule that makes such a window is the only way to one with other groups. */
@@ -94,15 +103,21 @@ public final class CheckedSums {
 
     private static Window.RexWinAggCall exchanged(Window.RexWinAggCall call, RelNode input) {
         SqlAggFunction function = (SqlAggFunction) call.getOperator();
-        if (!isSum(function, call.getType())) {
+        if (FloatExtremes.isOne(function, call.getType())) {
+            return with(call, FloatExtremes.of(function, call.getType()));
+        } else if (!isSum(function, call.getType())) {
             return call;
         }
         // Constants come after the columns of the input.
         int place = ((RexInputRef) call.getOperands().get(0)).getIndex();
         String column = place < input.getRowType().getFieldCount() ? column(input, place)
                 : EXPRESSION;
-        return new Window.RexWinAggCall(checked(function, call.getType(), column), call.getType(),
-                call.getOperands(), call.ordinal, call.distinct, call.ignoreNulls);
+        return with(call, checked(function, call.getType(), column));
+    }
+
+    private static Window.RexWinAggCall with(Window.RexWinAggCall call, SqlAggFunction function) {
+        return new Window.RexWinAggCall(function, call.getType(), call.getOperands(), call.ordinal,
+                call.distinct, call.ignoreNulls);
     }
 
     private static boolean isSum(SqlAggFunction function, RelDataType type) {
@@ -125,19 +140,24 @@ public final class CheckedSums {
         return name.contains("$") ? EXPRESSION : '"' + name + '"';
     }
 
-    private static AggregateCall checked(AggregateCall call, String column) {
-        return AggregateCall.create(checked(call.getAggregation(), call.getType(), column),
-                call.isDistinct(), call.isApproximate(), call.ignoreNulls(), call.rexList,
-                call.getArgList(), call.filterArg, call.distinctKeys, call.getCollation(),
-                call.getType(), call.getName());
+    private static AggregateCall with(AggregateCall call, SqlAggFunction function) {
+        return AggregateCall.create(function, call.isDistinct(), call.isApproximate(),
+                call.ignoreNulls(), call.rexList, call.getArgList(), call.filterArg,
+                call.distinctKeys, call.getCollation(), call.getType(), call.getName());
     }
 
     private static SqlAggFunction checked(SqlAggFunction sum, RelDataType type, String column) {
+        return computed(sum, type, new Adding(column));
+    }
+
+    /** A function like another one that is computed in its own way. */
+    static SqlAggFunction computed(SqlAggFunction like, RelDataType type,
+            ImplementableAggFunction way) {
         return new SqlUserDefinedAggFunction(
-                new SqlIdentifier(sum.getName(), SqlParserPos.ZERO), sum.getKind(),
+                new SqlIdentifier(like.getName(), SqlParserPos.ZERO), like.getKind(),
                 binding -> type, null,
                 OperandTypes.operandMetadata(List.of(), factory -> List.of(), null, any -> true),
-                new Adding(column), false, false, Optionality.FORBIDDEN);
+                way, false, false, Optionality.FORBIDDEN);
     }
 
     /** What Calcite asks of a function that is not its own. */
