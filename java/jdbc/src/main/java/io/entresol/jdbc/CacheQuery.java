@@ -167,7 +167,8 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
         }
         Column column = table.get(lookup);
         List<Condition.Operand> cells = wanted.cells().stream().map(column::comparedOrNull)
-                .filter(Objects::nonNull).map(Condition::constant).toList();
+                .filter(Objects::nonNull).flatMap(column::equalFields).map(Condition::constant)
+                .toList();
         return column.isKey() ? plain.withKeys(cells)
                 : plain.withWhere(List.of(Condition.among(column, cells)));
     }

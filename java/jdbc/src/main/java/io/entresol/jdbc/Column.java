@@ -2,6 +2,7 @@ package io.entresol.jdbc;
 
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.infinispan.protostream.descriptors.FieldDescriptor;
 
 /**
@@ -13,6 +14,9 @@ import org.infinispan.protostream.descriptors.FieldDescriptor;
  * @param index what the index can do with it
  */
 record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Index> index) {
+    private static final Double NEGATIVE_ZERO = -0.0;
+    private static final Float NEGATIVE_ZERO_REAL = -0.0f;
+
     /** Uses of an index. */
     enum Index {
         /** Compared by value. */
@@ -47,7 +51,21 @@ record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Inde
     }
 
     Object cell(Object value) {
-        return isKey() ? value : type.cell(field(), value);
+        return isKey() ? value : withOneZero(type.cell(field(), value));
+    }
+
+    /** Both zeros of a floating-point column are one cell: in SQL they are equal. */
+    private static Object withOneZero(Object cell) {
+        if (NEGATIVE_ZERO.equals(cell)) {
+            return 0.0;
+        }
+        return NEGATIVE_ZERO_REAL.equals(cell) ? (Object) 0.0f : cell;
+    }
+
+    /** Fields whose cells are equal to the cell of that one. */
+    Stream<Object> equalFields(Object compared) {
+        return type.isApproximate() && ((Number) compared).doubleValue() == 0
+                ? Stream.of(compared(0.0), compared(-0.0)) : Stream.of(compared);
     }
 
     /** The field that a cell is compared with. */

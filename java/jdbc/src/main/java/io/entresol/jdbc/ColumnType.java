@@ -81,6 +81,11 @@ enum ColumnType {
         return this != ENUM && this != VARBINARY && this != DOCUMENT;
     }
 
+    /** Whether it is of floating-point numbers, which have two zeros. */
+    boolean isApproximate() {
+        return this == REAL || this == DOUBLE;
+    }
+
     /** The cell of a field; {@code field} says which enumeration. */
     Object cell(FieldDescriptor field, Object value) {
         if (value == null) {

@@ -146,15 +146,18 @@ final class ScanRules {
             return null;
         }
         List<CacheQuery.Order> order = new ArrayList<>();
+        boolean mixed = false;
         for (RelFieldCollation each : sort.getCollation().getFieldCollations()) {
             Column column = scan.column(each.getFieldIndex());
             boolean descending = each.getDirection().isDescending();
             // An index puts what lacks the field last, whichever way it sorts.
-            if (!column.can(Column.Index.SORT)
+            // It puts one zero before the other, so that what comes next would not sort them.
+            if (mixed || !column.can(Column.Index.SORT)
                     || each.nullDirection == RelFieldCollation.NullDirection.FIRST
                     && query.where().stream().noneMatch(one -> one.present().contains(column))) {
                 return null;
             }
+            mixed = column.type().isApproximate();
             order.add(new CacheQuery.Order(query.columns().get(each.getFieldIndex()), descending));
         }
         Condition.Operand offset = number(sort.offset);

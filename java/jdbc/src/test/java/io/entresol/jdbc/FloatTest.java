@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.sql.Connection;
@@ -58,6 +59,46 @@ class FloatTest {
             person.remark = "r";
             people.put("k" + number, person);
         }
+    }
+
+    /** They were two groups and two values, and rows of one did not join those of the other. */
+    @Test
+    void bothZerosOfAColumnAreOneValue() throws SQLException {
+        double[] scores = new double[300];
+        for (int number = 2; number < scores.length; number++) {
+            scores[number] = number;
+        }
+        scores[1] = -0.0;
+        fill(scores);
+        assertEquals(List.of("0.0, 2"), query("select score, count(*) from people "
+                + "where score < 1 group by score"));
+        assertEquals(List.of("0.0, 2"), query("select score, count(*) from people "
+                + "where score < 1 and remark = 'r' group by score"));
+        assertEquals(List.of("0.0"), query("select distinct score from people where score < 1"));
+        assertEquals(List.of("299"), query("select count(distinct score) from people"));
+        assertEquals(List.of("n0, n0", "n0, n1", "n1, n0", "n1, n1"),
+                query("select p.name, q.name from people p join people q on p.score = q.score "
+                        + "where p.age < 2 order by p.name, q.name"));
+        String lookup = "select p.name from (values (0e0), (3e0)) t(x) join people p "
+                + "on p.score = t.x order by p.name";
+        assertTrue(Answers.plan(connection, lookup).contains("LookupJoin"));
+        assertEquals(List.of("n0", "n1", "n3"), query(lookup));
+    }
+
+    /** An index puts -0.0 before 0.0, whatever was to sort rows of which both are the same. */
+    @Test
+    void whatSortsAfterAColumnSortsRowsOfBothZeros() throws SQLException {
+        fill(0.0, 5, -0.0, -5, 0.0);
+        assertEquals(List.of("n3", "n0", "n2", "n4"),
+                query("select name from people order by score, name limit 4"));
+        assertEquals(List.of("n1", "n4", "n2"),
+                query("select name from people order by score desc, age desc limit 3"));
+        assertEquals(List.of("-5.0", "0.0"),
+                query("select score from people order by score limit 2"));
+        assertEquals("index", Answers.reads(connection,
+                "select score from people order by score limit 2"));
+        assertEquals(List.of("1", "2", "2", "2", "5"),
+                query("select rank() over (order by score) from people order by 1"));
     }
 
     /** Of infinities alone they were the greatest number that there is, or its negative. */
