@@ -1,0 +1,102 @@
+package io.entresol.jdbc;
+
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.util.TimeZone;
+import org.apache.calcite.avatica.AvaticaResultSet;
+import org.apache.calcite.avatica.AvaticaStatement;
+import org.apache.calcite.avatica.ColumnMetaData;
+import org.apache.calcite.avatica.Meta;
+import org.apache.calcite.avatica.QueryState;
+
+/**
+ * Rows of a result: what goes wrong between two of them is an {@link SQLException}, and a cell is
+ * what it is asked for as, or a mistake.
+ */
+final class Result extends AvaticaResultSet {
+    /** Is not read; it knows how a cell that is an array looks as a result. */
+    private final AvaticaResultSet like;
+    /** Rows that the statement gives at most; zero: any. */
+    private final long most;
+    private long given;
+
+    Result(AvaticaResultSet like, AvaticaStatement statement, QueryState state,
+            Meta.Signature signature, ResultSetMetaData meta, TimeZone zone, Meta.Frame first)
+            throws SQLException {
+        super(statement, state, signature, meta, zone, first);
+        this.like = like;
+        this.most = statement.getLargeMaxRows();
+    }
+
+    @Override
+    protected AvaticaResultSet execute() throws SQLException {
+        try {
+            return super.execute();
+        } catch (ExceptionInInitializerError constant) {
+            // What depends on no row is computed when the code of a statement is loaded.
+            throw new IllegalArgumentException(told(constant.getCause()), constant);
+        } catch (NumberFormatException failure) {
+            throw new IllegalArgumentException(told(failure), failure);
+        }
+    }
+
+    /** Of prepared statements nobody else counts the rows. */
+    @Override
+    public boolean next() throws SQLException {
+        if (most > 0 && given >= most) {
+            checkOpen();
+            return false;
+        }
+        try {
+            given++;
+            return super.next();
+        } catch (RuntimeException failure) {
+            throw new SQLException(told(failure), failure);
+        }
+    }
+
+    private static String told(Throwable failure) {
+        String said = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+        return failure instanceof NumberFormatException ? "a text that is compared with a "
+                + "number, or cast to one, is no number: " + said : said;
+    }
+
+    @Override
+    public <T> T getObject(String label, Class<T> type) throws SQLException {
+        return getObject(findColumn(label), type);
+    }
+
+    /** Avatica has a way to each of these types, and none to a type that is named. */
+    @Override
+    public <T> T getObject(int column, Class<T> type) throws SQLException {
+        Object value = switch (type.getName()) {
+            case "java.lang.String" -> getString(column);
+            case "java.lang.Boolean" -> getBoolean(column);
+            case "java.lang.Short" -> getShort(column);
+            case "java.lang.Integer" -> getInt(column);
+            case "java.lang.Long" -> getLong(column);
+            case "java.lang.Float" -> getFloat(column);
+            case "java.lang.Double" -> getDouble(column);
+            case "java.math.BigDecimal" -> getBigDecimal(column);
+            case "java.sql.Date" -> getDate(column);
+            case "java.sql.Time" -> getTime(column);
+            case "java.sql.Timestamp" -> getTimestamp(column);
+            case "[B" -> getBytes(column);
+            default -> getObject(column);
+        };
+        if (wasNull() || value == null) {
+            return null;
+        } else if (!type.isInstance(value)) {
+            throw new SQLException("column " + column + " has a " + value.getClass().getName()
+                    + "; expected one that can be a " + type.getName());
+        }
+        return type.cast(value);
+    }
+
+    @Override
+    public ResultSet create(ColumnMetaData.AvaticaType type, Iterable<Object> cells)
+            throws SQLException {
+        return like.create(type, cells);
+    }
+}

@@ -1,0 +1,85 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What JDBC promises of results, in process and remotely. */
+class ResultTest {
+    private static final int ROWS = 10;
+
+    @TempDir
+    static Path folder;
+
+    private static Grid grid;
+    private static SqlServer server;
+    private static List<Connection> connections;
+
+    @BeforeAll
+    static void start() throws SQLException {
+        grid = new Grid(folder);
+        for (int number = 0; number < ROWS; number++) {
+            Person person = new Person();
+            person.name = "name " + number;
+            person.age = number;
+            person.remark = "remark";
+            grid.cache("people").put("k" + number, person);
+        }
+        server = SqlServer.start(grid.manager, 0);
+        connections = List.of(grid.connect(), DriverManager.getConnection(
+                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
+    }
+
+    @AfterAll
+    static void stop() throws SQLException {
+        for (Connection each : connections) {
+            each.close();
+        }
+        server.close();
+        grid.close();
+    }
+
+    private static int rows(ResultSet result) throws SQLException {
+        int rows = 0;
+        while (result.next()) {
+            rows++;
+        }
+        return rows;
+    }
+
+    /** Prepared ones gave all rows. */
+    @Test
+    void noStatementGivesMoreRowsThanItsMost() throws SQLException {
+        for (Connection connection : connections) {
+            try (PreparedStatement prepared =
+                            connection.prepareStatement("select remark from people");
+                    Statement plain = connection.createStatement()) {
+                prepared.setMaxRows(3);
+                plain.setMaxRows(3);
+                assertEquals(3, rows(prepared.executeQuery()));
+                assertEquals(3, rows(plain.executeQuery("select remark from people")));
+                prepared.setMaxRows(0);
+                assertEquals(ROWS, rows(prepared.executeQuery()));
+                prepared.setMaxRows(1);
+                ResultSet one = prepared.executeQuery();
+                assertTrue(one.next());
+                assertFalse(one.next());
+                assertFalse(one.next());
+            }
+        }
+    }
+}
