@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.math.BigDecimal;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
@@ -15,6 +16,9 @@ import org.apache.calcite.avatica.QueryState;
  * what it is asked for as, or a mistake.
  */
 final class Result extends AvaticaResultSet {
+    private static final BigDecimal LEAST = BigDecimal.valueOf(Long.MIN_VALUE);
+    private static final BigDecimal MOST = BigDecimal.valueOf(Long.MAX_VALUE);
+
     /** Is not read; it knows how a cell that is an array looks as a result. */
     private final AvaticaResultSet like;
     /** Rows that the statement gives at most; zero: any. */
@@ -60,6 +64,77 @@ final class Result extends AvaticaResultSet {
         String said = failure.getMessage() == null ? failure.toString() : failure.getMessage();
         return failure instanceof NumberFormatException ? "a text that is compared with a "
                 + "number, or cast to one, is no number: " + said : said;
+    }
+
+    @Override
+    public byte getByte(int column) throws SQLException {
+        return (byte) whole(column, Byte.MIN_VALUE, Byte.MAX_VALUE);
+    }
+
+    @Override
+    public byte getByte(String label) throws SQLException {
+        return getByte(findColumn(label));
+    }
+
+    @Override
+    public short getShort(int column) throws SQLException {
+        return (short) whole(column, Short.MIN_VALUE, Short.MAX_VALUE);
+    }
+
+    @Override
+    public short getShort(String label) throws SQLException {
+        return getShort(findColumn(label));
+    }
+
+    @Override
+    public int getInt(int column) throws SQLException {
+        return (int) whole(column, Integer.MIN_VALUE, Integer.MAX_VALUE);
+    }
+
+    @Override
+    public int getInt(String label) throws SQLException {
+        return getInt(findColumn(label));
+    }
+
+    @Override
+    public long getLong(int column) throws SQLException {
+        return whole(column, Long.MIN_VALUE, Long.MAX_VALUE);
+    }
+
+    @Override
+    public long getLong(String label) throws SQLException {
+        return getLong(findColumn(label));
+    }
+
+    /** A cell without its fraction; Avatica leaves out what does not fit in front of it as well. */
+    private long whole(int column, long least, long most) throws SQLException {
+        Object cell = getObject(column);
+        if (cell == null) {
+            return 0;
+        }
+        Long number = number(column, cell);
+        if (number == null || number < least || number > most) {
+            throw new SQLException("column " + column + " has " + cell + "; expected a whole "
+                    + "number from " + least + " to " + most);
+        }
+        return number;
+    }
+
+    /** Null if it is none that a long can be. */
+    private Long number(int column, Object cell) throws SQLException {
+        if (cell instanceof Long || cell instanceof Integer) {
+            return ((Number) cell).longValue();
+        } else if (!(cell instanceof Number) && !(cell instanceof String)) {
+            return super.getLong(column);
+        }
+        try {
+            BigDecimal exact = new BigDecimal(cell.toString().strip());
+            // What is far beyond takes long to become anything else.
+            return exact.compareTo(LEAST) < 0 || exact.compareTo(MOST) > 0 ? null
+                    : (Long) exact.longValue();
+        } catch (NumberFormatException none) {
+            return null;
+        }
     }
 
     @Override

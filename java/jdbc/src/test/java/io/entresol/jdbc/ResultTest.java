@@ -82,4 +82,35 @@ class ResultTest {
             }
         }
     }
+
+    /** 5,000,000,000 was 705,032,704. */
+    @Test
+    void aNumberThatIsTooLargeForWhatIsAskedForIsAMistake() throws SQLException {
+        for (Connection connection : connections) {
+            try (Statement statement = connection.createStatement();
+                    ResultSet row = statement.executeQuery("select 5000000000 as big, 1e300, "
+                            + "300, '12', 'abc', 2.9, cast(null as bigint), true, 70000, "
+                            + "cast('NaN' as double)")) {
+                assertTrue(row.next());
+                String said = assertThrows(SQLException.class, () -> row.getInt("big"))
+                        .getMessage();
+                assertTrue(said.contains("5000000000"), said);
+                assertEquals(5_000_000_000L, row.getLong("big"));
+                assertThrows(SQLException.class, () -> row.getObject(1, Integer.class));
+                assertThrows(SQLException.class, () -> row.getInt(2));
+                assertThrows(SQLException.class, () -> row.getLong(2));
+                assertThrows(SQLException.class, () -> row.getByte(3));
+                assertEquals(300, row.getShort(3));
+                assertEquals(12, row.getInt(4));
+                assertThrows(SQLException.class, () -> row.getInt(5));
+                assertEquals(2, row.getInt(6));
+                assertEquals(0, row.getInt(7));
+                assertTrue(row.wasNull());
+                assertEquals(1, row.getInt(8));
+                assertFalse(row.wasNull());
+                assertThrows(SQLException.class, () -> row.getShort(9));
+                assertThrows(SQLException.class, () -> row.getLong(10));
+            }
+        }
+    }
 }
