@@ -9,6 +9,7 @@ import org.apache.calcite.avatica.AvaticaResultSet;
 import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
+import org.apache.calcite.avatica.NoSuchStatementException;
 import org.apache.calcite.avatica.QueryState;
 
 /**
@@ -35,13 +36,35 @@ final class Result extends AvaticaResultSet {
 
     @Override
     protected AvaticaResultSet execute() throws SQLException {
+        boolean executed = false;
         try {
-            return super.execute();
+            AvaticaResultSet itself = super.execute();
+            executed = true;
+            return itself;
         } catch (ExceptionInInitializerError constant) {
             // What depends on no row is computed when the code of a statement is loaded.
             throw new IllegalArgumentException(told(constant.getCause()), constant);
         } catch (NumberFormatException failure) {
             throw new IllegalArgumentException(told(failure), failure);
+        } finally {
+            if (!executed) {
+                forgetCancellation();
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        super.close();
+        forgetCancellation();
+    }
+
+    /** A run that is over is what was cancelled; Avatica takes all later ones for cancelled too. */
+    private void forgetCancellation() {
+        try {
+            statement.connection.getCancelFlag(statement.handle).set(false);
+        } catch (NoSuchStatementException closed) {
+            // There will be no other run.
         }
     }
 

@@ -113,4 +113,20 @@ class ResultTest {
             }
         }
     }
+
+    /** It was cancelled for good. */
+    @Test
+    void aStatementWhoseRunWasCancelledCanBeRunAgain() throws SQLException {
+        for (Connection connection : connections) {
+            try (PreparedStatement prepared =
+                    connection.prepareStatement("select remark from people where age >= ?")) {
+                prepared.setInt(1, 0);
+                ResultSet cancelled = prepared.executeQuery();
+                assertTrue(cancelled.next());
+                prepared.cancel();
+                assertThrows(SQLException.class, () -> rows(cancelled));
+                assertEquals(ROWS, rows(prepared.executeQuery()));
+            }
+        }
+    }
 }
