@@ -311,6 +311,12 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
     }
 
     private static long whole(Condition.Operand operand, DataContext run) {
-        return ((Number) operand.value(run)).longValue();
+        Object value = operand.value(run);
+        Long rows = value == null ? null : (Long) ColumnType.BIGINT.field(null, value, "a limit");
+        if (rows == null || rows < 0) {
+            throw new IllegalArgumentException("a limit or an offset: expected a number of rows, "
+                    + "found " + value);
+        }
+        return rows;
     }
 }

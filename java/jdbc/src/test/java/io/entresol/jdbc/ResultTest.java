@@ -129,4 +129,21 @@ class ResultTest {
             }
         }
     }
+
+    /** What was told were mistakes inside of the driver and of the index. */
+    @Test
+    void aLimitThatIsNoNumberOfRowsIsToldAsSuch() throws SQLException {
+        for (Connection connection : connections) {
+            String sql = "select name from people order by name limit ? offset ?";
+            assertEquals(2, Answers.of(connection, sql, 2, 1).size());
+            assertEquals(2, Answers.of(connection, sql, 2L, 1L).size());
+            for (Object[] wrong : new Object[][] {{-1, 0}, {1, -1}, {null, 0}, {1, null}}) {
+                String said = assertThrows(SQLException.class,
+                        () -> Answers.of(connection, sql, wrong)).getMessage();
+                assertTrue(said.contains("expected a number of rows"), said);
+            }
+            assertEquals(List.of("name 0"), Answers.of(connection,
+                    "select name from people order by name limit ?", "1"));
+        }
+    }
 }
