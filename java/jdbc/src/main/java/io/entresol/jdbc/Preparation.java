@@ -8,19 +8,27 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.calcite.adapter.enumerable.EnumerableConvention;
+import org.apache.calcite.adapter.enumerable.EnumerableRules;
 import org.apache.calcite.jdbc.CalciteSchema;
+import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptCostFactory;
 import org.apache.calcite.plan.RelOptPlanner;
 import org.apache.calcite.plan.RelOptRule;
 import org.apache.calcite.prepare.CalcitePrepareImpl;
+import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.convert.ConverterRule;
 import org.apache.calcite.rel.core.JoinRelType;
 import org.apache.calcite.rel.logical.LogicalJoin;
+import org.apache.calcite.rel.logical.LogicalSort;
+import org.apache.calcite.rel.logical.LogicalUnion;
 import org.apache.calcite.rel.metadata.ChainedRelMetadataProvider;
 import org.apache.calcite.rel.rules.JoinCommuteRule;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 import org.apache.calcite.runtime.Hook;
+import org.apache.calcite.sql.type.SqlTypeFamily;
 import org.apache.calcite.tools.Program;
 import org.apache.calcite.util.Holder;
 
@@ -46,13 +54,42 @@ final class Preparation extends CalcitePrepareImpl {
             .withDescription("JoinCommuteRule:right")
             .as(JoinCommuteRule.Config.class).withSwapOuter(true).toRule();
 
+    /**
+     * Rows that are sorted already are merged by numbers only: an index orders texts by code point,
+     * the code that Calcite makes by the units of UTF-16.
+     */
+    private static final RelOptRule MERGED_JOIN =
+            ((ConverterRule) EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE).config
+                    .withConversion(LogicalJoin.class,
+                            join -> join.analyzeCondition().leftKeys.stream()
+                                    .allMatch(column -> isMerged(join.getLeft(), column)),
+                            Convention.NONE, EnumerableConvention.INSTANCE,
+                            "EnumerableMergeJoinRule:numbers")
+                    .toRule();
+    private static final RelOptRule MERGED_UNION = EnumerableRules.ENUMERABLE_MERGE_UNION_RULE
+            .config.withOperandSupplier(top -> top.operand(LogicalSort.class)
+                    .predicate(sort -> sort.getCollation().getKeys().stream()
+                            .allMatch(column -> isMerged(sort, column)))
+                    .oneInput(below -> below.operand(LogicalUnion.class).anyInputs()))
+            .withDescription("EnumerableMergeUnionRule:numbers").toRule();
+
     @Override
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
         planner.addRule(CacheModify.RULE);
         planner.addRule(MIRRORED);
+        planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE);
+        planner.addRule(MERGED_JOIN);
+        planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE);
+        planner.addRule(MERGED_UNION);
         return planner;
+    }
+
+    /** Whether a column is of what is in one order wherever it comes from. */
+    private static boolean isMerged(RelNode rows, int column) {
+        return rows.getRowType().getFieldList().get(column).getType().getFamily()
+                != SqlTypeFamily.CHARACTER;
     }
 
     @Override

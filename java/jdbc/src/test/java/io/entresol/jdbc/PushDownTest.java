@@ -225,6 +225,28 @@ class PushDownTest {
         }
     }
 
+    /** An index has U+FFFD before U+1F600, whose first half is less: merged, rows were left out. */
+    @Test
+    void textsThatAnIndexSortsAreNotMergedInAnotherOrder() throws SQLException {
+        String replaced = "\uFFFD";
+        String smile = "\uD83D\uDE00";
+        for (int number = 0; number < 20; number++) {
+            Person person = new Person();
+            person.name = number == 0 ? replaced : number == 1 ? smile : "a" + number;
+            grid.cache("both").put("text " + number, person);
+        }
+        String sorted = "(select name from both_Person where name is not null order by name "
+                + "limit 100)";
+        assertEquals(19, query("select a.name from " + sorted.replace("is not null", "<> '"
+                + replaced + "'") + " a join " + sorted + " b on a.name = b.name").size());
+        String rows = "(select name from both_Person where name > 'b' order by name)";
+        List<String> both = query("select * from (" + rows + " union all " + rows
+                + ") t order by name");
+        assertEquals(4, both.size());
+        assertEquals(both.get(0), both.get(1));
+        assertEquals(both.get(2), both.get(3));
+    }
+
     @Test
     void theLeastIsAValueAlsoWhereItIsTheGreatestOfItsType() throws SQLException {
         for (int number = 0; number < 20; number++) {
