@@ -119,6 +119,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         }
         Properties properties = ConnectStringParser.parse(more, given);
         timeout(properties);
+        // Moments are in UTC, wherever the client is.
+        properties.putIfAbsent("timeZone", "UTC");
         String user = properties.getProperty("user", "");
         if (!user.isEmpty()) {
             properties.setProperty("authentication", "BASIC");

@@ -1,9 +1,13 @@
 package io.entresol.jdbc;
 
 import java.math.BigDecimal;
+import java.sql.Date;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.Time;
+import java.sql.Types;
+import java.util.Calendar;
 import java.util.TimeZone;
 import org.apache.calcite.avatica.AvaticaResultSet;
 import org.apache.calcite.avatica.AvaticaStatement;
@@ -158,6 +162,46 @@ final class Result extends AvaticaResultSet {
         } catch (NumberFormatException none) {
             return null;
         }
+    }
+
+    private boolean isOf(int column, int type) {
+        return column > 0 && column <= columnMetaDataList.size()
+                && columnMetaDataList.get(column - 1).type.id == type;
+    }
+
+    /** A day is the same one everywhere: it begins where the program is, as JDBC has it. */
+    @Override
+    public Date getDate(int column) throws SQLException {
+        return isOf(column, Types.DATE) ? getDate(column, Calendar.getInstance())
+                : super.getDate(column);
+    }
+
+    @Override
+    public Date getDate(String label) throws SQLException {
+        return getDate(findColumn(label));
+    }
+
+    /** So is a time of a day. */
+    @Override
+    public Time getTime(int column) throws SQLException {
+        return isOf(column, Types.TIME) ? getTime(column, Calendar.getInstance())
+                : super.getTime(column);
+    }
+
+    @Override
+    public Time getTime(String label) throws SQLException {
+        return getTime(findColumn(label));
+    }
+
+    @Override
+    public Object getObject(int column) throws SQLException {
+        return isOf(column, Types.DATE) ? getDate(column)
+                : isOf(column, Types.TIME) ? getTime(column) : super.getObject(column);
+    }
+
+    @Override
+    public Object getObject(String label) throws SQLException {
+        return getObject(findColumn(label));
     }
 
     @Override

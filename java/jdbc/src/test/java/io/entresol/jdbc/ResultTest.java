@@ -7,12 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.sql.Connection;
+import java.sql.Date;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Time;
+import java.util.ArrayList;
 import java.util.List;
+import org.apache.calcite.avatica.AvaticaConnection;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -40,8 +44,16 @@ class ResultTest {
             grid.cache("people").put("k" + number, person);
         }
         server = SqlServer.start(grid.manager, 0);
-        connections = List.of(grid.connect(), DriverManager.getConnection(
-                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
+        Driver.register("results", grid.manager);
+        connections = new ArrayList<>();
+        for (String url : urls()) {
+            connections.add(DriverManager.getConnection(url));
+        }
+    }
+
+    private static List<String> urls() {
+        return List.of("jdbc:entresol:container=results",
+                "jdbc:entresol:remote:http://127.0.0.1:" + server.port());
     }
 
     @AfterAll
@@ -49,6 +61,7 @@ class ResultTest {
         for (Connection each : connections) {
             each.close();
         }
+        Driver.unregister("results");
         server.close();
         grid.close();
     }
@@ -110,6 +123,7 @@ class ResultTest {
                 assertFalse(row.wasNull());
                 assertThrows(SQLException.class, () -> row.getShort(9));
                 assertThrows(SQLException.class, () -> row.getLong(10));
+                assertThrows(SQLException.class, () -> row.getInt(11));
             }
         }
     }
@@ -144,6 +158,24 @@ class ResultTest {
             }
             assertEquals(List.of("name 0"), Answers.of(connection,
                     "select name from people order by name limit ?", "1"));
+        }
+    }
+
+    /** Remote programs east and west of UTC read other moments than they had written. */
+    @Test
+    void momentsAreInUtcWhereverTheProgramIs() throws SQLException {
+        for (Connection connection : connections) {
+            assertEquals("UTC",
+                    connection.unwrap(AvaticaConnection.class).config().timeZone());
+            try (Statement statement = connection.createStatement();
+                    ResultSet row = statement.executeQuery(
+                            "select date '2020-01-02', time '03:04:05'")) {
+                assertTrue(row.next());
+                assertEquals(Date.valueOf("2020-01-02"), row.getDate(1));
+                assertEquals(Date.valueOf("2020-01-02"), row.getObject(1));
+                assertEquals(Time.valueOf("03:04:05"), row.getTime(2));
+                assertEquals(Time.valueOf("03:04:05"), row.getObject(2));
+            }
         }
     }
 }
