@@ -18,8 +18,8 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Invalidations}, {@link Removals} and {@link StoppingOwners}, and has their stores closed once they have stopped.
- * Infinispan finds it by its service file. Not for other uses.
+ * {@link Invalidations}, {@link Removals} and {@link StoppingOwners}, and has their stores closed
+ * once they have stopped. Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
