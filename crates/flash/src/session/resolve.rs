@@ -284,7 +284,9 @@ impl Session {
         let pending = &self.pending[slot as usize];
         let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
         let end = (place, header.ends_seconds());
-        let dropped = if !shard.is_over(header.ends_seconds(), pending.now) {
+        let removes = matches!(pending.kind, PendingKind::Remove(_));
+        let dropped = if removes || !shard.is_over(header.ends_seconds(), pending.now) {
+            // Who removes it leaves a tombstone: a clock that goes back must not undo that.
             false
         } else if header.flags.kind == RecordKind::Manifest {
             // There may be no room for its tombstone: then it goes later.
@@ -402,9 +404,14 @@ impl Session {
             PendingKind::Remove(condition) => (condition, current.is_none()),
         };
         if missing {
-            let removes = matches!(pending.kind, PendingKind::Remove(_));
-            if removes && self.inner.evicts() {
-                return self.remove_evicted(slot, present, visit);
+            match (pending.kind, present) {
+                (PendingKind::Remove(wanted), Some(ended)) if wanted.holds(Some(ended.version)) => {
+                    return self.apply(slot, present, visit);
+                }
+                (PendingKind::Remove(_), None) if self.inner.evicts() => {
+                    return self.remove_evicted(slot, visit);
+                }
+                _ => {}
             }
             self.give_back(slot);
             self.finish(token, Ok(Outcome::Missing), visit);
@@ -418,15 +425,9 @@ impl Session {
         self.apply(slot, present, visit)
     }
 
-    /// A key without an entry is removed from a cache; what is `present` is over.
-    fn remove_evicted(
-        &mut self,
-        slot: u32,
-        present: Option<Present>,
-        visit: Visit<'_>,
-    ) -> Result<()> {
-        let pending = &mut self.pending[slot as usize];
-        pending.tried.extend(present.map(|ended| ended.place.address));
+    /// A key without an entry is removed from a cache.
+    fn remove_evicted(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
+        let pending = &self.pending[slot as usize];
         let (token, hash, now) = (pending.token, pending.hash, pending.now);
         match self.inner.remove_evicted((pending.key(), hash), &pending.tried, now) {
             Ok(Absence::Changed) => self.start_over(slot, visit),
@@ -473,10 +474,8 @@ impl Session {
                 let removed = self.inner.remove(named, present.place, pending.now);
                 removed.map(|stamp| {
                     let version = present.version;
-                    stamp.map(|stamp| {
-                        let written = Written { version, stamp };
-                        (written, None, Ack::Removed(version))
-                    })
+                    let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };
+                    stamp.map(|stamp| (Written { version, stamp }, None, ack))
                 })
             }
             (_, None) => Ok(None),

@@ -5,6 +5,7 @@
 mod caches;
 mod closing;
 mod drops;
+mod ends;
 mod erasures;
 mod full;
 mod promises;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use entresol_device::{Device, FileDevice, FileOptions, Geometry, MemoryDevice};
 use entresol_flash::{
     Budget, Compression, Condition, Durability, EncryptionKey, ErrorKind, Expiry, Key, OpenMode,
-    Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, StoreOptions,
+    Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store, StoreOptions,
     Timestamp, Version,
 };
 use entresol_sim::{SimDevice, SimOptions};

@@ -1,0 +1,72 @@
+//! What has ended is removed all the same.
+
+use super::*;
+
+/// When the entries of these tests end: in the midst of a second.
+const END: Timestamp = Timestamp(NOW.0 + 1500);
+
+fn ending() -> PutOptions {
+    let expiry = Expiry { at: Some(END), idle_seconds: None };
+    PutOptions { expiry, ..PutOptions::default() }
+}
+
+fn remove_at(session: &mut Session, k: &[u8], now: Timestamp, condition: Condition) -> String {
+    let mut told = String::new();
+    let operation = Operation::Remove { key: key(k), condition };
+    session.run(now, operation, &mut |outcome| told = format!("{outcome:?}")).unwrap();
+    told
+}
+
+// The entry was left in the index until all of its last second was over, or let go without a
+// tombstone: it was there again after the clock went back.
+#[test]
+fn what_was_removed_after_it_ended_stays_away_when_the_clock_goes_back() {
+    for (later_ms, large) in [(0, 0), (300, 0), (9000, 0), (300, 200_000), (9000, 200_000)] {
+        let device = device(16 << 20);
+        let (store, mut session) = open(&device, small());
+        let value = value_of(1, 100 + large);
+        put(&mut session, b"ended", &value, ending()).unwrap();
+        let later = Timestamp(END.0 + later_ms);
+        assert_eq!(get_at(&mut session, b"ended", END), None);
+        let told = remove_at(&mut session, b"ended", later, Condition::Always);
+        assert_eq!(told, "Missing", "{later_ms} ms later");
+        assert_eq!(store.count(SPACE), 0);
+        assert_eq!(get(&mut session, b"ended"), None, "{later_ms} ms later");
+        store.sync().unwrap();
+        drop((session, store));
+        let (store, mut session) = open(&device, small());
+        assert_eq!(get(&mut session, b"ended"), None, "{later_ms} ms later, recovered");
+        assert_eq!(store.count(SPACE), 0);
+    }
+}
+
+#[test]
+fn what_ended_is_not_removed_where_another_version_was_meant() {
+    let device = device(16 << 20);
+    let (_store, mut session) = open(&device, small());
+    let version = put(&mut session, b"ended", b"value", ending()).unwrap();
+    let other = Condition::Version(Version(version.0 + 1));
+    assert_eq!(remove_at(&mut session, b"ended", END, other), "Missing");
+    assert!(get(&mut session, b"ended").is_some());
+}
+
+// It was taken for absent, while another key in whose place the index could not tell it apart had
+// not been looked at; and so again and again until the removal was given up as `Busy`.
+#[test]
+fn a_cache_removes_what_has_just_ended_among_keys_that_look_alike() {
+    const KEYS: u64 = 40;
+    let options = StoreOptions { reclaim: Reclaim::Evict, index_hash_bits: 3, ..small() };
+    let device = device(16 << 20);
+    let (store, mut session) = open(&device, options.clone());
+    for n in 0..KEYS {
+        put(&mut session, &n.to_be_bytes(), &value_of(n, 300), ending()).unwrap();
+    }
+    store.close(NOW).unwrap();
+    drop((session, store));
+    let (store, mut session) = open(&device, options);
+    for n in 0..KEYS {
+        let told = remove_at(&mut session, &n.to_be_bytes(), END, Condition::Always);
+        assert_eq!(told, "Missing");
+        assert_eq!(store.count(SPACE), KEYS - n - 1);
+    }
+}
