@@ -3,7 +3,9 @@
 use super::Shard;
 use super::write::{MANIFEST_BYTES, PutRequest, manifest_header};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FOOTER_ENTRY_BYTES, RecordHeader};
+use crate::format::{
+    FOOTER_ENTRY_BYTES, RECORD_ALIGNMENT, RecordHeader, SEGMENT_HEADER_BYTES, TRAILER_BYTES,
+};
 use crate::index::{Place, SizeCode};
 use crate::options::Reclaim;
 use crate::record::piece_key;
@@ -38,6 +40,30 @@ impl Shard {
         let value_bytes = (value_bytes + self.payloads.tag_bytes()) as u32;
         let header = RecordHeader { value_bytes, ..*header };
         SizeCode::covering(header.record_bytes() as u64).bytes()
+    }
+
+    /// Whether a record of `header` with `value_bytes` of a value fits a segment of its own.
+    pub(super) fn fits_segment(&self, header: &RecordHeader, value_bytes: usize) -> bool {
+        let value_bytes = (value_bytes + self.payloads.tag_bytes()) as u32;
+        let header = RecordHeader { value_bytes, ..*header };
+        let frame = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT)
+            + FOOTER_ENTRY_BYTES
+            + TRAILER_BYTES;
+        let record_bytes = header.record_bytes().next_multiple_of(RECORD_ALIGNMENT);
+        record_bytes + frame <= self.log.shape.segment_bytes as usize
+    }
+
+    /// Refuses a key whose manifest no segment has room for.
+    pub(super) fn check_key_fits(&self, manifest: &RecordHeader) -> Result<()> {
+        if self.fits_segment(manifest, MANIFEST_BYTES) {
+            return Ok(());
+        }
+        let detail = format!(
+            "a key of {} bytes, which segments of {} bytes have no room for; use a shorter key, or \
+             make the store with larger segments",
+            manifest.key_bytes, self.log.shape.segment_bytes
+        );
+        Err(Error::new(ErrorKind::InvalidInput, detail))
     }
 
     /// Bytes that a value counts for with its manifest, `header`, and its pieces.

@@ -183,6 +183,9 @@ impl Shard {
             return Ok(Absence::Changed);
         }
         let evicted = self.reclaiming + self.log.releasing_count() > 0;
+        let wanted = self.header(Flags::of(RecordKind::Tombstone), 0, key);
+        // What no segment has room for was never put.
+        let evicted = evicted && self.fits_segment(&wanted, MANIFEST_BYTES);
         if self.limits.reclaim != Reclaim::Evict || !evicted {
             return Ok(Absence::Final);
         }
@@ -431,7 +434,9 @@ impl Shard {
             })
         } else {
             let wanted = self.counted_in_pieces(&header, stored.len(), piece_bytes);
-            self.check_full(wanted, replaced, request.mark)
+            let manifest = RecordHeader { version: 0, ..manifest_header(header) };
+            self.check_key_fits(&manifest)
+                .and_then(|()| self.check_full(wanted, replaced, request.mark))
                 .and_then(|()| self.append_pieces(header, request, stored, piece_bytes))
         };
         self.pieces_scratch = packed;

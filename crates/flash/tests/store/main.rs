@@ -8,6 +8,7 @@ mod drops;
 mod ends;
 mod erasures;
 mod full;
+mod keys;
 mod promises;
 mod quiet;
 mod rounds;
