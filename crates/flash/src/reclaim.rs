@@ -390,10 +390,10 @@ impl Inner {
             if entry.ends_seconds == 0 {
                 continue;
             }
-            let over = shard.is_over(entry.ends_seconds, now);
+            let place = place_of(&shard, segment, entry);
+            let over = shard.is_over_at(entry.hash, (place, entry.ends_seconds), now);
             ended |= over;
             if over {
-                let place = place_of(&shard, segment, entry);
                 let owner = (entry.space, entry.partition);
                 if shard.large.is_manifest(place.address) {
                     large.push((entry.hash, place, entry.ends_seconds));

@@ -348,8 +348,20 @@ impl Shard {
     /// Whether a record that ends at `ends_seconds` (0: never) is over by now, or was by what a
     /// clock said before it went back: it may hide older ones although no slot points to it.
     pub(crate) fn is_over(&self, ends_seconds: u32, now: Timestamp) -> bool {
-        ends_seconds != 0
-            && (u64::from(ends_seconds) * 1000 <= now.0 || ends_seconds <= self.ended_until)
+        is_past(ends_seconds, now) || (ends_seconds != 0 && ends_seconds <= self.ended_until)
+    }
+
+    /// The same of the record at `place`. What the index has yet was not dropped: it lives as long
+    /// as the clock lets it.
+    pub(crate) fn is_over_at(
+        &self,
+        hash: u128,
+        (place, ends_seconds): (Place, u32),
+        now: Timestamp,
+    ) -> bool {
+        is_past(ends_seconds, now)
+            || (self.is_over(ends_seconds, now)
+                && !self.index.contains(index_hash(hash), place.address))
     }
 
     /// Drops an entry whose time is over, in full seconds: recovery knows no more of it. Its record
@@ -489,6 +501,11 @@ impl Shard {
         let end = record.header.ends_ms();
         end != 0 && end <= now.0
     }
+}
+
+/// Whether what ends at `ends_seconds` (0: never) is over by what the clock says.
+fn is_past(ends_seconds: u32, now: Timestamp) -> bool {
+    ends_seconds != 0 && u64::from(ends_seconds) * 1000 <= now.0
 }
 
 /// The error for a record that should be whole and is not.

@@ -97,7 +97,7 @@ impl Shard {
             self.let_go(entry.hash, place);
             return Fate::Dead;
         }
-        if self.is_over(entry.ends_seconds, now) {
+        if self.is_over_at(entry.hash, (place, entry.ends_seconds), now) {
             // Else superseded, or buried already; or a piece of it was lost, and it hides nothing.
             let hides = live || entry.flags.kind != RecordKind::Manifest;
             if hides && entry.flags.follows && victim.oldest_dead(&self.log).is_some() {

@@ -70,3 +70,46 @@ fn a_cache_removes_what_has_just_ended_among_keys_that_look_alike() {
         assert_eq!(store.count(SPACE), KEYS - n - 1);
     }
 }
+
+fn put_at(session: &mut Session, k: &[u8], value: &[u8], now: Timestamp, at: Option<Timestamp>) {
+    let expiry = Expiry { at, idle_seconds: None };
+    let options = PutOptions { expiry, ..PutOptions::default() };
+    let operation = Operation::Put { key: key(k), value, options };
+    session.run(now, operation, &mut |_| ()).unwrap();
+}
+
+/// Overwrites entries until all segments but those that are full of other ones were reclaimed.
+fn overwrite(store: &Store, session: &mut Session, now: Timestamp) {
+    for n in 0..4000_u64 {
+        put_at(session, &(n % 40).to_be_bytes(), &value_of(n, 1000), now, None);
+        store.maintain(now, Budget { segments: 2 }).unwrap();
+    }
+}
+
+// Once something had been dropped as ended, all that ended no later counted as over, although the
+// clock had gone back since and its time had not come.
+#[test]
+fn an_entry_lives_to_its_end_after_a_clock_that_ran_ahead_was_put_right() {
+    const HOUR_MS: u64 = 3_600_000;
+    const ENTRIES: u64 = 1000;
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, ..small() };
+    let (store, mut session) = open(&device, options);
+    put_at(&mut session, b"first", b"value", NOW, Some(Timestamp(NOW.0 + 24 * HOUR_MS)));
+    assert_eq!(get_at(&mut session, b"first", Timestamp(NOW.0 + 25 * HOUR_MS)), None);
+    let later = Timestamp(NOW.0 + HOUR_MS);
+    let name = |n: u64| (1000 + n).to_be_bytes();
+    let mut random = entresol_sim::Random::new(7);
+    for n in 0..8 * ENTRIES {
+        if n < ENTRIES {
+            put_at(&mut session, &name(n), &value_of(n, 1000), NOW, Some(later));
+        }
+        // Reclaim has to do with the segments of all of them.
+        let other = random.below(ENTRIES).to_le_bytes();
+        put_at(&mut session, &other, &value_of(n, 1000), NOW, None);
+        store.maintain(NOW, Budget { segments: 2 }).unwrap();
+    }
+    let found = (0..ENTRIES).filter(|n| get(&mut session, &name(*n)).is_some()).count();
+    assert_eq!(found as u64, ENTRIES, "the others went an hour too early");
+    assert!((0..ENTRIES).all(|n| get_at(&mut session, &name(n), later).is_none()));
+}
