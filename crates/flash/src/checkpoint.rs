@@ -385,7 +385,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         u64s(&mut out, &[entry.prefix.hash, u64::from(entry.prefix.known)]);
         u64s(&mut out, &[entry.place.address, entry.place.size.bytes()]);
     }
-    u64s(&mut out, &[shard.log.lost_bytes]);
+    u64s(&mut out, &[shard.log.lost_bytes, u64::from(shard.ended_until)]);
     out
 }
 
@@ -482,6 +482,10 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     }
     // The first checkpoints ended here.
     shard.log.lost_bytes = input.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
+    // Later ones here; what these dropped as ended had ended by now if the clock did not go back.
+    if let Some(seconds) = input.u64() {
+        shard.ended_until = u32::try_from(seconds).ok()?;
+    }
     Some((layout, spilled))
 }
 

@@ -32,7 +32,7 @@ use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
-use crate::shard::{Limits, Shard};
+use crate::shard::{Limits, Shard, seconds_of};
 use crate::statistics::Opened;
 use crate::store::{Inner, write_superblock};
 use crate::types::{Durability, Timestamp};
@@ -76,8 +76,9 @@ pub(crate) fn open(
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
         (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
-        // What a former run dropped as ended is not in the index that a checkpoint brings back.
-        shard.ended_until = (now.0 / 1000).min(u64::from(u32::MAX - 1)) as u32;
+        // What a former run dropped as ended is not in the index that a checkpoint brings back;
+        // later checkpoints say it themselves.
+        shard.ended_until = seconds_of(now);
         shards.push(shard);
     }
     let mut opened = load_checkpoint(&mut shards, &superblock, options.parallel)?;

@@ -508,6 +508,11 @@ fn is_past(ends_seconds: u32, now: Timestamp) -> bool {
     ends_seconds != 0 && u64::from(ends_seconds) * 1000 <= now.0
 }
 
+/// The seconds that are over `now`, as ends are counted.
+pub(crate) fn seconds_of(now: Timestamp) -> u32 {
+    (now.0 / 1000).min(u64::from(u32::MAX - 1)) as u32
+}
+
 /// The error for a record that should be whole and is not.
 pub(crate) fn damaged(
     log: &Log,

@@ -18,13 +18,15 @@ use crate::format::{
 use crate::index::{Index, SizeCode};
 use crate::log::Shape;
 use crate::segment::{Segment, SegmentState};
-use crate::shard::Shard;
+use crate::shard::{Shard, seconds_of};
 
 /// Pieces found, by the value they belong to: number, address, record bytes.
 pub(super) type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
 
 /// Rebuilds a shard from its segments.
 pub(super) fn recover(shard: &mut Shard, images: &Images, context: Context) -> Result<()> {
+    // What has ended by now is not taken in.
+    shard.ended_until = shard.ended_until.max(seconds_of(context.now));
     let sample = sample(shard)?;
     let cut = Cut::new(sample.records, PASS_CLAIMS);
     let shape = shard.log.shape;

@@ -86,6 +86,34 @@ fn overwrite(store: &Store, session: &mut Session, now: Timestamp) {
     }
 }
 
+// What a run had dropped as ended was no more than dead to the next one where the clock had gone
+// back between them: reclaim let it go without a tombstone, and an older value of the key came
+// back.
+#[test]
+fn what_ended_hides_older_values_when_the_clock_goes_back_between_runs() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, ..small() };
+    let (store, mut session) = open(&device, options.clone());
+    put_at(&mut session, b"name", b"older", NOW, None);
+    // They keep the segment of the older value where it is.
+    for n in 1000..1060_u64 {
+        put_at(&mut session, &n.to_be_bytes(), &value_of(n, 1000), NOW, None);
+    }
+    put_at(&mut session, b"name", b"newer", NOW, Some(END));
+    overwrite(&store, &mut session, NOW);
+    put_at(&mut session, b"name", b"newest", NOW, Some(END));
+    assert_eq!(get_at(&mut session, b"name", Timestamp(END.0 + 2000)), None);
+    store.close(NOW).unwrap();
+    drop((session, store));
+    let (store, mut session) = open(&device, options.clone());
+    assert_eq!(get(&mut session, b"name"), None);
+    overwrite(&store, &mut session, NOW);
+    store.sync().unwrap();
+    drop((session, store));
+    let (_store, mut session) = open(&device, options);
+    assert_eq!(get(&mut session, b"name"), None, "an older value came back");
+}
+
 // Once something had been dropped as ended, all that ended no later counted as over, although the
 // clock had gone back since and its time had not come.
 #[test]
