@@ -417,7 +417,8 @@ fn cached<'a>(key: Key<'a>, value: &'a [u8], options: &PutOptions, version: Vers
         value,
         version: version.0,
         label: options.label,
-        expiry_ms: options.expiry.at.map_or(0, |at| at.0),
+        // 0 would be no end, here as in a record.
+        expiry_ms: options.expiry.at.map_or(0, |at| at.0.max(1)),
         idle_seconds: 0,
         pinned: options.pinning == Pinning::Pinned,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::MemoryDevice;
 use entresol_tier::{
-    Admission, Budget, Condition, Durability, ErrorKind, Key, Operation, Outcome, Pinning,
+    Admission, Budget, Condition, Durability, ErrorKind, Expiry, Key, Operation, Outcome, Pinning,
     PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
     Timestamp, Version,
 };
@@ -164,4 +164,14 @@ fn a_large_cache_gives_way_to_a_growing_index_within_the_cap() {
     let all = tiered.cache_capacity() + used.index_bytes + used.buffer_bytes + used.other_bytes;
     // What sessions and the program itself take is held back: 8 MiB, of which half may be late.
     assert!(all <= CAP - (4 << 20), "{all} bytes of {CAP}, {} of them index", used.index_bytes);
+}
+
+/// It never ended in memory, where 0 says that an entry has no end; flash had none of it.
+#[test]
+fn an_entry_that_ends_at_the_beginning_of_time_is_in_memory_as_little_as_on_flash() {
+    let tiered = open(Durability::Memory, 32 << 20, Admission::Always);
+    let mut session = session(&tiered);
+    let expiry = Expiry { at: Some(Timestamp(0)), idle_seconds: None };
+    put(&mut session, (b"a", b"x"), PutOptions { expiry, ..PutOptions::default() }).unwrap();
+    assert_eq!(get(&mut session, b"a"), None);
 }
