@@ -50,7 +50,13 @@ final class Reunion {
     private void startAgain() {
         LOG.infof("Cache %s was degraded, and those that it waited for are back: it is stopped"
                 + " here and started again, so that all recover together", cache.getName());
-        cache.stop();
+        try {
+            cache.stop();
+        } catch (RuntimeException failure) {
+            LOG.errorf(failure, "Cache %s could not be stopped; stop this node",
+                    cache.getName());
+            return;
+        }
         String told = "";
         while (true) {
             try {
