@@ -235,7 +235,7 @@ final class Engine {
 
     private void reap() {
         long out = Native.bufferAllocate(2 * Long.BYTES);
-        List<Entry> page = new ArrayList<>();
+        Page page = new Page();
         try {
             while (true) {
                 long records = StoreException.checked(NativeStore.reap(store, out));
@@ -246,12 +246,9 @@ final class Engine {
                 }
                 long at = Memory.getLong(out);
                 for (long left = records; left > 0; left--) {
-                    Outcome outcome = Outcome.read(at, page);
-                    if (outcome.kind() == Outcome.ENTRY) {
-                        page.add(outcome.entry());
-                    } else {
+                    Outcome outcome = page.read(at);
+                    if (outcome != null) {
                         meet(Outcome.token(at), outcome);
-                        page = page.isEmpty() ? page : new ArrayList<>();
                     }
                     at += Outcome.bytes(at);
                 }
@@ -261,6 +258,37 @@ final class Engine {
         } finally {
             Native.bufferFree(out, 2 * Long.BYTES);
             Reference.reachabilityFence(this);
+        }
+    }
+
+    /** What is reaped, until all of an outcome is there: entries of a page come before its end. */
+    private static final class Page {
+        private List<Entry> entries = new ArrayList<>();
+        private Outcome failed;
+
+        /**
+         * The outcome that the record at an address ends; null if it is one of several. An answer
+         * that Java has no room for fails alone: others wait for theirs.
+         */
+        Outcome read(long at) {
+            boolean ends = Outcome.kind(at) != Outcome.ENTRY;
+            Outcome outcome = null;
+            try {
+                outcome = failed == null ? Outcome.read(at, entries) : null;
+                if (outcome != null && !ends) {
+                    entries.add(outcome.entry());
+                }
+            } catch (OutOfMemoryError full) {
+                entries = new ArrayList<>();
+                failed = Outcome.withoutRoom(full);
+            }
+            if (!ends) {
+                return null;
+            }
+            outcome = failed == null ? outcome : failed;
+            failed = null;
+            entries = entries.isEmpty() ? entries : new ArrayList<>();
+            return outcome;
         }
     }
 

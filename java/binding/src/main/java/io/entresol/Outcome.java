@@ -1,5 +1,6 @@
 package io.entresol;
 
+import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -34,6 +35,11 @@ record Outcome(int kind, long number, long expires, int label, byte[] key, byte[
         return Memory.getLong(record);
     }
 
+    /** Of what kind the record is. */
+    static int kind(long record) {
+        return (int) word(record, 2);
+    }
+
     /** Whose record it is. */
     static long token(long record) {
         return word(record, 1);
@@ -45,9 +51,20 @@ record Outcome(int kind, long number, long expires, int label, byte[] key, byte[
         int valueLength = (int) word(record, 7);
         long value = record + HEAD_BYTES + ((keyLength + 7L) & ~7L);
         return new Outcome(
-                (int) word(record, 2), word(record, 3), word(record, 4),
+                kind(record), word(record, 3), word(record, 4),
                 (int) word(record, 5) & 0xFF,
                 copy(record + HEAD_BYTES, keyLength), copy(value, valueLength), page);
+    }
+
+    /**
+     * That of whose answer Java's heap has no room for; the same as the store says that too much is
+     * under way. Small, as there may be room for little.
+     */
+    static Outcome withoutRoom(OutOfMemoryError full) {
+        return new Outcome(FAILED, Failure.TOO_MUCH, 0, 0, NONE,
+                ("Java's heap has no room for the answer (" + full.getMessage() + "): let others"
+                        + " go first, or give it more by -Xmx").getBytes(StandardCharsets.UTF_8),
+                List.of());
     }
 
     /** The record of a scan as an entry. */
