@@ -99,10 +99,13 @@ impl Inner {
             }
             let (segment, offset) = shard.log.shape.split(address);
             let at = shard.log.shape.offset_of(segment) + u64::from(offset);
+            let segment_bytes = shard.log.shape.segment_bytes;
             drop(shard);
             let start = at / self.sector_bytes * self.sector_bytes;
-            let end = (at + u64::from(bytes) + crate::record::TAG_BYTES as u64)
-                .next_multiple_of(self.sector_bytes);
+            // The length is rounded up: behind the segment there may be no more of the device.
+            let wanted = (u64::from(bytes) + crate::record::TAG_BYTES as u64)
+                .min(u64::from(segment_bytes - offset));
+            let end = (at + wanted).next_multiple_of(self.sector_bytes);
             let mut buffer = IoBuffer::aligned((end - start) as usize);
             self.device.read_at(start, &mut buffer)?;
             let found = buffer.get((at - start) as usize..).unwrap_or_default();

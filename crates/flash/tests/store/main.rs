@@ -9,6 +9,7 @@ mod ends;
 mod erasures;
 mod full;
 mod keys;
+mod last;
 mod promises;
 mod quiet;
 mod rounds;
