@@ -35,6 +35,7 @@ const COMPARISON: &str = "benches-compare/run.sh";
 /// What the soak runs; a failure prints the line that replays its seed.
 const SOAKED: &[Target] = &[
     simulate::SIMULATION,
+    simulate::MIXED,
     simulate::CRASH,
     simulate::HEAP_CRASH,
     simulate::COLLECTIONS_CRASH,

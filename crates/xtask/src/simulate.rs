@@ -15,6 +15,9 @@ pub(crate) const COLLECTIONS_CRASH: Target =
 /// A store under seeded faults against a model.
 pub(crate) const SIMULATION: Target = Target { package: "entresol-flash", test: "simulation" };
 
+/// A store with features that seldom meet, against a model.
+pub(crate) const MIXED: Target = Target { package: "entresol-flash", test: "mixed" };
+
 const SEEDS: u64 = 200;
 
 /// `cargo x crash [SEED]`.
@@ -48,13 +51,15 @@ pub(crate) fn crash(seed: Option<u64>) -> Result<bool, String> {
     CRASH.build()?.run(seed)
 }
 
-/// Runs the simulation once for each seed; stops at the first that fails.
+/// Runs both simulations once for each seed; stops at the first that fails.
 pub(crate) fn simulate(seeds: Range<u64>) -> Result<bool, String> {
-    let built = SIMULATION.build()?;
-    for seed in seeds.clone() {
-        if !built.run(Some(seed))? {
-            println!("or with: cargo x simulate {seed}");
-            return Ok(false);
+    for target in [SIMULATION, MIXED] {
+        let built = target.build()?;
+        for seed in seeds.clone() {
+            if !built.run(Some(seed))? {
+                println!("or with: cargo x simulate {seed}");
+                return Ok(false);
+            }
         }
     }
     println!("{} seeds passed", seeds.count());
