@@ -505,11 +505,9 @@ fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<(
         let stored_bytes = input.u64()?;
         let mut places = Vec::new();
         for _ in 0..input.u64()? {
-            let (address, bytes) = (input.address(&shape)?, input.u64()?);
-            let (_, offset) = shape.split(address);
-            if bytes > u64::from(shape.segment_bytes - offset) {
-                return None;
-            }
+            // Lengths are kept rounded up, and may reach behind the segment.
+            let address = input.address(&shape)?;
+            let bytes = input.u64().filter(|bytes| *bytes <= u64::from(shape.segment_bytes))?;
             places.push((address, bytes as u32));
         }
         shard.large.insert(manifest, version, Pieces { stored_bytes, places });
