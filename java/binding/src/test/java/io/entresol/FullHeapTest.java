@@ -2,9 +2,7 @@ package io.entresol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import java.io.File;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -32,19 +30,8 @@ class FullHeapTest {
     }
 
     private List<String> run() throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>();
-        command.add(System.getProperty("java.home") + File.separator + "bin/java");
-        for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
-            if (flag.startsWith("-Dentresol.heap.native=jni") || flag.contains("native-access")) {
-                command.add(flag);
-            }
-        }
-        command.addAll(List.of("-Xmx128m", "-XX:+UseSerialGC", "-cp",
-                System.getProperty("surefire.test.class.path",
-                        System.getProperty("java.class.path")),
-                Child.class.getName(), folder.resolve("data").toString()));
-        Process child = new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        Process child = ChildJvm.start(List.of("-Xmx128m", "-XX:+UseSerialGC"), Child.class,
+                folder.resolve("data").toString());
         String said = new String(child.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
         child.waitFor();
         return said.lines().toList();

@@ -4,10 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -59,18 +57,7 @@ class StoreKillTest {
 
     /** The last number that the child said all keys have, before it was killed. */
     private long runAndKill(int after) throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>();
-        command.add(System.getProperty("java.home") + File.separator + "bin/java");
-        for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
-            if (flag.startsWith("-Dentresol.heap.native=jni") || flag.contains("native-access")) {
-                command.add(flag);
-            }
-        }
-        String path = System.getProperty(
-                "surefire.test.class.path", System.getProperty("java.class.path"));
-        command.addAll(List.of("-cp", path, Child.class.getName(), folder.toString()));
-        Process child = new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        Process child = ChildJvm.start(List.of(), Child.class, folder.toString());
         long acknowledged = 0;
         try (BufferedReader lines = new BufferedReader(
                 new InputStreamReader(child.getInputStream(), StandardCharsets.US_ASCII))) {
