@@ -18,9 +18,8 @@ use crate::world::World;
 /// Nothing of the steps is here.
 const FILLED: SpaceId = SpaceId(50);
 /// Share of what a fresh store takes that an emptied one must take. The rest is what it happens to
-/// have open, tombstones that wait for it, and what lately filled segments lost to padding, which
-/// the full mark reckons with until a few more are filled: much, where there are sixteen in all.
-const ROOM_PERCENT: u64 = 65;
+/// have open, and tombstones that wait for it.
+const ROOM_PERCENT: u64 = 78;
 
 impl World {
     pub(crate) fn finish(&mut self) {
