@@ -15,7 +15,6 @@ import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -23,7 +22,6 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
-import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheException;
 import org.infinispan.commons.api.CacheContainerAdmin;
@@ -506,7 +504,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             if (isStopping()) {
                 throw failure;
             }
-            if (isGone(failure)) {
+            if (UndeployedException.isCauseOf(failure)) {
                 LOG.infof("Cache %s was undeployed while this node was away", name);
                 noteDevices(name);
                 drop(name);
@@ -538,7 +536,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 // What this node has may count once all start again: a stop takes nothing away.
                 return;
             }
-            if (!isGone(failure)) {
+            if (!UndeployedException.isCauseOf(failure)) {
                 LOG.errorf(failure, "Cache %s, which others have, does not run on this node. Mend"
                         + " what hinders it and start the node again", name);
                 return;
@@ -565,11 +563,6 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     private boolean isStopping() {
         return cacheManager.getStatus().isStopping() || cacheManager.getStatus().isTerminated();
-    }
-
-    private static boolean isGone(Throwable failure) {
-        return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
-                .anyMatch(UndeployedException.class::isInstance);
     }
 
     /** The file of its store last: with it goes what tells that the cache was undeployed. */

@@ -1,12 +1,10 @@
 package io.entresol.infinispan.recovery;
 
 import java.io.Serializable;
-import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
-import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.util.logging.Log;
@@ -63,7 +61,7 @@ final class Reunion {
                 cache.start();
                 return;
             } catch (RuntimeException failure) {
-                if (!isRunning() || isGone(failure)) {
+                if (!isRunning() || UndeployedException.isCauseOf(failure)) {
                     return;
                 }
                 if (!told.equals(failure.toString())) {
@@ -78,10 +76,5 @@ final class Reunion {
 
     private boolean isRunning() {
         return cache.getCacheManager().getStatus().allowInvocations();
-    }
-
-    private static boolean isGone(Throwable failure) {
-        return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
-                .anyMatch(UndeployedException.class::isInstance);
     }
 }

@@ -1,5 +1,7 @@
 package io.entresol.infinispan.recovery;
 
+import java.util.Objects;
+import java.util.stream.Stream;
 import org.infinispan.persistence.spi.PersistenceException;
 
 /** The cache that starts was undeployed while this node was away, or was another's that is gone. */
@@ -9,5 +11,11 @@ public final class UndeployedException extends PersistenceException {
     UndeployedException(String cache) {
         super("cache " + cache + " was undeployed while this node was away, or nobody has it any"
                 + " more; what is here counts no more");
+    }
+
+    /** Whether a cache did not start for this reason. */
+    public static boolean isCauseOf(Throwable failure) {
+        return Stream.iterate(failure, Objects::nonNull, Throwable::getCause)
+                .anyMatch(UndeployedException.class::isInstance);
     }
 }
