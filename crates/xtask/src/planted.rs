@@ -33,6 +33,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "begun-unit-reported-durable", caught_by: STORE },
     Bug { name: "dropped-in-flight", caught_by: STORE },
     Bug { name: "erasure-not-awaited", caught_by: STORE },
+    Bug { name: "erasure-torn", caught_by: STORE },
     Bug { name: "tombstone-dropped-early", caught_by: CRASH },
     Bug { name: "sync-error-swallowed", caught_by: CRASH },
     Bug { name: "partial-flush-reported-durable", caught_by: CRASH },

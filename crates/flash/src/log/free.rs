@@ -53,11 +53,17 @@ impl Log {
 
     pub(super) fn erase(&mut self, segment: u32, mode: WriteMode) -> Result<()> {
         self.writes_begun += 1;
+        // One sector is torn as a whole, or seen to be: of more, the header might stay and tell of
+        // records that were erased.
+        let sector = match planted!("erasure-torn") {
+            true => self.zeros.len(),
+            false => self.device.geometry().sector_bytes as usize,
+        };
         let request = WriteRequest {
             token: self.writes_begun,
             offset: self.shape.offset_of(segment),
             buffer: &self.zeros,
-            range: 0..self.zeros.len(),
+            range: 0..sector,
             mode,
         };
         self.queue.write(request)?;

@@ -161,3 +161,43 @@ fn nothing_is_written_over_a_segment_whose_erasure_a_loss_of_power_could_undo() 
         assert!(syncs < 3 * seen.erasures, "{syncs} syncs for {} erasures", seen.erasures);
     }
 }
+
+// An erasure took a sync unit of several sectors. Where a loss of power tore it, the header was
+// there and told of tombstones that were not: their segment counted as damaged for good, and so
+// did all tombstones that were younger.
+#[test]
+fn no_segment_counts_as_damaged_because_power_was_lost_while_it_was_erased() {
+    let options = StoreOptions { shards: 1, ..small() };
+    for run in 0..12 {
+        let sim = SimDevice::new(SimOptions::new(run, 22 * SEGMENT_BYTES));
+        let device: Arc<dyn Device> = Arc::new(sim.clone());
+        let (store, mut session) = open(&device, options.clone());
+        let mut random = entresol_sim::Random::new(run);
+        let mut change = |session: &mut Session, n: u64| {
+            let name = random.below(250).to_be_bytes();
+            match random.below(3) {
+                0 => drop(remove(session, &name)),
+                _ => drop(put(session, &name, &value_of(n, 1000), PutOptions::default())),
+            }
+            random.next_u64()
+        };
+        for n in 0..4_000 {
+            let drawn = change(&mut session, n);
+            store.maintain(NOW, Budget { segments: 1 }).unwrap();
+            if n % 50 == 0 {
+                store.sync().unwrap();
+            }
+            if n < 2_000 || n % 100 != 99 {
+                continue;
+            }
+            let lost: Arc<dyn Device> = Arc::new(sim.reopened(CrashChoice::Random(drawn)));
+            let (recovered, mut again) = open(&lost, StoreOptions { boot: 1, ..options.clone() });
+            for n in 0..800 {
+                change(&mut again, n);
+            }
+            let segments = recovered.segments();
+            let damaged: Vec<_> = segments.iter().filter(|s| s.state == "damaged").collect();
+            assert!(damaged.is_empty(), "run {run}, power lost after change {n}: {damaged:?}");
+        }
+    }
+}

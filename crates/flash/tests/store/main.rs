@@ -28,7 +28,7 @@ use entresol_flash::{
     Operation, Outcome, PutOptions, Reclaim, Session, SessionOptions, SpaceId, Store, StoreOptions,
     Timestamp, Version,
 };
-use entresol_sim::{SimDevice, SimOptions};
+use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const SPACE: SpaceId = SpaceId(0);
