@@ -338,6 +338,12 @@ impl Log {
         self.tombstone_bytes -= u64::from(moved);
     }
 
+    /// The earliest end of a record in the open segment of `stream`, seconds; `u32::MAX`: none.
+    pub(crate) fn first_end(&self, stream: Stream) -> u32 {
+        let open = self.streams[stream as usize].as_ref();
+        open.map_or(u32::MAX, |open| self.segments[open.segment as usize].next_end)
+    }
+
     /// The sequence of the open segment of `stream`, if there is one.
     pub(crate) fn open_sequence(&self, stream: Stream) -> Option<u64> {
         let open = self.streams[stream as usize].as_ref();

@@ -34,7 +34,7 @@ use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
 use crate::reclaim::UnderWay;
 use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
-use crate::segment::{Segment, SegmentState};
+use crate::segment::{Segment, SegmentState, Stream};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};
 
@@ -428,6 +428,18 @@ impl Shard {
             self.log.segments.iter_mut().filter(below).for_each(|segment| segment.next_end = 0);
         }
         self.first_expired(seconds)
+    }
+
+    /// Seals an open segment of a store in which something has ended by `seconds`, or may have been
+    /// dropped: little is appended to it, and only sealed ones are swept. Whether there was one.
+    pub(crate) fn seals_gone(&mut self, seconds: u32) -> Result<bool> {
+        let gone = Stream::ALL.into_iter().find(|stream| self.log.first_end(*stream) <= seconds);
+        let Some(stream) = gone.filter(|_| self.limits.reclaim == Reclaim::Compact) else {
+            return Ok(false);
+        };
+        self.log.seal(stream)?;
+        self.none_ended_at = u32::MAX;
+        Ok(true)
     }
 
     /// A segment in which something ended by `seconds`; looked for once a second if there is none.

@@ -358,8 +358,12 @@ impl Inner {
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 Err(error) if error.kind() == ErrorKind::Full => {
-                    let gone = shard.first_gone((request.now.0 / 1000) as u32);
+                    let seconds = (request.now.0 / 1000) as u32;
+                    let gone = shard.first_gone(seconds);
                     let Some(segment) = gone.filter(|gone| swept != Some(*gone)) else {
+                        if gone.is_none() && shard.seals_gone(seconds)? {
+                            continue;
+                        }
                         return Err(error);
                     };
                     drop(shard);

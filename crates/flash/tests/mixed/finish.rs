@@ -17,9 +17,11 @@ use crate::world::World;
 
 /// Nothing of the steps is here.
 const FILLED: SpaceId = SpaceId(50);
+/// Puts refused one after another: the keys of some would be of each shard.
+const REFUSALS: u32 = 24;
 /// Share of what a fresh store takes that an emptied one must take. The rest is what it happens to
 /// have open, and tombstones that wait for it.
-const ROOM_PERCENT: u64 = 78;
+const ROOM_PERCENT: u64 = 85;
 
 impl World {
     pub(crate) fn finish(&mut self) {
@@ -34,9 +36,22 @@ impl World {
         }
         self.read_all();
         self.check_counts_exactly();
+        self.check_soundness();
         self.empty();
+        self.check_soundness();
         if self.plan.fills && self.options.reclaim == Reclaim::Compact {
             self.fill_as_if_fresh();
+        }
+    }
+
+    fn check_soundness(&self) {
+        let segments = self.store().segments();
+        let damaged = segments.iter().filter(|segment| segment.state == "damaged");
+        let unsound: Vec<_> = damaged.map(|segment| format!("{segment:?}")).collect();
+        let verified = self.store().verify().expect("it reads, as no fault was ordered");
+        let unsound = [unsound, verified.damaged].concat();
+        if !unsound.is_empty() {
+            self.fail_of(&|_| false, &format!("damaged, though no fault was ordered: {unsound:?}"));
         }
     }
 
@@ -115,8 +130,8 @@ fn fill(store: &Store, now: Timestamp) -> u64 {
         let options = PutOptions { durability, ..PutOptions::default() };
         let operation = Operation::Put { key: Key::new(FILLED, &key), value: &value, options };
         match session.run(now, operation, &mut |_| {}) {
-            Ok(()) => taken += 1,
-            Err(error) if error.kind() == ErrorKind::Full && refused == 3 => break,
+            Ok(()) => (taken, refused) = (taken + 1, 0),
+            Err(error) if error.kind() == ErrorKind::Full && refused == REFUSALS => break,
             Err(error) if error.kind() == ErrorKind::Full => {
                 refused += 1;
                 let budget = Budget { segments: 8 };

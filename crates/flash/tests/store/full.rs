@@ -419,3 +419,37 @@ fn a_full_store_takes_as_many_entries_again_once_all_were_dropped() {
         }
     }
 }
+
+// What had gone and was in an open segment counted as live, for good where nothing more came for
+// its stream: an emptied store of sixteen segments took two thirds of what a fresh one takes.
+#[test]
+fn a_full_store_takes_as_many_entries_again_once_what_its_open_segments_had_is_gone() {
+    const LENGTH: usize = 3000;
+    let end = Timestamp(NOW.0 + 1000);
+    for ends in [false, true] {
+        let options = StoreOptions { shards: 1, ..small() };
+        let (store, mut session) = open(&device(18 << 16), options.clone());
+        let (fresh, mut fresh_session) = open(&device(18 << 16), options);
+        let expiry = Expiry { at: ends.then_some(end), idle_seconds: None };
+        // Those that replace young ones have a segment of their own, and nothing fills it up.
+        for n in (0..16u64).chain(0..16) {
+            let put_options = PutOptions { expiry, ..PutOptions::default() };
+            put(&mut session, &n.to_be_bytes(), &value_of(n, LENGTH), put_options);
+        }
+        if !ends {
+            store.drop_space(SPACE).unwrap();
+        }
+        let fill = |session: &mut Session| {
+            let fits = |n: &u64| {
+                let (key_bytes, value) = (n.to_be_bytes(), value_of(*n, LENGTH));
+                let options = PutOptions::default();
+                let operation = Operation::Put { key: key(&key_bytes), value: &value, options };
+                session.run(end, operation, &mut |_| {}).is_ok()
+            };
+            (100..).take_while(fits).count()
+        };
+        let (stored, first) = (fill(&mut session), fill(&mut fresh_session));
+        assert!(stored * 20 >= first * 19, "{stored} of {first}, ended: {ends}");
+        assert_eq!((store.count(SPACE), fresh.count(SPACE)), (stored as u64, first as u64));
+    }
+}
