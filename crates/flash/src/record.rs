@@ -296,6 +296,15 @@ pub(crate) fn piece_hash(version: u64, number: u32) -> u128 {
 /// The space of pieces; callers cannot use it.
 pub(crate) const PIECE_SPACE: SpaceId = SpaceId(u16::MAX);
 
+/// Refuses the space of pieces.
+pub(crate) fn check_space(space: SpaceId) -> Result<()> {
+    if space == PIECE_SPACE {
+        let detail = format!("space {} is the store's own; use another one", space.0);
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(())
+}
+
 /// Purposes of a nonce.
 const OF_ENTRIES: u8 = 0;
 const OF_TOMBSTONES: u8 = 1;

@@ -24,7 +24,7 @@ use entresol_device::{Completion, Queue, QueueOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Goal;
 use crate::options::WriteMode;
-use crate::record::{PIECE_SPACE, hash_key};
+use crate::record::{check_space, hash_key};
 use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
 use crate::store::wait_for;
 use crate::store::{Inner, SESSION_COUNTERS};
@@ -316,11 +316,7 @@ impl Session {
                 format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} expected", key.bytes.len());
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
-        if key.space == PIECE_SPACE {
-            let detail = format!("space {} is the store's own", key.space.0);
-            return Err(Error::new(ErrorKind::InvalidInput, detail));
-        }
-        Ok(())
+        check_space(key.space)
     }
 
     /// Answers the caller of a write, now or once its durability is reached.

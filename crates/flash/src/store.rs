@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
 use crate::log::Progress;
 use crate::options::{Reclaim, StoreOptions};
-use crate::record::{HashSeed, Payloads};
+use crate::record::{HashSeed, Payloads, check_space};
 use crate::segment::SegmentState;
 use crate::session::{Session, SessionOptions};
 use crate::shard::{Absence, Known, Pace, Plan, PutRequest, PutStep, Shard};
@@ -494,6 +494,7 @@ impl Inner {
     }
 
     fn drop_below(&self, space: SpaceId, partition: Option<u16>) -> Result<()> {
+        check_space(space)?;
         self.check_open()?;
         let mut shards: Vec<_> = self.shards.iter().map(Mutex::lock).collect();
         // Since then a close may have written what the next open believes.

@@ -74,3 +74,20 @@ fn an_operation_that_meets_a_drop_changes_nothing_of_what_was_dropped() {
         assert!(get(&mut session, b"another").is_some(), "{case}");
     }
 }
+
+// Keys in it were refused, and a drop of it was not.
+#[test]
+fn the_space_of_large_values_pieces_is_not_dropped() {
+    let device = device(4 << 20);
+    let (store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    let value = value_of(1, 300_000);
+    put(&mut session, b"large", &value, PutOptions::default());
+    let own = SpaceId(u16::MAX);
+    for refused in [store.drop_space(own), store.drop_partition(own, 0)] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    store.sync().unwrap();
+    drop((session, store));
+    let (_store, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    assert_eq!(get(&mut session, b"large"), Some(value));
+}
