@@ -5,6 +5,7 @@
 //! and `value` as its fields, say more of an entry: elsewhere such names are the records' own.
 
 mod bounded;
+mod line_starts;
 
 use std::collections::HashSet;
 use std::io::{BufRead, Write};
@@ -14,6 +15,7 @@ use csv::StringRecord;
 use serde_json::{Map, Value};
 
 use self::bounded::{Allowance, RECORD_BYTES_MAX};
+use self::line_starts::LineStarts;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Item, Pairs};
 
@@ -183,9 +185,10 @@ fn read_csv(
     fields: &Fields,
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
-    let input = input.chain(END.as_bytes());
+    let lines = LineStarts::default();
+    let input = lines.of(input.chain(END.as_bytes()));
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
-    let headings = reader.headers().map_err(|e| Failure::doing("line 1", e))?.clone();
+    let headings = reader.headers().map_err(|e| not_read(e, 1, &StringRecord::new()))?.clone();
     if is_end(&headings) {
         return Ok(());
     }
@@ -193,16 +196,14 @@ fn read_csv(
     let mut record = StringRecord::new();
     loop {
         allowance.renew();
-        let from = reader.position().line();
-        match reader.read_record(&mut record) {
+        let from = reader.position().byte();
+        let read = reader.read_record(&mut record);
+        let line = lines.line_at(from);
+        match read {
             Ok(read) if !read || is_end(&record) => return Ok(()),
             Ok(_) => {}
-            Err(error) if error.is_io_error() => {
-                return Err(Failure::doing(format!("line {from}"), error));
-            }
-            Err(error) => return Err(Failure::CannotRun(error.to_string())),
+            Err(error) => return Err(not_read(error, line, &headings)),
         }
-        let line = record.position().map_or(0, csv::Position::line);
         let wrong = |what: String| Failure::CannotRun(format!("line {line}: {what}"));
         demand_closed(&record).map_err(wrong)?;
         if record.len() != headings.len() {
@@ -215,6 +216,22 @@ fn read_csv(
         let item = from_json(&object, fields).map_err(wrong)?;
         visit(item).map_err(|failure| wrong(failure.to_string()))?;
     }
+}
+
+/// A record that begins in `line` could not be read.
+fn not_read(error: csv::Error, line: u64, headings: &StringRecord) -> Failure {
+    let what = match error.into_kind() {
+        csv::ErrorKind::Utf8 { err, .. } => match headings.get(err.field()) {
+            Some(name) => format!(
+                "the field '{name}' is not UTF-8; write it as hexadecimal digits in a field \
+                 '{name}_hex'"
+            ),
+            None => format!("field {} is not UTF-8", err.field() + 1),
+        },
+        csv::ErrorKind::Io(error) => error.to_string(),
+        other => format!("{other:?}"),
+    };
+    Failure::CannotRun(format!("line {line}: {what}"))
 }
 
 /// Stands behind the last record. A quote that nobody closes takes it in, with all between.
@@ -395,189 +412,4 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fields(key: &str, value: Option<&str>) -> Fields {
-        Fields {
-            key: key.split(',').map(str::to_owned).collect(),
-            separator: "=".into(),
-            value: value.map(str::to_owned),
-        }
-    }
-
-    fn all(text: &str, layout: Layout, fields: &Fields) -> Outcome<Vec<Item>> {
-        let mut items = Vec::new();
-        read(text.as_bytes(), layout, fields, &mut |item| {
-            items.push(item);
-            Ok(())
-        })?;
-        Ok(items)
-    }
-
-    /// The keys of all such records were the text `null`: each took the place of the one before.
-    #[test]
-    fn a_key_that_is_null_is_refused_like_one_that_is_empty() {
-        let text = "{\"id\":1,\"part\":2}\n{\"id\":1,\"part\":null}\n";
-        for key in ["part", "id,part"] {
-            let refused = all(text, Layout::Jsonl, &fields(key, None)).unwrap_err().to_string();
-            assert_eq!(refused, "line 2: the key field 'part' is null");
-        }
-        assert_eq!(all(text, Layout::Jsonl, &fields("id", None)).unwrap().len(), 2);
-        let named = "{\"id\":\"null\",\"v\":null}\n";
-        let items = all(named, Layout::Jsonl, &fields("id", Some("v"))).unwrap();
-        assert_eq!(
-            (items[0].key.as_slice(), items[0].value.as_slice()),
-            (&b"null"[..], &b"null"[..])
-        );
-    }
-
-    #[test]
-    fn json_lines_become_entries() {
-        let text =
-            "{\"name\":\"a\",\"version\":2,\"x\":true}\n\n{\"name\":\"b\",\"version\":\"3\"}\n";
-        let items = all(text, Layout::Jsonl, &fields("name,version", None)).unwrap();
-        assert_eq!(items[0].key, b"a=2");
-        assert_eq!(items[0].value, br#"{"name":"a","version":2,"x":true}"#);
-        assert_eq!(items[1].key, b"b=3");
-        let values = all(text, Layout::Jsonl, &fields("name", Some("version"))).unwrap();
-        assert_eq!(values[1].value, b"3");
-    }
-
-    #[test]
-    fn csv_becomes_entries_with_quotes_and_newlines() {
-        let text = "id,text\n1,\"a, \"\"b\"\"\nc\"\n2,plain\n";
-        let items = all(text, Layout::Csv, &fields("id", Some("text"))).unwrap();
-        assert_eq!(items[0].value, b"a, \"b\"\nc");
-        assert_eq!(items[1].key, b"2");
-    }
-
-    #[test]
-    fn errors_name_the_line() {
-        let cases = [
-            ("{\"a\":1}\n{oops\n", Layout::Jsonl, "line 2"),
-            ("{\"a\":1}\n{\"b\":1}\n", Layout::Jsonl, "line 2: no field 'a'; there are b"),
-            ("a,b\n1,2\n3\n", Layout::Csv, "line 3: expected 2 fields as in line 1, found 1"),
-            ("a,b,a\n1,2,3\n", Layout::Csv, "line 1: two fields are called 'a'"),
-            ("\"a,b\n1,2\n", Layout::Csv, "line 1: field 1 begins with a quote"),
-            ("{\"a\":1}\n{\"a\":", Layout::Jsonl, "line 2: expected a JSON object: EOF while"),
-            ("a,b\n1,2\n,3\n", Layout::Csv, "line 3: the key field 'a' is empty"),
-        ];
-        for (text, layout, expected) in cases {
-            let error = all(text, layout, &fields("a", None)).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
-    /// A number was read into 64 bits and written anew: long ones fell together.
-    #[test]
-    fn numbers_become_entries_digit_by_digit() {
-        let text = "{\"id\":12345678901234567890123,\"x\":1.10}\n\
-                    {\"id\":12345678901234567890124,\"x\":-0.0}\n";
-        let items = all(text, Layout::Jsonl, &fields("id", Some("x"))).unwrap();
-        let keys: Vec<&[u8]> = items.iter().map(|item| &item.key[..]).collect();
-        assert_eq!(keys, [b"12345678901234567890123", b"12345678901234567890124"]);
-        assert_eq!((&items[0].value[..], &items[1].value[..]), (&b"1.10"[..], &b"-0.0"[..]));
-        let whole = all(text, Layout::Jsonl, &fields("id", None)).unwrap();
-        assert_eq!(whole[0].value, text.lines().next().unwrap().as_bytes());
-    }
-
-    /// All that followed became part of the value, and one record was loaded.
-    #[test]
-    fn a_quote_that_is_never_closed_is_refused_where_it_opens() {
-        for text in ["id,text\n1,plain\n2,\"cut off\n3,x\n4,y\n", "id,text\n1,plain\n2,\"cut"] {
-            let mut items = Vec::new();
-            let ended = read(text.as_bytes(), Layout::Csv, &fields("id", Some("text")), &mut |i| {
-                items.push(i);
-                Ok(())
-            });
-            let error = ended.unwrap_err().to_string();
-            assert!(error.contains("line 3: field 2 begins with a quote"), "{error}");
-            assert_eq!(items.len(), 1);
-        }
-        let closed = "id,text\r\n1,\"a\"\"\"\r\n2,b\" \"c";
-        let items = all(closed, Layout::Csv, &fields("id", Some("text"))).unwrap();
-        assert_eq!((&items[0].value[..], &items[1].value[..]), (&b"a\""[..], &b"b\" \"c"[..]));
-        assert!(all("", Layout::Csv, &fields("id", None)).unwrap().is_empty());
-        assert!(all("id\n", Layout::Csv, &fields("id", None)).unwrap().is_empty());
-    }
-
-    /// A file without ends of records, as an array of JSON in one line or what follows a quote that
-    /// is not closed, was read into memory as a whole, however long it was.
-    #[test]
-    fn a_record_that_is_longer_than_any_entry_needs_is_refused() {
-        const BYTES_MAX: u64 = 100_000;
-        let short = "x".repeat(60_000);
-        let long = format!("{short}\n{short}");
-        let line = |id, text: &str| format!("{{\"id\":{id},\"text\":\"{text}\"}}\n");
-        let cases = [
-            (Layout::Csv, format!("id,text\n1,{short}\n2,{short}\n3,\"{long}\n"), 4),
-            (Layout::Jsonl, line(1, &short) + &line(2, &short) + &line(3, &short.repeat(2)), 3),
-        ];
-        for (layout, text, at) in cases {
-            let mut items = 0;
-            let wanted = fields("id", Some("text"));
-            let ended = read_within(BYTES_MAX, (text.as_bytes(), layout), &wanted, &mut |_| {
-                items += 1;
-                Ok(())
-            });
-            let error = ended.unwrap_err().to_string();
-            assert!(error.contains(&format!("line {at}: ")), "{error}");
-            assert!(error.contains("longer than 100000 bytes"), "{error}");
-            assert_eq!(items, 2);
-        }
-    }
-
-    /// `color_hex` was taken for the bytes of `color`, `label` for the type of the entry.
-    #[test]
-    fn names_that_an_export_uses_are_fields_like_others_elsewhere() {
-        let text = "{\"id\":1,\"color\":\"red\",\"color_hex\":\"ff0000\",\"label\":1,\
-                    \"fields\":{\"a\":1},\"pinned\":true,\"idle_seconds\":\"long\"}";
-        let items = all(text, Layout::Jsonl, &fields("id", Some("color"))).unwrap();
-        let expected = Item { key: b"1".into(), value: b"red".into(), ..Item::default() };
-        assert_eq!(items, [expected]);
-        let of_export = fields("key", Some("value"));
-        let text = "{\"key\":\"a\",\"value\":\"b\",\"label\":300}";
-        let error = all(text, Layout::Jsonl, &of_export).unwrap_err().to_string();
-        assert!(error.contains("up to 255, found '300'"), "{error}");
-        let text = "{\"key\":\"a\",\"value_hex\":\"+f\"}";
-        let error = all(text, Layout::Jsonl, &of_export).unwrap_err().to_string();
-        assert!(error.contains("'value_hex': expected pairs"), "{error}");
-    }
-
-    #[test]
-    fn a_byte_order_mark_is_no_part_of_the_text() {
-        let wanted = fields("id", Some("x"));
-        let json = all("\u{FEFF}{\"id\":1,\"x\":2}\n", Layout::Jsonl, &wanted).unwrap();
-        assert_eq!(json, all("\u{FEFF}id,x\r\n1,2\r\n", Layout::Csv, &wanted).unwrap());
-    }
-
-    #[test]
-    fn what_is_written_reads_back() {
-        let items = [
-            Item { key: b"a".into(), value: b"x,\"y\"\n".into(), ..Item::default() },
-            Item { key: vec![0xFF, 0], value: vec![0xC0, 1, 2], label: 1, ..Item::default() },
-            Item { key: b"t".into(), expires_at_ms: Some(99), ..Item::default() },
-            Item { key: b"i".into(), idle_seconds: NonZeroU32::new(9), ..Item::default() },
-            Item { key: b"p".into(), is_pinned: true, label: 255, ..Item::default() },
-        ];
-        for layout in [Layout::Csv, Layout::Jsonl] {
-            let mut output = Vec::new();
-            let mut writer = Writer::new(layout, &mut output).unwrap();
-            items.iter().for_each(|item| writer.write(item).unwrap());
-            writer.finish().unwrap();
-            let text = String::from_utf8(output).unwrap();
-            assert_eq!(all(&text, layout, &fields("key", Some("value"))).unwrap(), items);
-        }
-        let hash =
-            Item { key: b"h".into(), fields: vec![(b"f".into(), b"v".into())], ..Item::default() };
-        let mut hash = hash;
-        for (name, value) in [(&b"g"[..], &b"\xFF"[..]), (b"\xFE", b"x"), (b"\xFD\0", b"\n")] {
-            hash.fields.push((name.to_vec(), value.to_vec()));
-        }
-        let mut output = Vec::new();
-        Writer::new(Layout::Jsonl, &mut output).unwrap().write(&hash).unwrap();
-        let text = String::from_utf8(output).unwrap();
-        assert_eq!(all(&text, Layout::Jsonl, &fields("key", Some("value"))).unwrap(), [hash]);
-    }
-}
+mod tests;
