@@ -442,8 +442,8 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
         let next_end = input.u32()?;
         let stream = input.u8()?;
         let state = match input.u8()? {
-            1 => SegmentState::Sealed,
-            2 => SegmentState::Damaged,
+            // Reclaim tries again what it found damaged: what was may have gone since.
+            1 | 2 => SegmentState::Sealed,
             _ => SegmentState::Free,
         };
         let notes = input.u32()?;

@@ -323,10 +323,14 @@ impl Log {
     /// Adds to (or takes from) the live bytes of the segment of `address`.
     pub(crate) fn change_live(&mut self, address: u64, bytes: i64) {
         let (segment, _) = self.shape.split(address);
-        let live = &mut self.segments[segment as usize].live_bytes;
-        let before = i64::from(*live);
-        *live = (before + bytes).clamp(0, i64::from(u32::MAX)) as u32;
-        self.live_bytes = self.live_bytes.wrapping_add_signed(i64::from(*live) - before);
+        let segment = &mut self.segments[segment as usize];
+        let before = i64::from(segment.live_bytes);
+        segment.live_bytes = (before + bytes).clamp(0, i64::from(u32::MAX)) as u32;
+        let change = i64::from(segment.live_bytes) - before;
+        self.live_bytes = self.live_bytes.wrapping_add_signed(change);
+        if change < 0 {
+            segment.try_again();
+        }
     }
 
     /// The tombstone at `address` is live elsewhere now.

@@ -26,7 +26,7 @@ use crate::format::{FooterEntry, Trailer, decode_footer};
 use crate::index::{Place, SizeCode};
 use crate::log::{Patience, Progress, RELEASE_BATCH};
 use crate::segment::{Segment, SegmentState};
-use crate::shard::Shard;
+use crate::shard::{Plan, Shard};
 use crate::store::{Budget, Inner, Maintenance};
 use crate::types::{Key, Timestamp};
 use crate::unreadable::read_around;
@@ -366,9 +366,11 @@ impl Inner {
         }
         let Some(footer) = footer else {
             let row = &mut shard.log.segments[segment as usize];
+            // Not swept again, nor freed unread.
+            row.next_end = ENDED;
             if self.evicts() {
                 // It goes in its turn: older records of its keys must go before it.
-                (row.next_end, row.notes) = (ENDED, 0);
+                row.notes = 0;
             } else {
                 row.state = SegmentState::Damaged;
             }
@@ -464,6 +466,17 @@ impl Inner {
             bytes: record.key,
         };
         shard.bury(key, hash, (place, ends))
+    }
+}
+
+impl Inner {
+    /// What the footer of its segment says of the record that `plan` was to read.
+    pub(crate) fn line_at(&self, number: usize, plan: &Plan) -> Option<FooterEntry> {
+        let shape = self.shards[number].lock().log.shape;
+        let (segment, at) = shape.split(plan.place.address);
+        let (base, bytes) = (shape.offset_of(segment), shape.segment_bytes);
+        let footer = read_footer(self, base, bytes, plan.segment_sequence).ok().flatten();
+        footer?.into_iter().find(|entry| entry.offset == at)
     }
 }
 

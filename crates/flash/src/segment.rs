@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Free --open--> Open --seal--> Sealed --begin_reclaim--> Reclaiming --release--> Releasing
-//!   ^                             |  ^--- keep (damaged) ----'                       |
+//!   ^                             |  ^--- keep, or try again -'                      |
 //!   |                             '-- take for a checkpoint --> Checkpoint           |
 //!   '---------- free (what superseded its records is durable) ----------------------'
 //! ```
@@ -24,7 +24,7 @@ pub(crate) enum SegmentState {
     Reclaiming,
     Releasing,
     Checkpoint,
-    /// Holds live records that do not verify: kept as it is.
+    /// Holds live records that do not verify: kept as it is until something in it goes.
     Damaged,
 }
 
@@ -81,6 +81,13 @@ impl Segment {
         padded: false,
         state: SegmentState::Free,
     };
+
+    /// Something in it has gone: if it was kept for a damaged record, that may have been the one.
+    pub(crate) fn try_again(&mut self) {
+        if self.state == SegmentState::Damaged && !planted!("damaged-for-good") {
+            self.state = SegmentState::Sealed;
+        }
+    }
 
     /// Whether records that are no longer live may stand in it.
     pub(crate) fn has_dead(&self) -> bool {

@@ -13,6 +13,7 @@ mod pending;
 mod resolve;
 mod scan;
 mod sync_point;
+mod unverified;
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -423,7 +423,7 @@ impl Shard {
         if newest > self.swept_below {
             self.swept_below = newest;
             self.none_ended_at = u32::MAX;
-            let used = [SegmentState::Sealed, SegmentState::Open];
+            let used = [SegmentState::Sealed, SegmentState::Open, SegmentState::Damaged];
             let below = |s: &&mut Segment| used.contains(&s.state) && s.sequence < newest;
             self.log.segments.iter_mut().filter(below).for_each(|segment| segment.next_end = 0);
         }
@@ -447,8 +447,12 @@ impl Shard {
         if seconds == self.none_ended_at {
             return None;
         }
-        let ended = |s: &Segment| s.state == SegmentState::Sealed && s.next_end <= seconds;
+        let stands = |s: &Segment| matches!(s.state, SegmentState::Sealed | SegmentState::Damaged);
+        let ended = |s: &Segment| stands(s) && s.next_end <= seconds;
         let found = self.log.segments.iter().position(ended);
+        if let Some(segment) = found {
+            self.log.segments[segment].try_again();
+        }
         if found.is_none() {
             self.none_ended_at = seconds;
         }
@@ -488,6 +492,7 @@ impl Shard {
             *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
         });
         self.notes.disown(floor.space, floor.partition);
+        self.log.segments.iter_mut().for_each(Segment::try_again);
         self.pinned.dropped(floor.space, floor.partition, &mut self.log.segments);
     }
 
@@ -537,7 +542,8 @@ pub(crate) fn damaged(
         crate::error::ErrorKind::Corrupt,
         format!(
             "record at byte {at} of {} (shard {}, segment {segment}, offset {offset}) does not \
-             verify: {mismatch:?}; the medium returned other bytes than were written",
+             verify: {mismatch:?}; the medium returned other bytes than were written; put or \
+             remove its entry to give it up",
             log.device.name(),
             log.shape.shard,
         ),

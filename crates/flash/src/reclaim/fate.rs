@@ -140,8 +140,8 @@ impl Shard {
     }
 
     fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {
-        let Some(header) = RecordHeader::decode(record) else { return Fate::Copy };
-        let birth = header.version;
+        // Of a damaged one nobody knows when it was born.
+        let birth = RecordHeader::decode(record).map_or(u64::MAX, |header| header.version);
         let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
         if needed && !planted!("tombstone-dropped-early") { Fate::Copy } else { Fate::Dead }
     }

@@ -17,12 +17,12 @@ use crate::types::{
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
-struct Present {
-    place: Place,
-    version: Version,
-    ended: bool,
-    label: u8,
-    pinning: crate::types::Pinning,
+pub(super) struct Present {
+    pub place: Place,
+    pub version: Version,
+    pub ended: bool,
+    pub label: u8,
+    pub pinning: crate::types::Pinning,
 }
 
 impl Present {
@@ -145,10 +145,7 @@ impl Session {
         let token = self.pending[slot as usize].token;
         let ended = match (completion.result, completion.buffer) {
             (Ok(()), Some(buffer)) => self.verify(slot, buffer, now, visit),
-            (Err(error), _) => {
-                self.give_back(slot);
-                Err(error.into())
-            }
+            (Err(error), _) => self.not_read(slot, error.into(), visit),
             (Ok(()), None) => {
                 self.give_back(slot);
                 Err(Error::new(ErrorKind::Io, "a read completed without its bytes"))
@@ -223,10 +220,25 @@ impl Session {
         }
         drop(shard);
         if current {
-            self.give_back(slot);
-            return Err(error);
+            return self.go_on_unverified(slot, plan, error, visit);
         }
         self.start_over(slot, visit)
+    }
+
+    /// The device did not give what was asked for.
+    fn not_read(&mut self, slot: u32, error: Error, visit: Visit<'_>) -> Result<()> {
+        let pending = &self.pending[slot as usize];
+        let current = |plan: &Plan| {
+            let shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+            shard.is_current(pending.hash, plan)
+        };
+        match pending.plan.filter(current) {
+            Some(plan) => self.go_on_unverified(slot, &plan, error, visit),
+            None => {
+                self.give_back(slot);
+                Err(error)
+            }
+        }
     }
 
     fn start_over(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
@@ -390,7 +402,12 @@ impl Session {
     }
 
     /// Decides an operation for which presence (or absence) was established.
-    fn decide(&mut self, slot: u32, present: Option<Present>, visit: Visit<'_>) -> Result<()> {
+    pub(super) fn decide(
+        &mut self,
+        slot: u32,
+        present: Option<Present>,
+        visit: Visit<'_>,
+    ) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let token = pending.token;
         let current = present.filter(|p| !p.ended).map(|p| p.version);

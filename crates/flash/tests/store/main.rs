@@ -4,6 +4,7 @@
 
 mod caches;
 mod closing;
+mod damaged;
 mod drops;
 mod ends;
 mod erasures;
