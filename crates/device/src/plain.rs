@@ -249,21 +249,25 @@ impl PlainFile {
     }
 
     /// Whether its file system or device makes holes: punches one behind its end, where there is
-    /// nothing; block devices tell.
+    /// nothing; block devices tell. What cannot be found out without a trace is taken for granted.
     fn knows_holes(&self) -> bool {
         match self.kind {
             Kind::File => {
+                // Nothing is changed behind its end: who watches for changes must not see one.
+                let modified = self.file.metadata().and_then(|status| status.modified());
+                let unseen = || {
+                    let modified = *modified.as_ref().ok()?;
+                    self.file.set_times(FileTimes::new().set_modified(modified)).ok()
+                };
+                if unseen().is_none() {
+                    // The owner alone may set times back.
+                    return true;
+                }
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
                 let behind = self.bytes.next_multiple_of(1 << 20);
-                let modified = self.file.metadata().and_then(|status| status.modified());
-                let knows =
-                    self.fallocate(mode, (behind, 4096)).is_ok_and(|done| done == Zeroed::Done);
-                // Nothing changed behind its end: who watches for changes must not see one.
-                if let Ok(modified) = modified {
-                    let times = FileTimes::new().set_modified(modified);
-                    drop(self.file.set_times(times));
-                }
-                knows
+                let punched = self.fallocate(mode, (behind, 4096));
+                let _as_just_before = unseen();
+                punched.is_ok_and(|done| done == Zeroed::Done)
             }
             Kind::BlockDevice => ["queue/write_zeroes_max_bytes", "queue/discard_max_bytes"]
                 .iter()
@@ -323,6 +327,9 @@ impl PlainFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::testing::TempDir;
 
@@ -344,6 +351,24 @@ mod tests {
         assert_eq!(plain.modified().unwrap(), "1000000000.123456789");
         plain.write_at(0, &[1], WriteMode::Flushed).unwrap();
         assert_ne!(plain.modified().unwrap(), "1000000000.123456789");
+    }
+
+    // Its time of modification could not be set back: a volume over it with dirty blocks was not
+    // opened any more, as if somebody else had written to it.
+    #[test]
+    fn opening_a_file_of_another_owner_does_not_count_as_a_change_of_it() {
+        let dir = TempDir::new("owned");
+        let path = file(&dir, 10_001);
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        let date = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        File::options().write(true).open(&path).unwrap().set_modified(date).unwrap();
+        let opened = std::thread::spawn(move || {
+            // SAFETY: it reads no memory and changes this thread alone, which ends here. Who is not
+            // root may not, and opens a file of its own.
+            unsafe { libc::syscall(libc::SYS_setfsuid, 65534) };
+            PlainFile::open(&path, Access::ReadWrite, Force::No).unwrap().modified()
+        });
+        assert_eq!(opened.join().unwrap().unwrap(), "1000000000.000000000");
     }
 
     #[test]
