@@ -550,3 +550,35 @@ fn logs_that_were_written_back_leave_room_however_many_volumes_there_are() {
         found.iter().for_each(|found| assert!(*found == contents(3, round)));
     }
 }
+
+/// All places were taken by requests to a backing that did not answer, and every other volume of
+/// the cache waited for it, too.
+#[test]
+fn others_are_served_while_the_backing_of_a_volume_does_not_answer() {
+    let mut shared = Shared::new(8 << 20, &[("a", 1024), ("b", 1024)]);
+    let options =
+        || VolumeOptions { qos: Qos { weight: 1.0, ..Qos::default() }, ..Default::default() };
+    let (a, b) = (shared.create("a", options()), shared.create("b", options()));
+    shared.media["a"].set_pace(Pace::Never);
+    let cache = shared.cache.as_mut().unwrap();
+    (0..256).for_each(|block| cache.submit(a, block, read(2 * block), Moment(shared.now)));
+    let mut done: Vec<Completion> = Vec::new();
+    for block in 0..100 {
+        let began = shared.now;
+        cache.submit(b, 1000 + block, read(2 * block), Moment(shared.now));
+        while done.is_empty() {
+            assert!(shared.now - began < 2_000_000_000, "block {block} is not answered");
+            shared.now += 10_000_000;
+            cache.turn(Moment(shared.now), &mut done);
+        }
+        let completion = done.pop().unwrap();
+        assert_eq!((completion.volume, completion.token), (b, 1000 + block));
+        assert!(completion.result.is_ok() && done.is_empty());
+    }
+    shared.media["a"].set_pace(Pace::AtOnce);
+    while done.len() < 256 {
+        shared.now += 10_000_000;
+        cache.turn(Moment(shared.now), &mut done);
+    }
+    assert!(done.iter().all(|completion| completion.volume == a && completion.result.is_ok()));
+}

@@ -1,16 +1,19 @@
 //! Where requests wait for their turn if any volume has a reservation, a limit or a weight.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::cache::core::Core;
 use crate::policy::qos::{Cost, MClock, Options, Turn};
-use crate::tasks::{Answer, Tasks, reply};
+use crate::tasks::{Answer, Reply, Tasks, reply};
 use crate::types::{Moment, Qos, VolumeId};
 
 /// Requests that are served at once: enough to keep devices busy, few enough that the order counts.
 const SERVED_MAX: usize = 64;
+/// How long a request counts among those: one that takes longer waits for a device that does not
+/// answer, which the others must not wait for.
+const SERVED_NS: u64 = 1_000_000_000;
 /// Bytes that double what a request costs.
 const BYTES_DOUBLING: f64 = 64.0 * 1024.0;
 
@@ -18,18 +21,25 @@ const BYTES_DOUBLING: f64 = 64.0 * 1024.0;
 #[derive(Default)]
 pub(crate) struct Gate {
     clock: RefCell<Option<MClock>>,
-    waiting: RefCell<HashMap<u64, Answer<()>>>,
+    waiting: RefCell<HashMap<u64, Answer<Place>>>,
     tokens: Cell<u64>,
     served: Rc<Cell<usize>>,
+    /// Places that were given, and until when they count, oldest first.
+    given: RefCell<VecDeque<(Moment, Rc<Cell<bool>>)>>,
     rings_at: Cell<Option<Moment>>,
 }
 
 /// A place among the requests that are served; given back when dropped.
-pub(crate) struct Place(Rc<Cell<usize>>);
+pub(crate) struct Place {
+    served: Rc<Cell<usize>>,
+    counts: Rc<Cell<bool>>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        if self.counts.take() {
+            self.served.set(self.served.get() - 1);
+        }
     }
 }
 
@@ -51,7 +61,7 @@ impl Gate {
         core: &Rc<Core>,
         volume: VolumeId,
         bytes: u64,
-    ) -> Option<impl Future<Output = Place> + use<>> {
+    ) -> Option<Reply<Place>> {
         let mut clock = self.clock.borrow_mut();
         let clock = clock.as_mut()?;
         self.tokens.set(self.tokens.get() + 1);
@@ -60,28 +70,25 @@ impl Gate {
         clock.push(volume, token, cost, core.now.get());
         let (answer, admitted) = reply(&core.tasks);
         self.waiting.borrow_mut().insert(token, answer);
-        let served = Rc::clone(&self.served);
-        Some(async move {
-            admitted.await;
-            Place(served)
-        })
+        Some(admitted)
     }
 
     /// Lets requests in whose turn it is; all that wait, where the cache is being closed: nobody
     /// comes after them, and their turn may be hours away.
     pub(crate) fn turn(&self, core: &Rc<Core>) {
         if core.stopping.get() {
-            return self.admit_all();
+            return self.admit_all(core.now.get());
         }
         let mut clock = self.clock.borrow_mut();
         let Some(clock) = clock.as_mut() else { return };
+        let now = core.now.get();
+        self.expire(now);
         while self.served.get() < SERVED_MAX {
-            match clock.pop(core.now.get()) {
+            match clock.pop(now) {
                 Turn::Idle => return,
                 Turn::Serve { token, .. } => {
                     if let Some(answer) = self.waiting.borrow_mut().remove(&token) {
-                        self.served.set(self.served.get() + 1);
-                        answer.give(());
+                        answer.give(self.place(now));
                     }
                 }
                 Turn::Wait(until) => {
@@ -90,15 +97,37 @@ impl Gate {
                 }
             }
         }
+        let oldest = self.given.borrow().front().map(|(until, _)| *until);
+        if let Some(until) = oldest.filter(|_| clock.queued() > 0) {
+            self.ring_at(core, until);
+        }
     }
 
-    fn admit_all(&self) {
+    fn place(&self, now: Moment) -> Place {
+        let counts = Rc::new(Cell::new(true));
+        let until = Moment(now.0.saturating_add(SERVED_NS));
+        self.given.borrow_mut().push_back((until, Rc::clone(&counts)));
+        self.served.set(self.served.get() + 1);
+        Place { served: Rc::clone(&self.served), counts }
+    }
+
+    /// Counts no more who has had a place for long.
+    fn expire(&self, now: Moment) {
+        let mut given = self.given.borrow_mut();
+        while let Some((until, counts)) = given.front()
+            && (!counts.get() || *until <= now)
+        {
+            if counts.take() {
+                self.served.set(self.served.get() - 1);
+            }
+            given.pop_front();
+        }
+    }
+
+    fn admit_all(&self, now: Moment) {
         let mut waiting: Vec<_> = self.waiting.borrow_mut().drain().collect();
         waiting.sort_unstable_by_key(|(token, _)| *token);
-        for (_, answer) in waiting {
-            self.served.set(self.served.get() + 1);
-            answer.give(());
-        }
+        waiting.into_iter().for_each(|(_, answer)| answer.give(self.place(now)));
     }
 
     /// Sees to it that there is a turn at a moment.
