@@ -86,20 +86,25 @@ impl Setting {
         let mut output = BufReader::new(child.stdout.take().expect("it was asked for"));
         output.read_line(&mut line).expect("it says where it listens");
         assert!(line.starts_with("listening"), "{line}");
-        Server { child, uri: format!("nbd+unix:///vm1?socket={socket}") }
+        Server { child, socket }
     }
 }
 
 /// A running server; it is stopped with the value.
 struct Server {
     child: Child,
-    uri: String,
+    socket: String,
 }
 
 impl Server {
     fn perform(&self, request: BackingRequest) {
+        self.perform_on("vm1", request);
+    }
+
+    fn perform_on(&self, volume: &str, request: BackingRequest) {
         let options = NbdOptions::default();
-        let mut client = NbdBacking::open(&self.uri, &options).expect("the server answers");
+        let uri = format!("nbd+unix:///{volume}?socket={}", self.socket);
+        let mut client = NbdBacking::open(&uri, &options).expect("the server answers");
         client.begin(0, request);
         let mut completions = Vec::new();
         client.wait(&mut completions);
@@ -321,4 +326,47 @@ fn a_command_that_opens_a_cache_after_a_kill_names_what_was_not_verified() {
     let first = said(&["flush"]);
     assert!(first.contains("not closed in order") && first.contains(": vm1"), "{first}");
     assert!(!said(&["flush"]).contains("not closed in order"));
+}
+
+/// The first volume whose backing failed kept all others from being written back.
+#[test]
+fn a_flush_of_all_volumes_writes_back_those_whose_backing_can_be_written() {
+    let setting = Setting::new("volume-flushed", "wb");
+    setting.run(&["remove", "vm1"]);
+    let backing = |name: &str| {
+        let path = setting.directory.file(name, "").display().to_string();
+        let file = File::options().write(true).open(&path).expect("it was made just now");
+        file.set_len(64 << 20).expect("a file can be sized");
+        path
+    };
+    let backings = ["first", "second"].map(backing);
+    for (name, backing) in ["first", "second"].iter().zip(&backings) {
+        setting.run(&["create", name, "--mode", "wb", "--backing", backing]);
+    }
+    let are_dirty = (0..10).any(|_| {
+        let server = setting.serve();
+        server.perform_on("first", write(48 << 20, 7, 1 << 20));
+        server.perform_on("second", write(0, 7, 1 << 20));
+        drop(server);
+        let figures = setting.json(&["stat"]);
+        let volumes = figures["volumes"].as_array().expect("there are volumes");
+        volumes.iter().all(|one| one["usage"]["dirty"].as_u64() > Some(0))
+    });
+    assert!(are_dirty, "nothing is dirty");
+    // No file may grow to where the first one is to be written.
+    let limited = "trap '' XFSZ; ulimit -f 65536; exec \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", limited, "sh", env!("CARGO_BIN_EXE_entresol")])
+        .args(setting.arguments(&["flush"]))
+        .output()
+        .expect("there is a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let bytes = fs::read(&backings[1]).expect("it is a file");
+    assert!(bytes[..1 << 20] == [7; 1 << 20], "{said}");
+    assert!(said.contains("volume first is not written back"), "{said}");
+    assert!(!said.contains("second"), "{said}");
+    setting.run(&["flush"]);
+    let bytes = fs::read(&backings[0]).expect("it is a file");
+    assert!(bytes[48 << 20..49 << 20] == [7; 1 << 20]);
 }

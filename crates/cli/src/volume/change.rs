@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::cache::CacheArgs;
 use super::reach::Reached;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::progress;
 
 /// Options of `entresol volume flush`.
@@ -46,22 +46,28 @@ pub(crate) fn flush(args: &FlushArgs) -> Outcome<()> {
         Some(name) => vec![name.clone()],
         None => reached.names()?,
     };
-    let mut flushed = Ok(());
+    let mut failures = Vec::new();
     for name in &names {
         let spinner = progress::spinner(&format!("writing back {name}"));
         let line = json!({"command": "flush", "volume": name});
-        flushed = reached.ask(name, Request::WriteBack, &line);
+        let flushed = reached.ask(name, Request::WriteBack, &line);
         spinner.finish_and_clear();
-        if flushed.is_err() {
-            break;
+        match flushed {
+            Ok(()) => println!("volume {name}: all that was dirty is on its backing"),
+            Err(failure) if args.name.is_some() => failures.push(failure.to_string()),
+            // The others are written back all the same.
+            Err(failure) => failures.push(format!("volume {name} is not written back: {failure}")),
         }
-        println!("volume {name}: all that was dirty is on its backing");
     }
     let complete = match args.name {
         None => reached.demand_none_left_out(),
         Some(_) => Ok(()),
     };
     let left = reached.leave();
+    let flushed = match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::CannotRun(failures.join("; "))),
+    };
     flushed.and(complete).and(left)
 }
 
