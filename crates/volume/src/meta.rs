@@ -94,9 +94,13 @@ impl VolumeRecord {
     /// Takes the size that the volume's backing has now; none of its `dirty` blocks may be left.
     pub(crate) fn take_size(&mut self, bytes: u64, dirty: u64) -> Result<()> {
         if dirty > 0 {
+            let name = &self.options.name;
             let detail = format!(
-                "volume {}: {dirty} blocks are dirty; write them back before its size changes",
-                self.options.name
+                "volume {name}: {dirty} blocks are dirty, which are kept for a backing of {} bytes \
+                 only: give that at {} this size again and `entresol volume adopt {name} \
+                 --keep-dirty`, then `entresol volume flush {name}` and resize; or `entresol \
+                 volume adopt {name} --lose-dirty`, which takes the size that is there, too",
+                self.bytes, self.options.backing
             );
             return Err(Error::new(ErrorKind::Io, detail));
         }

@@ -26,6 +26,7 @@ struct Setup {
     now: u64,
     distrusted: Rc<Cell<u32>>,
     adopt: Option<Adoption>,
+    resize: Vec<String>,
 }
 
 impl Setup {
@@ -38,6 +39,7 @@ impl Setup {
             now: 0,
             distrusted: Rc::default(),
             adopt: None,
+            resize: Vec::new(),
         };
         let contents: Vec<u8> = (0..BYTES).map(|at| (at / 4096) as u8).collect();
         setup.medium.overwrite(0, &contents);
@@ -60,6 +62,7 @@ impl Setup {
         let options = CacheOptions {
             write_back_delay_ms: 1_000_000,
             adopt: self.adopt.take(),
+            resize: std::mem::take(&mut self.resize),
             open_backing: Box::new(move |_| Ok(Box::new(medium.open()?) as Box<dyn Backing>)),
             distrust: Some(Box::new(move |_, _| {
                 distrusted.set(distrusted.get() + 1);
@@ -271,6 +274,33 @@ fn a_volume_whose_backing_tells_when_it_was_written_to_is_named_after_a_kill_and
     setup.device = setup.device.reopened(CrashChoice::KeepAll);
     setup.open();
     assert_eq!(named(&setup), ["disk"]);
+}
+
+/// They were to be written back first, which nothing could do: a volume whose backing has another
+/// size is not opened.
+#[test]
+fn dirty_blocks_of_a_volume_that_was_resized_too_early_are_kept_once_its_size_is_what_it_was() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..4).for_each(|block| drop(setup.write(block, 99).unwrap()));
+    let close_and_open = |setup: &mut Setup| {
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        setup.open();
+    };
+    let larger = MemoryMedium::new(2 * BYTES);
+    let medium = std::mem::replace(&mut setup.medium, larger);
+    setup.resize = vec!["disk".to_owned()];
+    close_and_open(&mut setup);
+    let absent = setup.cache.as_ref().unwrap().absent()[0].1.to_string();
+    assert!(absent.contains("4 blocks are dirty"), "{absent}");
+    assert!(absent.contains(&format!("{BYTES} bytes only")), "{absent}");
+    assert!(absent.contains("`entresol volume adopt disk --keep-dirty`"), "{absent}");
+    setup.medium = medium;
+    let name = "disk".to_owned();
+    setup.adopt = Some(Adoption { name, backing: None, dirty: Dirty::Keep });
+    close_and_open(&mut setup);
+    setup.run(Request::WriteBack).unwrap();
+    (0..4).for_each(|block| assert_eq!(setup.medium.contents()[block * 4096], 99));
 }
 
 #[test]
