@@ -279,14 +279,15 @@ impl Cache {
             // A state that says it was closed must not outlive what the cache had to forget.
             core.sync().await
         })?;
+        // Nor may it stand without the version that the backing is compared with.
+        volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());
+        let record = volume.record.borrow().encode();
+        self.put_synced(&key_of("volume/", volume.id), &record, now)?;
         volume.state.borrow_mut().next = volume.log.borrow().next();
         let state = volume.state.borrow().encode();
         self.put_synced(&key_of("state/", volume.id), &state, now)?;
         let closed = volume.regions.borrow().closed();
-        self.put_synced(&key_of("regions/", volume.id), &closed.encode(), now)?;
-        volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());
-        let record = volume.record.borrow().encode();
-        self.put_synced(&key_of("volume/", volume.id), &record, now)
+        self.put_synced(&key_of("regions/", volume.id), &closed.encode(), now)
     }
 
     /// Runs one task to its end. Time goes on meanwhile: it may wait for a moment.

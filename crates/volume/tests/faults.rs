@@ -303,6 +303,40 @@ fn dirty_blocks_of_a_volume_that_was_resized_too_early_are_kept_once_its_size_is
     (0..4).for_each(|block| assert_eq!(setup.medium.contents()[block * 4096], 99));
 }
 
+/// A kill between the records of a close left a volume that counted as closed, although nothing
+/// had been noted of how its backing was left: it was neither compared nor named.
+#[test]
+fn a_backing_changed_after_a_close_that_was_cut_short_is_noticed_or_its_volume_named() {
+    let tells = |setup: &Setup, version: &str| {
+        let description = setup.medium.open().unwrap().description().clone();
+        setup.medium.set_description(Description { version: version.to_owned(), ..description });
+    };
+    for choice in [CrashChoice::KeepAll, CrashChoice::DropAll] {
+        let mut is_whole = false;
+        for calls in 0.. {
+            let mut setup = Setup::new(Mode::WriteThrough);
+            tells(&setup, "of monday");
+            setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+            setup.device = setup.device.reopened(CrashChoice::KeepAll);
+            setup.open();
+            setup.assert_reads(3, 3);
+            setup.device.crash_after(setup.device.calls() + calls);
+            is_whole = setup.cache.take().unwrap().close(Moment(setup.now)).is_ok();
+            setup.device = setup.device.reopened(choice);
+            tells(&setup, "of tuesday");
+            setup.medium.overwrite(3 * BLOCK as usize, &[77; BLOCK as usize]);
+            setup.open();
+            let is_named = !setup.cache.as_ref().unwrap().unverified().is_empty();
+            let is_noticed = setup.read(3).unwrap()[0] == 77;
+            assert!(is_noticed || is_named, "power lost in call {calls} of a close, {choice:?}");
+            if is_whole {
+                break;
+            }
+        }
+        assert!(is_whole);
+    }
+}
+
 #[test]
 fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
     // In the midst of the log, and at its end.
