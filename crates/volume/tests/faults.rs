@@ -303,6 +303,26 @@ fn dirty_blocks_of_a_volume_that_was_resized_too_early_are_kept_once_its_size_is
     (0..4).for_each(|block| assert_eq!(setup.medium.contents()[block * 4096], 99));
 }
 
+/// It was opened, and every request of one block failed.
+#[test]
+fn a_backing_that_takes_single_blocks_no_more_is_refused_until_it_does() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    setup.write(3, 99).unwrap();
+    let close_and_open = |setup: &mut Setup| {
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        setup.open();
+    };
+    let before = setup.medium.open().unwrap().description().clone();
+    setup.medium.set_description(Description { alignment: 65_536, ..before.clone() });
+    close_and_open(&mut setup);
+    let absent = setup.cache.as_ref().unwrap().absent()[0].1.to_string();
+    assert!(absent.contains("aligned to 65536 bytes; at most 4096 expected"), "{absent}");
+    setup.medium.set_description(before);
+    close_and_open(&mut setup);
+    setup.assert_reads(3, 99);
+}
+
 /// A kill between the records of a close left a volume that counted as closed, although nothing
 /// had been noted of how its backing was left: it was neither compared nor named.
 #[test]

@@ -297,6 +297,7 @@ fn attach(
     let left = left.of(&state, incarnation);
     let mut log = quiet.replay(id, record.partition_entries, (&state, left))?;
     let found = backing.description();
+    demand_blocks(&record.options.backing, found)?;
     if let Taken::Adopted(dirty) = taken {
         adopt(quiet, (id, &mut record), (&mut state, &mut log), (found, dirty))?;
     }
@@ -364,7 +365,6 @@ fn adopt(
         );
         return Err(Error::new(ErrorKind::Incompatible, detail));
     }
-    demand_blocks(&record.options.backing, found)?;
     if dirty == Dirty::Lose {
         state.written_back = log.next() - 1;
         // A power loss that took it would leave a log that names what is gone.
