@@ -378,6 +378,39 @@ fn a_damaged_entry_of_the_log_is_reported_and_not_passed_over() {
     }
 }
 
+/// Nothing opened a volume any more whose log was damaged: not even what was to lose the log.
+#[test]
+fn a_volume_whose_log_is_damaged_is_used_again_once_what_was_dirty_may_be_lost() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    (0..40).for_each(|block| drop(setup.write(block, 60 + block as u8).unwrap()));
+    let close_and_open = |setup: &mut Setup| {
+        setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+        setup.device = setup.device.reopened(CrashChoice::KeepAll);
+        setup.open();
+    };
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    let image = setup.device.image().to_vec();
+    let at = image.windows(512).position(|bytes| bytes == [75; 512]).unwrap();
+    setup.device.flip_bits(at as u64, 1);
+    setup.open();
+    let absent = setup.cache.as_ref().unwrap().absent()[0].1.to_string();
+    assert!(absent.contains("`entresol volume adopt disk --lose-dirty`"), "{absent}");
+    let adoption = |dirty| Some(Adoption { name: "disk".to_owned(), backing: None, dirty });
+    setup.adopt = adoption(Dirty::Keep);
+    close_and_open(&mut setup);
+    assert_eq!(setup.cache.as_ref().unwrap().absent().len(), 1, "they cannot be kept");
+    setup.adopt = adoption(Dirty::Lose);
+    close_and_open(&mut setup);
+    assert_eq!(setup.cache.as_ref().unwrap().dirty_blocks(setup.volume), Some(0));
+    (0..40).for_each(|block| setup.assert_reads(block, block as u8));
+    (0..50).for_each(|block| drop(setup.write(block, 160 + block as u8).unwrap()));
+    close_and_open(&mut setup);
+    assert_eq!(setup.cache.as_ref().unwrap().dirty_blocks(setup.volume), Some(50));
+    setup.run(Request::WriteBack).unwrap();
+    (0..50).for_each(|block| setup.assert_reads(block, 160 + block as u8));
+}
+
 #[test]
 fn a_small_cache_under_large_random_writes_never_runs_out_of_room() {
     for mode in [Mode::WriteBack, Mode::WriteThrough] {

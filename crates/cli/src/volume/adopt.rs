@@ -17,6 +17,8 @@ For a backing that was copied, moved, restored, or written to by somebody else: 
 as it is now. Clean blocks are read from it again. Dirty ones are of the backing as it was: kept,
 they are written over what is there now.
 
+A volume whose dirty blocks are damaged in the cache is opened without them, by --lose-dirty.
+
 Examples:
   entresol volume adopt vm1 --keep-dirty --cache /ssd/cache      (a copy of what it was)
   entresol volume adopt vm1 --backing /hdd2/vm1.img --keep-dirty --cache /ssd/cache

@@ -107,13 +107,14 @@ impl Quiet<'_> {
         state.map_or(Ok(StateRecord::default()), |bytes| StateRecord::decode(&bytes))
     }
 
-    /// The log of a volume as far as it is whole. Only power loss may leave a gap.
+    /// The log of a volume as far as it is whole, and what is damaged behind that: only power loss
+    /// may leave a gap.
     pub(crate) fn replay(
         &mut self,
         id: VolumeId,
         partition_entries: u64,
         (state, left): (&StateRecord, Left),
-    ) -> Result<DirtyLog> {
+    ) -> Result<(DirtyLog, Option<String>)> {
         let mut log = DirtyLog::new(state.written_back + 1, 1);
         loop {
             let from = log.next();
@@ -149,12 +150,8 @@ impl Quiet<'_> {
                 self.session.poll(1, self.now, &mut visit)?;
             }
             if let Some((number, error)) = failed {
-                let detail = format!(
-                    "volume {}: entry {number} of its log cannot be read: {error}; blocks that are \
-                     dirty may be lost, so the volume is not opened",
-                    id.0
-                );
-                return Err(Error::new(ErrorKind::Io, detail));
+                let detail = format!("entry {number} of its log cannot be read: {error}");
+                return Ok((log, Some(detail)));
             }
             let whole = found.iter().take_while(|entry| entry.is_some()).count();
             let beyond = found[whole..].iter().flatten().count();
@@ -162,16 +159,11 @@ impl Quiet<'_> {
             if whole == REPLAY_WINDOW as usize {
                 continue;
             }
-            if (beyond > 0 && left != Left::PowerLost) || log.next() < state.next {
-                let detail = format!(
-                    "volume {}: entry {} of its log is damaged, and is not the last; blocks that \
-                     are dirty are lost, so the volume is not opened",
-                    id.0,
-                    log.next()
-                );
-                return Err(Error::new(ErrorKind::Io, detail));
-            }
-            return Ok(log);
+            let is_damaged = (beyond > 0 && left != Left::PowerLost) || log.next() < state.next;
+            let damage = is_damaged.then(|| {
+                format!("entry {} of its log is damaged, and is not the last", log.next())
+            });
+            return Ok((log, damage));
         }
     }
 
@@ -295,7 +287,12 @@ fn attach(
 ) -> Result<Attached> {
     let mut state = quiet.state(id)?;
     let left = left.of(&state, incarnation);
-    let mut log = quiet.replay(id, record.partition_entries, (&state, left))?;
+    let (mut log, damage) = quiet.replay(id, record.partition_entries, (&state, left))?;
+    if let Some(damage) = damage
+        && taken != Taken::Adopted(Dirty::Lose)
+    {
+        return Err(broken(&record.options.name, &damage));
+    }
     let found = backing.description();
     demand_blocks(&record.options.backing, found)?;
     if let Taken::Adopted(dirty) = taken {
@@ -347,6 +344,16 @@ fn attach(
     quiet.put(Key::new(META_SPACE, &key_of("volume/", id)), &record.encode())?;
     let volume = Volume::new(Parts { id, record, backing, log, state, incarnation });
     Ok(Attached { volume, is_unverified })
+}
+
+/// The log of the volume called `name` is damaged.
+fn broken(name: &str, damage: &str) -> Error {
+    let detail = format!(
+        "volume {name}: {damage}; blocks that are dirty are lost, so the volume is not opened; \
+         `entresol volume adopt {name} --lose-dirty` opens it without any that were not written \
+         back"
+    );
+    Error::new(ErrorKind::Io, detail)
 }
 
 /// Has a volume take over the backing `found`, with what is `dirty` or without.
