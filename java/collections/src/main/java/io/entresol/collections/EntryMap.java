@@ -238,6 +238,28 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         return new EntrySet<>(this);
     }
 
+    /** Whether it is a map with the same entries, as they are found here. */
+    @Override
+    public boolean equals(Object other) {
+        if (other == this) {
+            return true;
+        }
+        if (!(other instanceof Map<?, ?> others) || others.size() != size()) {
+            return false;
+        }
+        try {
+            return entrySet().containsAll(others.entrySet());
+        } catch (ClassCastException | NullPointerException | IllegalArgumentException foreign) {
+            // It has a key that could not be in this one.
+            return false;
+        }
+    }
+
+    @Override
+    public int hashCode() {
+        return entrySet().hashCode();
+    }
+
     @Override
     public final void trace(Tracer tracer) {
         entries.trace(tracer);
@@ -463,6 +485,17 @@ class EntryMap<K, V> extends AbstractMap<K, V>
         public V setValue(V value) {
             map.put(getKey(), value);
             return super.setValue(value);
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Entry<?, ?> entry && isSame(getKey(), entry.getKey())
+                    && isSame(getValue(), entry.getValue());
+        }
+
+        @Override
+        public int hashCode() {
+            return Sought.hash(getKey()) ^ Sought.hash(getValue());
         }
     }
 

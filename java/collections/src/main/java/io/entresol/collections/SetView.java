@@ -2,6 +2,7 @@ package io.entresol.collections;
 
 import java.util.AbstractSet;
 import java.util.Collection;
+import java.util.Objects;
 import java.util.Spliterator;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -46,11 +47,30 @@ abstract class SetView<E> extends AbstractSet<E> {
 
     @Override
     public boolean removeAll(Collection<?> others) {
-        return shown.alone(() -> super.removeAll(others));
+        Objects.requireNonNull(others, "others");
+        return shown.alone(() -> {
+            if (size() <= others.size()) {
+                return super.removeIf(Sought.among(others));
+            }
+            boolean removed = false;
+            for (Object each : others) {
+                removed |= remove(each);
+            }
+            return removed;
+        });
     }
 
     @Override
     public boolean retainAll(Collection<?> others) {
-        return shown.alone(() -> super.retainAll(others));
+        return shown.alone(() -> super.removeIf(Sought.among(others).negate()));
+    }
+
+    @Override
+    public int hashCode() {
+        int hash = 0;
+        for (E element : this) {
+            hash += Sought.hash(element);
+        }
+        return hash;
     }
 }

@@ -8,8 +8,9 @@ import java.util.Objects;
 import java.util.function.Predicate;
 
 /**
- * What is looked for in a list, by what it holds where that is bytes: each read of an element makes
- * another array, and no two of them are equal. Java's lists ask what is sought, not their elements.
+ * What is looked for in a collection, by what it holds where that is bytes: each read of an element
+ * makes another array, and no two of them are equal. Java's collections ask what is sought, not
+ * their elements.
  */
 final class Sought {
     private final byte[] bytes;
@@ -21,6 +22,11 @@ final class Sought {
     /** What to ask for an element. */
     static Object of(Object element) {
         return element instanceof byte[] bytes ? new Sought(bytes) : element;
+    }
+
+    /** A hash of an element, the same for equal ones. */
+    static int hash(Object element) {
+        return Objects.hashCode(of(element));
     }
 
     /** Whether an element is one of a collection's. */
@@ -48,7 +54,7 @@ final class Sought {
     static int hash(List<?> list) {
         int hash = 1;
         for (Object element : list) {
-            hash = 31 * hash + Objects.hashCode(of(element));
+            hash = 31 * hash + hash(element);
         }
         return hash;
     }

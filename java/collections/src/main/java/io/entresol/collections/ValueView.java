@@ -4,7 +4,6 @@ import java.util.AbstractCollection;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Spliterator;
 import java.util.function.Predicate;
 
@@ -66,12 +65,11 @@ final class ValueView<V> extends AbstractCollection<V> {
 
     @Override
     public boolean removeAll(Collection<?> others) {
-        return removeIf(others::contains);
+        return removeIf(Sought.among(others));
     }
 
     @Override
     public boolean retainAll(Collection<?> others) {
-        Objects.requireNonNull(others, "others");
-        return removeIf(value -> !others.contains(value));
+        return removeIf(Sought.among(others).negate());
     }
 }

@@ -16,8 +16,10 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.RandomAccess;
+import java.util.Set;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -165,6 +167,53 @@ class PartsTest {
         ends.addAll(List.of(bytes(1), bytes(2), bytes(1)));
         assertTrue(ends.removeLastOccurrence(bytes(1)) && ends.removeFirstOccurrence(bytes(1)));
         assertEquals(List.of(2), numbers(ends));
+    }
+
+    /** What was to be kept was removed, too, and no set was equal to itself. */
+    @Test
+    void setsOfBytesAreWhatTheyHold() {
+        for (Supplier<Set<byte[]>> empty : List.<Supplier<Set<byte[]>>>of(
+                () -> PersistentHashSet.create(heap, Codec.BYTES),
+                () -> PersistentTreeSet.create(heap, Codec.BYTES))) {
+            Set<byte[]> set = empty.get();
+            Set<byte[]> same = empty.get();
+            set.addAll(List.of(bytes(1), bytes(2), bytes(3)));
+            same.addAll(List.of(bytes(3), bytes(2), bytes(1)));
+            assertFalse(set.retainAll(List.of(bytes(3), bytes(2), bytes(1))));
+            assertEquals(set, same);
+            assertEquals(set.hashCode(), same.hashCode());
+            assertTrue(set.removeAll(List.of(bytes(3), bytes(4), bytes(5), bytes(6))));
+            assertTrue(set.retainAll(List.of(bytes(2), bytes(3))));
+            assertEquals(List.of(2), numbers(List.copyOf(set)));
+            assertNotEquals(set, same);
+            assertFalse(set.retainAll(same));
+            assertTrue(same.removeAll(set) && !same.removeAll(set));
+            assertEquals(2, same.size());
+        }
+    }
+
+    /** No map with arrays of bytes was equal to itself, and its hash was another at each look. */
+    @Test
+    void mapsOfBytesAreWhatTheyHold() {
+        for (ConcurrentMap<byte[], byte[]> map : List.<ConcurrentMap<byte[], byte[]>>of(
+                PersistentHashMap.create(heap, Codec.BYTES, Codec.BYTES),
+                PersistentTreeMap.create(heap, Codec.BYTES, Codec.BYTES),
+                PersistentSkipListMap.create(heap, Codec.BYTES, Codec.BYTES))) {
+            Map<byte[], byte[]> plain = Map.of(bytes(1), bytes(10), bytes(2), bytes(20));
+            map.putAll(plain);
+            assertFalse(map.values().retainAll(List.of(bytes(10), bytes(20))));
+            assertEquals(map, plain);
+            assertEquals(map.entrySet(), plain.entrySet());
+            assertEquals(map.hashCode(), map.hashCode());
+            assertEquals(map.entrySet().hashCode(), map.hashCode());
+            assertNotEquals(map, Map.of(bytes(1), bytes(10), bytes(2), bytes(21)));
+            assertNotEquals(map, Map.of(bytes(1), bytes(10)));
+            assertNotEquals(map, Map.of("1", 10, "2", 20));
+            assertFalse(map.entrySet().retainAll(List.copyOf(plain.entrySet())));
+            assertTrue(map.values().removeAll(List.of(bytes(10))));
+            assertFalse(map.keySet().retainAll(List.of(bytes(2))));
+            assertEquals(map, Map.of(bytes(2), bytes(20)));
+        }
     }
 
     private static byte[] bytes(int number) {
