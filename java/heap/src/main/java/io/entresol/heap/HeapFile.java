@@ -317,11 +317,12 @@ final class HeapFile {
                 digits++;
             }
             long number = Long.parseLong(size.substring(0, digits));
-            int power = "KMGT".indexOf(size.substring(digits).toUpperCase(java.util.Locale.ROOT)
-                    .replace("IB", "").replace("B", ""));
-            if (digits == size.length()) {
+            String unit = size.substring(digits).toUpperCase(java.util.Locale.ROOT)
+                    .replace("IB", "").replace("B", "");
+            if (unit.isEmpty()) {
                 return number;
             }
+            int power = unit.length() == 1 ? "KMGT".indexOf(unit) : -1;
             if (power < 0) {
                 throw new HeapException(list + ": " + size + " is no size");
             }

@@ -93,6 +93,24 @@ class HeapTest {
         }
     }
 
+    /** One in bytes that said so was taken for one in KiB. */
+    @Test
+    void sizesInAListOfPartsHaveTheUnitsThatTheyName() throws IOException {
+        Path list = folder.resolve("list");
+        String parts = "PMEMPOOLSET\n%s " + folder.resolve("first") + "\n1MiB /second\n";
+        for (String size : List.of("64X", "64KM")) {
+            Files.writeString(list, String.format(parts, size));
+            assertThrows(HeapException.class, () -> Heap.createHeap(list.toString(), 0));
+        }
+        for (String size : List.of("67108864", "67108864B", "65536K", "65536kib", "64M")) {
+            Files.writeString(list, String.format(parts, size));
+            try (Heap heap = Heap.createHeap(list.toString(), 0)) {
+                assertEquals(65L << 20, heap.limit(), size);
+            }
+            assertTrue(AnyHeap.delete(list.toString()));
+        }
+    }
+
     @Test
     void closingAndDeletingAreFinal() {
         TransactionalHeap heap = Heaps.transactional(folder);
