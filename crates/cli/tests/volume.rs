@@ -180,8 +180,12 @@ fn what_cannot_be_done_is_refused_with_what_there_is() {
     let create = ["create", "vm2", "--backing", &setting.backing];
     let rates = ["--reservation", "500", "--limit", "200"];
     refused(&[&create[..], &rates].concat(), &["reservation 500", "limit, which is 200"]);
+    let hits = ["--admission-hits", "16"];
+    refused(&[&create[..], &hits].concat(), &["admission hits", "at most 15", "found 16"]);
     refused(&["adopt", "vm1"], &["--keep-dirty", "--lose-dirty"]);
     let nowhere = setting.directory.path("nowhere");
+    let unnamed = ["volume", "create", "", "--backing", &setting.backing, "--cache", &nowhere];
+    refused_with(&unnamed, &["1 to 255 bytes"]);
     refused_with(&["volume", "stat", "--cache", &nowhere], &["no cache at", "volume create"]);
 }
 

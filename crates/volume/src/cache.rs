@@ -339,11 +339,7 @@ impl Cache {
     }
 
     fn make(&mut self, options: &VolumeOptions, now: Moment) -> Result<VolumeId> {
-        if options.name.is_empty() || options.name.len() > 255 {
-            let detail = format!("a volume's name is 1 to 255 bytes, not {}", options.name.len());
-            return Err(Error::new(ErrorKind::InvalidInput, detail));
-        }
-        options.qos.check()?;
+        options.check()?;
         let absent = self.absent.iter().any(|(name, _)| *name == options.name);
         if absent || self.find(&options.name).is_some() {
             let detail = format!("there is a volume named {} already", options.name);

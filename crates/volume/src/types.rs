@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind};
+use crate::policy::admission::HITS_MAX;
 
 /// Nanoseconds since some fixed moment. Time is always an argument: the cache reads no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -118,10 +119,29 @@ pub struct VolumeOptions {
     /// Reads and writes of a stream longer than this go around the cache. Blocks that a shorter
     /// stream reads are cached at their second miss. 0: streams are cached as everything is.
     pub sequential_cutoff_bytes: u64,
-    /// Misses of a block until it is cached: 1 caches at the first.
+    /// Misses of a block until it is cached: 1 caches at the first; at most 15.
     pub admission_hits: u8,
     /// Bytes read ahead of a sequential reader, into memory; 0: none.
     pub read_ahead_bytes: u32,
+}
+
+impl VolumeOptions {
+    /// Refuses what no volume can be made with, whatever the cache and its backing are.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a value is out of range, or values contradict each other.
+    pub fn check(&self) -> Result<(), Error> {
+        let invalid = |detail| Err(Error::new(ErrorKind::InvalidInput, detail));
+        if self.name.is_empty() || self.name.len() > 255 {
+            let found = self.name.len();
+            return invalid(format!("a volume's name is 1 to 255 bytes, not {found}"));
+        }
+        if self.admission_hits > HITS_MAX {
+            let found = self.admission_hits;
+            return invalid(format!("admission hits: expected at most {HITS_MAX}, found {found}"));
+        }
+        self.qos.check()
+    }
 }
 
 impl Default for VolumeOptions {

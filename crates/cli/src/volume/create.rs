@@ -47,7 +47,7 @@ pub(crate) struct CreateArgs {
     /// second miss; 0: streams are cached as everything is
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "4MiB")]
     sequential_cutoff: u64,
-    /// A block is cached at its n-th miss
+    /// A block is cached at its n-th miss, up to the 15th
     #[arg(long, value_name = "N", default_value_t = 1)]
     admission_hits: u8,
     /// Read ahead of sequential readers, into memory; 0: not at all
@@ -143,8 +143,7 @@ impl CreateArgs {
             }
         }
         let qos = Qos { reservation: self.reservation, limit: self.limit, weight: self.weight };
-        qos.check()?;
-        Ok(VolumeOptions {
+        let options = VolumeOptions {
             name: self.name.clone(),
             backing: absolute_backing(&self.backing),
             mode,
@@ -153,6 +152,8 @@ impl CreateArgs {
             sequential_cutoff_bytes: self.sequential_cutoff,
             admission_hits: self.admission_hits,
             read_ahead_bytes,
-        })
+        };
+        options.check()?;
+        Ok(options)
     }
 }
