@@ -494,6 +494,51 @@ fn many_keys_of_which_one_is_invalid_are_all_left_alone() {
     assert_eq!(client.call("DEL a b"), ":1\r\n");
 }
 
+/// `BITCOUNT` of a whole value that was on the device alone was refused: a syntax error.
+#[test]
+fn a_command_with_a_key_alone_is_answered_from_the_device_as_from_memory() {
+    const READS: &[&str] = &[
+        "GET s",
+        "GETEX s",
+        "STRLEN s",
+        "BITCOUNT s",
+        "BITCOUNT s 0 -1",
+        "BITPOS s 0",
+        "EXISTS s",
+        "TOUCH s",
+        "TYPE s",
+        "TTL s",
+        "EXPIRETIME s",
+        "OBJECT ENCODING s",
+        "OBJECT REFCOUNT s",
+        "MEMORY USAGE s",
+        "BITCOUNT h",
+        "TYPE h",
+        "HGETALL h",
+        "HKEYS h",
+        "HVALS h",
+        "HLEN h",
+        "HRANDFIELD h",
+        "OBJECT ENCODING h",
+    ];
+    let server = TestServer::start_on(store(Some(0)), &[("threads", "1")]);
+    let mut client = server.client();
+    client.send(&["SET", "s", &"v".repeat(1000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    client.send(&["HSET", "h", "f", &"v".repeat(1000)]);
+    assert_eq!(client.reply(), b":1\r\n");
+    let from_memory: Vec<String> = READS.iter().map(|read| client.call(read)).collect();
+    let filler = vec![b'f'; 1 << 20];
+    for n in 0..40 {
+        client.send(&[b"SET".as_slice(), format!("filler {n}").as_bytes(), &filler]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+    for (read, expected) in READS.iter().zip(from_memory) {
+        assert_eq!(client.call(read), expected, "{read}");
+    }
+    assert_eq!(client.call("DEL s s"), ":1\r\n");
+}
+
 /// What moved while a part of them was read was told of once more.
 #[test]
 fn keys_names_each_key_once_while_others_are_written() {

@@ -96,6 +96,11 @@ impl Bits {
         Some(Bits { first: start * unit_bits, last: (end + 1) * unit_bits - 1 })
     }
 
+    /// How many of them are set in `value`.
+    fn ones(self, value: &[u8]) -> i64 {
+        self.bytes(value, 1).map(|(_, byte)| i64::from(byte.count_ones())).sum()
+    }
+
     /// The bytes of `value` with bits among these, each with its number and without other bits.
     /// Clear bits are made set ones first where `wanted` is 0.
     fn bytes(self, value: &[u8], wanted: u8) -> impl Iterator<Item = (usize, u8)> {
@@ -121,26 +126,36 @@ fn unit_bits(request: &Request<'_>, index: usize) -> Result<usize, Failure> {
 }
 
 pub(crate) fn bitcount<'a>(request: &Request<'a>) -> Planned<'a> {
-    let answer = |entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Reply<'_>| {
-        let bits = match string_of(entry)? {
-            Some(value) => counted(value, request)?.map(|bits| (bits, value)),
-            None => None,
-        };
-        let ones = |(bits, value): (Bits, &[u8])| -> i64 {
-            bits.bytes(value, 1).map(|(_, byte)| i64::from(byte.count_ones())).sum()
-        };
-        reply.integer(bits.map_or(0, ones));
-        Ok(())
-    };
-    Ok(Plan::Read { key: request.key(1)?, answer })
+    let key = request.key(1)?;
+    if request.arguments.len() == 2 {
+        return Ok(Plan::Read { key, answer: answer_count });
+    }
+    Ok(Plan::Read { key, answer: answer_count_of_part })
 }
 
-/// The bits of `value` that `BITCOUNT` looks at.
+fn answer_count(entry: Option<&Entry<'_>>, _: &Request<'_>, reply: &mut Reply<'_>) -> Decided {
+    let value = string_of(entry)?.unwrap_or_default();
+    reply.integer(Bits::all(value).map_or(0, |bits| bits.ones(value)));
+    Ok(())
+}
+
+fn answer_count_of_part(
+    entry: Option<&Entry<'_>>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Decided {
+    let ones = match string_of(entry)? {
+        Some(value) => counted(value, request)?.map(|bits| bits.ones(value)),
+        None => None,
+    };
+    reply.integer(ones.unwrap_or(0));
+    Ok(())
+}
+
+/// The bits of `value` that `BITCOUNT` of a part looks at.
 fn counted(value: &[u8], request: &Request<'_>) -> Result<Option<Bits>, Failure> {
-    match request.arguments.len() {
-        2 => return Ok(Bits::all(value)),
-        4 | 5 => {}
-        _ => return Err(Failure::SYNTAX),
+    if !matches!(request.arguments.len(), 4 | 5) {
+        return Err(Failure::SYNTAX);
     }
     let range = (integer(request.arguments.at(2))?, integer(request.arguments.at(3))?);
     if range.0 < 0 && range.1 < 0 && range.0 > range.1 {

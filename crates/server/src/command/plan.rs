@@ -67,7 +67,8 @@ pub(crate) enum Plan<'a> {
     Steps(StepsFunction),
 }
 
-/// Writes the answer to a read.
+/// Writes the answer to a read. Of a command with one argument it may see none: they are not kept
+/// while the entry is read.
 pub(crate) type ReadAnswer =
     fn(Option<&Entry<'_>>, &Request<'_>, &mut Reply<'_>) -> Result<(), Failure>;
 
