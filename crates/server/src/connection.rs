@@ -167,13 +167,14 @@ impl Slot {
         self.reply.shrink_to(KEPT_BYTES_MAX);
     }
 
-    /// The command as a request at `now`.
-    pub(crate) fn request(&self, now: Timestamp) -> Request<'_> {
+    /// The command as a request at `now`, whose reply takes at most `reply_bytes_max`.
+    pub(crate) fn request(&self, now: Timestamp, reply_bytes_max: usize) -> Request<'_> {
         Request {
             arguments: self.arguments.view(),
             space: self.space,
             now,
             protocol: self.protocol,
+            reply_bytes_max,
         }
     }
 }

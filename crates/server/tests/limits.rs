@@ -30,6 +30,43 @@ fn replies_longer_than_the_limit_are_refused_before_they_are_made() {
     assert_eq!(client.reply().len(), 5 + 50 * (10_000 + 10));
 }
 
+/// The same field over and over again, and what commands are like, took ten times the memory cap.
+#[test]
+fn what_is_asked_for_again_and_again_in_one_command_is_refused_beyond_the_limit() {
+    for cache in [None, Some(0)] {
+        let settings = [("output-limit", "1MiB"), ("threads", "1")];
+        let server = TestServer::start_on(store(cache), &settings);
+        let mut client = server.client();
+        client.send(&["HSET", "h", "f", &"v".repeat(100_000)]);
+        assert_eq!(client.reply(), b":1\r\n");
+        push_out_of_buffers(&mut client);
+        let refused =
+            "-ERR the reply takes more than 1048576 bytes (`output-limit`); ask for less\r\n";
+        for (few, many) in [(10, 11), (10, 200)] {
+            client.send(&[["HMGET", "h"].as_slice(), &vec!["f"; many]].concat());
+            assert_eq!(client.reply(), refused.as_bytes(), "{many} fields");
+            client.send(&[["HMGET", "h"].as_slice(), &vec!["f"; few]].concat());
+            assert_eq!(client.reply().len(), 5 + few * (100_000 + 11));
+        }
+        for about in ["INFO", "DOCS"] {
+            client.send(&[["COMMAND", about].as_slice(), &["client"; 4000]].concat());
+            assert_eq!(client.reply(), refused.as_bytes(), "COMMAND {about}");
+            client.send(&["COMMAND", about, "client", "client"]);
+            assert!(client.reply().len() > 1000);
+        }
+        assert_eq!(client.call("PING"), "+PONG\r\n");
+    }
+}
+
+/// Writes so much that what was written before is on the device alone, where there is no cache.
+fn push_out_of_buffers(client: &mut Client<UnixStream>) {
+    let filler = vec![b'f'; 1 << 20];
+    for n in 0..40 {
+        client.send(&[b"SET".as_slice(), format!("filler {n}").as_bytes(), &filler]);
+        assert_eq!(client.reply(), b"+OK\r\n");
+    }
+}
+
 #[test]
 fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
     for cache in [None, Some(0)] {

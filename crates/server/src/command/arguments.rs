@@ -117,9 +117,9 @@ pub(crate) fn expiry_at(moment: Timestamp) -> Expiry {
     Expiry { at: Some(moment), idle_seconds: None }
 }
 
-/// Refuses a reply that grows over `limit` bytes while it is made.
-pub(crate) fn check_reply(out: &[u8], limit: usize) -> Result<(), Failure> {
-    if out.len() <= limit {
+/// Refuses a reply that has grown to `bytes` while it is made if that is over `limit`.
+pub(crate) fn check_reply(bytes: usize, limit: usize) -> Result<(), Failure> {
+    if bytes <= limit {
         return Ok(());
     }
     let text =

@@ -64,15 +64,18 @@ fn answer_fields(
     reply: &mut Reply<'_>,
 ) -> Decided {
     let hash = hash_of(entry)?;
-    let names = request.arguments.from(2);
+    let mut names = request.arguments.from(2);
+    let start = reply.mark();
+    let put = |value, reply: &mut Reply<'_>| {
+        answer_field(value, reply);
+        check_reply(reply.mark() - start, request.reply_bytes_max)
+    };
     reply.array(names.len());
     if names.len() < TABLE_FIELDS_MIN {
-        names.for_each(|name| answer_field(hash.get(name), reply));
-    } else {
-        let table: HashMap<_, _> = hash.fields().map(|field| (field.name, field.value)).collect();
-        names.for_each(|name| answer_field(table.get(name).copied(), reply));
+        return names.try_for_each(|name| put(hash.get(name), reply));
     }
-    Ok(())
+    let table: HashMap<_, _> = hash.fields().map(|field| (field.name, field.value)).collect();
+    names.try_for_each(|name| put(table.get(name).copied(), reply))
 }
 
 pub(crate) fn hgetall<'a>(request: &Request<'a>) -> Planned<'a> {
@@ -378,7 +381,7 @@ async fn random_fields(steps: Steps) -> Result<Vec<u8>, Failure> {
         }
         return Ok(out);
     };
-    let (count, limit) = (integer(count)?, steps.core.shared.output_bytes_max());
+    let (count, limit) = (integer(count)?, request.reply_bytes_max);
     let (length, place) = (fields.len(), |_| below(fields.len()));
     let drawn = if count < 0 && length > 0 { count.unsigned_abs() } else { 0 };
     // More than the reply may have bytes are refused, so no more need to be drawn.
@@ -397,7 +400,7 @@ async fn random_fields(steps: Steps) -> Result<Vec<u8>, Failure> {
         if with_values {
             reply.bulk(fields[place].value);
         }
-        check_reply(&out, limit)?;
+        check_reply(out.len(), limit)?;
     }
     Ok(out)
 }

@@ -2,7 +2,7 @@
 
 use entresol_wire::resp::Reply;
 
-use super::arguments::{is, quoted, shown};
+use super::arguments::{check_reply, is, quoted, shown};
 use super::pattern;
 use super::table::{
     self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_MULTI, READONLY, SPECS, Spec, WRITE,
@@ -63,12 +63,14 @@ pub(crate) fn info(local: &mut Local<'_, '_>) -> Outcome {
         commands().for_each(|spec| describe(spec, &mut local.reply));
         return Ok(());
     }
+    let start = local.reply.mark();
     local.reply.array(names.len());
     for name in names {
         match table::find(name) {
             Some(spec) => describe(spec, &mut local.reply),
             None => local.reply.null(),
         }
+        check_reply(local.reply.mark() - start, local.request.reply_bytes_max)?;
     }
     Ok(())
 }
@@ -111,8 +113,12 @@ pub(crate) fn docs(local: &mut Local<'_, '_>) -> Outcome {
         names if names.len() == 0 => commands().collect(),
         names => names.filter_map(table::find).collect(),
     };
+    let start = local.reply.mark();
     local.reply.map(named.len());
-    named.iter().for_each(|spec| document(spec, &mut local.reply));
+    for spec in named {
+        document(spec, &mut local.reply);
+        check_reply(local.reply.mark() - start, local.request.reply_bytes_max)?;
+    }
     Ok(())
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Request<'a> {
     pub(crate) now: Timestamp,
     /// The version replies are written in.
     pub(crate) protocol: Protocol,
+    /// Most bytes that its reply takes.
+    pub(crate) reply_bytes_max: usize,
 }
 
 impl<'a> Request<'a> {
@@ -214,6 +216,7 @@ impl Steps {
             space: self.space,
             now: self.core.now(),
             protocol: self.protocol,
+            reply_bytes_max: self.core.shared.output_bytes_max(),
         }
     }
 }

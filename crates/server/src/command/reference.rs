@@ -16,8 +16,8 @@ pub fn reference() -> String {
          all of them alike: what was answered is kept, what was not may be there in part.\n\
          * `SCAN` answers with no more than 1000 entries a call, and may answer with none where \
          others lie between. Cursors have at most 53 bits and outlive a restart.\n\
-         * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET` and \
-         `HRANDFIELD`.\n\
+         * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET`, \
+         `HMGET` and `HRANDFIELD`.\n\
          * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0. When \
          an entry ends stands in its record alone, and a write does not read what it replaces. \
          `expired_keys` of `INFO stats` counts what has ended.\n\

@@ -235,7 +235,7 @@ pub(crate) fn mget<'a>(_: &Request<'a>) -> Planned<'a> {
 async fn read_many(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     let keys = request.arguments.from(1).map(|key| key_in(request.space, key));
-    let limit = steps.core.shared.output_bytes_max();
+    let limit = request.reply_bytes_max;
     let mut out = Vec::new();
     Reply::new(&mut out, steps.protocol).array(keys.len());
     let visit = |outcome: OwnedOutcome| {
@@ -244,7 +244,7 @@ async fn read_many(steps: Steps) -> Result<Vec<u8>, Failure> {
             OwnedOutcome::Found(entry) if entry.label == STRING => reply.bulk(&entry.value),
             _ => reply.null(),
         }
-        check_reply(&out, limit)
+        check_reply(out.len(), limit)
     };
     steps.core.read_each(keys, Wants::Entry, visit).await?;
     Ok(out)

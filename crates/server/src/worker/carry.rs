@@ -44,6 +44,7 @@ impl Worker {
             space: client.space.get(),
             now: self.core.now(),
             protocol: client.protocol.get(),
+            reply_bytes_max: self.core.shared.output_bytes_max(),
         };
         self.core.shared.tell_monitors(client, spec, arguments);
         let is_silent = !spec.has(LOUD) && client.take_silence();

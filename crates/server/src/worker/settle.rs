@@ -51,9 +51,11 @@ impl Worker {
     }
 
     fn settle_operation(&mut self, token: SlotToken, outcome: Result<Outcome<'_>, Error>) {
-        let now = self.core.now();
+        let (now, bytes_max) = (self.core.now(), self.core.shared.output_bytes_max());
         self.settle(token, |slot, out| match slot.action {
-            Action::Read(answer) => write_read_answer(answer, outcome, &slot.request(now), out),
+            Action::Read(answer) => {
+                write_read_answer(answer, outcome, &slot.request(now, bytes_max), out)
+            }
             Action::Write(answer) => {
                 write_write_answer(answer, outcome, &mut Reply::new(out, slot.protocol))
             }
