@@ -181,6 +181,17 @@ impl Operations {
         self.free.borrow_mut().push(id);
     }
 
+    /// Hands an operation to another thread by `send`, and waits for it; `None` if that thread does
+    /// not take it.
+    pub(crate) fn hand_over(&self, send: impl FnOnce(OperationId) -> bool) -> Option<Waiting<'_>> {
+        let id = self.begin();
+        if send(id) {
+            return Some(self.wait(id));
+        }
+        self.release(id);
+        None
+    }
+
     /// Waits for operation `id`.
     pub(crate) fn wait(&self, id: OperationId) -> Waiting<'_> {
         Waiting { operations: self, id: Some(id) }
@@ -271,7 +282,27 @@ impl Future for Yield<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
+
+    /// Passwords that were not compared, for too many waited, each took a place for ever: whoever
+    /// reached the server could fill its memory.
+    #[test]
+    fn the_place_of_an_operation_that_nobody_takes_is_free_again() {
+        let operations = Operations::default();
+        for _ in 0..3 {
+            assert!(operations.hand_over(|_| false).is_none());
+        }
+        assert_eq!(operations.places.borrow().len(), 1);
+        let mut taken = None;
+        let waiting = operations.hand_over(|id| taken.replace(id).is_none()).unwrap();
+        operations.complete(taken.unwrap(), Ok(OwnedOutcome::Synced));
+        let outcome = std::pin::pin!(waiting).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(outcome, Poll::Ready(Ok(OwnedOutcome::Synced))));
+        assert!(operations.hand_over(|_| false).is_none());
+        assert_eq!(operations.places.borrow().len(), 1);
+    }
 
     /// Values of all keys of an `EXISTS` were copied to count them.
     #[test]

@@ -99,14 +99,13 @@ async fn authenticate(steps: &Steps, name: &[u8], password: &[u8]) -> Result<(),
         None => true,
         Some(_) if password.len() > PASSWORD_BYTES_MAX => false,
         Some(hash) => {
-            let operation = steps.core.operations.begin();
-            let worker = steps.core.worker;
-            let comparison = Comparison { worker, operation, password: password.to_vec(), hash };
-            let waiting = steps.core.operations.wait(operation);
-            if shared.verifier.try_send(comparison).is_err() {
-                return Err(Failure::fixed("BUSY too many passwords are being compared"));
-            }
-            matches!(waiting.await?, OwnedOutcome::Verified(Verdict::Right))
+            let (worker, password) = (steps.core.worker, password.to_vec());
+            let waiting = steps.core.operations.hand_over(|operation| {
+                let comparison = Comparison { worker, operation, password, hash };
+                shared.verifier.try_send(comparison).is_ok()
+            });
+            let busy = Failure::fixed("BUSY too many passwords are being compared");
+            matches!(waiting.ok_or(busy)?.await?, OwnedOutcome::Verified(Verdict::Right))
         }
     };
     match user {

@@ -179,13 +179,11 @@ pub(crate) fn save<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
             let core = &steps.core;
-            let operation = core.operations.begin();
-            let waiting = core.operations.wait(operation);
-            let saver = Saver { worker: core.worker, operation };
-            if core.shared.savers.try_send(saver).is_err() {
-                return Err(Failure::fixed("BUSY too many syncs are being waited for"));
-            }
-            waiting.await?;
+            let waiting = core.operations.hand_over(|operation| {
+                let saver = Saver { worker: core.worker, operation };
+                core.shared.savers.try_send(saver).is_ok()
+            });
+            waiting.ok_or(Failure::fixed("BUSY too many syncs are being waited for"))?.await?;
             Ok(b"+OK\r\n".to_vec())
         })
     }))
