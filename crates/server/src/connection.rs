@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use entresol_tier::{SpaceId, Timestamp};
 use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
@@ -74,6 +75,8 @@ pub(crate) struct Connection {
     pub(crate) dirty: bool,
     /// When the peer last took bytes, or had none to take.
     pub(crate) progress_ms: u64,
+    /// Whether bytes were left for the peer when some were last written.
+    pub(crate) was_owing: bool,
     /// Bytes of buffers that were accounted for.
     pub(crate) accounted_bytes: usize,
 }
@@ -214,6 +217,7 @@ impl Connection {
             runnable: false,
             dirty: false,
             progress_ms,
+            was_owing: false,
             accounted_bytes: 0,
         }
     }
@@ -251,9 +255,27 @@ impl Connection {
             + self.stream.held_bytes()
     }
 
-    /// Whether the peer has yet to take something.
+    /// Whether the client was silent for `idle_ms`, and nothing for it was under way: no command,
+    /// no reply that it still took, no wait that the server has it do. One that watches every
+    /// command is to be silent.
+    pub(crate) fn is_idle(&self, now_ms: u64, idle_ms: u64) -> bool {
+        let is_held = self.stalled && !self.owes_bytes();
+        if idle_ms == 0 || self.pending > 0 || is_held || self.client.is_monitor.get() {
+            return false;
+        }
+        let active = self.client.facts.active_ms.load(Ordering::Relaxed).max(self.progress_ms);
+        now_ms > active.saturating_add(idle_ms)
+    }
+
+    /// Whether the peer has taken no byte of what is due to it for `stall_ms`.
+    pub(crate) fn is_stuck(&self, now_ms: u64, stall_ms: u64) -> bool {
+        let latest = self.progress_ms.saturating_add(stall_ms);
+        self.owes_bytes() && stall_ms > 0 && now_ms > latest
+    }
+
+    /// Whether the peer has yet to take something that it could.
     pub(crate) fn owes_bytes(&self) -> bool {
-        self.waiting_bytes() > 0 || self.stream.holds_output()
+        self.written < self.output.len() || self.stream.holds_output()
     }
 
     /// Whether a command of this reach must wait for one in flight.
@@ -296,8 +318,7 @@ impl Connection {
     /// Whether nothing is left to do but to close it.
     pub(crate) fn is_finished(&self) -> bool {
         let no_more = self.client.closing.get() || (self.ended && !self.stalled);
-        let owes = self.written < self.output.len() || self.stream.holds_output();
-        self.broken || (no_more && self.slots.is_empty() && !owes)
+        self.broken || (no_more && self.slots.is_empty() && !self.owes_bytes())
     }
 }
 
@@ -345,7 +366,57 @@ pub(crate) const PLACES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
+    use mio::net::UnixStream;
+
     use super::*;
+    use crate::client::Clients;
+
+    /// A connection made at 0 ms, and its peer.
+    fn connected() -> (Connection, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let stream = Stream::unix(ours, "test");
+        let facts = Clients::default().enter(0, stream.addresses().clone(), 0);
+        let client = Rc::new(Client::new(facts, None, SlotToken::new(0, 0, 0)));
+        (Connection::new(stream, client, 0, Limits::default()), theirs)
+    }
+
+    /// A client was closed in the middle of a large reply that it was taking, right after a command
+    /// that took longer than the time, and during a pause. The longest times overflowed, and
+    /// everybody was closed.
+    #[test]
+    fn a_client_is_idle_once_it_sent_and_took_nothing_for_long_and_nothing_is_under_way() {
+        let (mut connection, _peer) = connected();
+        assert!(!connection.is_idle(10, 10) && connection.is_idle(11, 10));
+        assert!(!connection.is_idle(u64::MAX, 0) && !connection.is_idle(1 << 41, u64::MAX));
+        connection.client.facts.active_ms.store(5, Ordering::Relaxed);
+        assert!(!connection.is_idle(15, 10) && connection.is_idle(16, 10));
+        connection.progress_ms = 8;
+        assert!(!connection.is_idle(18, 10) && connection.is_idle(19, 10));
+        connection.pending = 1;
+        assert!(!connection.is_idle(1000, 10), "a command is in flight");
+        connection.pending = 0;
+        connection.stalled = true;
+        assert!(!connection.is_idle(1000, 10), "its next command has to wait");
+        connection.output.push(b'+');
+        assert!(connection.is_idle(1000, 10), "it does so because of the client");
+        connection.client.is_monitor.set(true);
+        assert!(!connection.is_idle(1000, 10), "who watches says nothing");
+    }
+
+    /// With a reply behind one that took longer than the time, clients were closed.
+    #[test]
+    fn a_client_that_could_take_nothing_is_not_closed_for_taking_nothing() {
+        let (mut connection, _peer) = connected();
+        let reply = b"+PONG\r\n".to_vec();
+        connection.held_bytes = reply.len();
+        connection.slots.push_back(Slot::default());
+        connection.slots.push_back(Slot { is_ready: true, reply, ..Slot::default() });
+        assert!(!connection.is_stuck(100, 10));
+        connection.slots[0].is_ready = true;
+        connection.pop_ready(&mut Vec::new());
+        assert!(!connection.is_stuck(10, 10) && connection.is_stuck(11, 10));
+        assert!(!connection.is_stuck(u64::MAX, 0) && !connection.is_stuck(1 << 41, u64::MAX));
+    }
 
     #[test]
     fn only_commands_on_the_same_entry_wait_for_each_other_and_readers_never_do() {

@@ -404,11 +404,7 @@ impl Worker {
             let Some(connection) = self.connections[place].as_mut() else {
                 continue;
             };
-            let active = connection.client.facts.active_ms.load(Ordering::Relaxed);
-            let is_idle = idle > 0 && connection.pending == 0 && now > active + idle;
-            let is_stalled =
-                connection.owes_bytes() && stall > 0 && now > connection.progress_ms + stall;
-            if is_idle || is_stalled {
+            if connection.is_idle(now, idle) || connection.is_stuck(now, stall) {
                 connection.broken = true;
                 self.make_dirty(place);
             }

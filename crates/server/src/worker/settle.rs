@@ -280,6 +280,9 @@ impl Worker {
 
 /// Writes as much of the output as the peer takes; how many bytes.
 fn write(connection: &mut Connection, now: Timestamp) -> usize {
+    if !connection.was_owing {
+        connection.progress_ms = now.0;
+    }
     let before = (connection.written, connection.stream.sent_bytes());
     loop {
         while connection.written < connection.output.len() && !connection.broken {
@@ -319,6 +322,7 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
     if sent {
         connection.progress_ms = now.0;
     }
+    connection.was_owing = connection.owes_bytes();
     written
 }
 
@@ -348,5 +352,36 @@ fn slow_command(
         arguments,
         address: client.facts.address.clone(),
         name: crate::client::lock(&client.facts.name).clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entresol_wire::resp::Limits;
+    use mio::net::UnixStream;
+
+    use super::*;
+    use crate::client::{Client, Clients};
+    use crate::stream::Stream;
+
+    /// Where the socket was full to the byte with what the peer had not read, the time for the next
+    /// reply had begun with the one before.
+    #[test]
+    fn the_time_to_take_a_reply_begins_with_the_reply() {
+        let (ours, _peer) = UnixStream::pair().unwrap();
+        let stream = Stream::unix(ours, "test");
+        let facts = Clients::default().enter(0, stream.addresses().clone(), 0);
+        let client = Rc::new(Client::new(facts, None, SlotToken::new(0, 0, 0)));
+        let mut connection = Connection::new(stream, client, 0, Limits::default());
+        connection.output = vec![b'x'; 64 << 20];
+        assert!(write(&mut connection, Timestamp(1)) < 64 << 20);
+        connection.output.clear();
+        connection.written = 0;
+        write(&mut connection, Timestamp(2));
+        connection.output = b"+PONG\r\n".to_vec();
+        assert_eq!(write(&mut connection, Timestamp(1000)), 0);
+        assert!(!connection.is_stuck(1010, 10) && connection.is_stuck(1011, 10));
+        assert_eq!(write(&mut connection, Timestamp(1005)), 0);
+        assert!(connection.is_stuck(1011, 10), "it goes on");
     }
 }
