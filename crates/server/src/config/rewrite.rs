@@ -1,13 +1,13 @@
 //! The text of a configuration file with some keys changed and all else as people wrote it.
 
-use super::{unquoted, without_comment};
+use super::{keys, unquoted, without_comment};
 
 /// `text` with each of `changes` (key and value): the last line that sets the key says the new
 /// value, its indentation and comment kept; a key that no line sets is added at the end.
 pub(super) fn rewritten(text: &str, changes: &[(&str, &str)]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (key, value) in changes {
-        let last = lines.iter().rposition(|line| key_of(line) == Some(key));
+        let last = lines.iter().rposition(|line| key_of(line) == Some(*key));
         match last {
             Some(place) if value_of(&lines[place]) == Some(value) => {}
             Some(place) => lines[place] = changed(&lines[place], value),
@@ -23,8 +23,9 @@ fn parts(line: &str) -> Option<(&str, &str)> {
     if line.trim_start().starts_with('[') { None } else { line.split_once('=') }
 }
 
-fn key_of(line: &str) -> Option<&str> {
-    parts(line).map(|(key, _)| key.trim())
+/// The key that a line sets, by its one name.
+fn key_of(line: &str) -> Option<&'static str> {
+    parts(line).and_then(|(key, _)| keys::find(key.trim())).map(|key| key.name)
 }
 
 fn value_of(line: &str) -> Option<&str> {
@@ -65,6 +66,15 @@ mod tests {
              maxclients = 9\nslowlog-max-len = 12\n"
         );
         assert_eq!(rewritten(TEXT, &[("timeout", "30s")]), TEXT);
+    }
+
+    /// The line that holds was left as it was, where another one before it spelled the key as the
+    /// reference does: the next start had the old value.
+    #[test]
+    fn a_key_is_changed_in_the_line_that_holds_however_that_spells_it() {
+        let text =
+            rewritten("slowlog-max-len = 5\nSlowlog_Max_Len = 6\n", &[("slowlog-max-len", "5")]);
+        assert_eq!(text, "slowlog-max-len = 5\nSlowlog_Max_Len = 5\n");
     }
 
     #[test]
