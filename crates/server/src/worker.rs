@@ -191,7 +191,7 @@ impl Worker {
             self.hand_over_reads();
             self.take_outcomes(now);
             self.run_tasks();
-            self.step_gate();
+            self.end_round();
             if self.runnable.is_empty() {
                 break;
             }
@@ -209,7 +209,8 @@ impl Worker {
 
     /// How long a turn may wait for events.
     fn timeout(&self) -> Duration {
-        if !self.runnable.is_empty() || self.core.operations.has_yielded() {
+        let goes_on = !self.runnable.is_empty() || self.gate.rounds_left > 0;
+        if goes_on || self.core.operations.has_yielded() {
             return Duration::ZERO;
         }
         match (self.core.session().in_flight(), self.completes) {

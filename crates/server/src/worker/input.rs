@@ -276,14 +276,7 @@ impl Worker {
             let asked = std::mem::replace(&mut connection.asked, true);
             return self.may_be_alone(token, asked);
         }
-        if self.is_held() {
-            self.step_gate();
-        }
-        if self.is_held() {
-            self.gate.held.push(place);
-            return false;
-        }
-        true
+        !self.must_hold(place)
     }
 
     /// Keeps a command for the transaction.

@@ -16,7 +16,12 @@ pub(super) struct Turnstile {
     pub(super) granted: Option<Granted>,
     /// Places of connections to go on with once the gate is open.
     pub(super) held: Vec<usize>,
+    /// Rounds until those that were held have had their turn.
+    pub(super) rounds_left: u32,
 }
+
+/// Rounds that those who were held have: the one in which the gate opens may be half over.
+const ROUNDS_OF_HELD: u32 = 2;
 
 /// The command that is alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +36,18 @@ impl Worker {
     /// Whether shared commands must wait at the gate.
     pub(super) fn is_held(&self) -> bool {
         self.gate.parked || self.core.shared.gate.is_closed()
+    }
+
+    /// Whether the connection at `place` must wait until shared commands may begin.
+    pub(super) fn must_hold(&mut self, place: usize) -> bool {
+        while self.is_held() {
+            self.step_gate();
+            if self.is_held() && self.core.shared.gate.hold_back(self.core.worker) {
+                self.gate.held.push(place);
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether it is the turn of the connection that `token` names to be alone; asks for it if not.
@@ -64,11 +81,32 @@ impl Worker {
                 self.gate.granted = Some(Granted { connection, slot: None });
                 self.make_runnable(connection.place());
             }
-        } else if self.gate.parked && gate.unpark(core.worker) {
+        } else if !self.gate.parked || gate.unpark(core.worker) {
             self.gate.parked = false;
-            let mut held = std::mem::take(&mut self.gate.held);
-            held.drain(..).for_each(|place| self.make_runnable(place));
-            self.gate.held = held;
+            self.go_on_with_held();
+        }
+    }
+
+    fn go_on_with_held(&mut self) {
+        if self.gate.held.is_empty() {
+            return;
+        }
+        let mut held = std::mem::take(&mut self.gate.held);
+        held.drain(..).for_each(|place| self.make_runnable(place));
+        self.gate.held = held;
+        self.gate.rounds_left = ROUNDS_OF_HELD;
+    }
+
+    /// A round of the turn is over.
+    pub(super) fn end_round(&mut self) {
+        self.step_gate();
+        if self.gate.rounds_left > 0 && self.gate.held.is_empty() {
+            self.gate.rounds_left -= 1;
+            if self.gate.rounds_left == 0 {
+                let wake = self.core.shared.gate.has_carried_out(self.core.worker);
+                self.core.shared.wake(wake);
+                self.step_gate();
+            }
         }
     }
 
@@ -90,6 +128,7 @@ impl Worker {
                 self.gate.waiting.retain(|other| *other != token);
                 let wake = self.core.shared.gate.withdraw(self.core.worker);
                 self.core.shared.wake(wake);
+                self.step_gate();
             }
         }
     }
@@ -100,7 +139,7 @@ impl Worker {
             let wake = self.core.shared.gate.release();
             self.core.shared.wake(wake);
         }
-        let wake = self.core.shared.gate.park(self.core.worker);
-        self.core.shared.wake(wake);
+        let wakes = self.core.shared.gate.retire(self.core.worker);
+        wakes.into_iter().for_each(|wake| self.core.shared.wake(wake));
     }
 }
