@@ -6,7 +6,6 @@
 //! [`Core::update`].
 
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp, Visit};
@@ -21,10 +20,8 @@ pub(crate) const TASK_TOKEN: u64 = 1 << 63;
 
 /// Most entries that one command reads ahead.
 const READS_AHEAD_MAX: usize = 128;
-/// Bytes that one command has read ahead when it begins no more reads.
-const AHEAD_BYTES_MAX: usize = 4 << 20;
-/// Entries that one command reads before others have their turn.
-const READS_AT_ONCE: usize = 1024;
+/// Most writes of one command that are under way.
+const WRITES_AHEAD_MAX: usize = 16 << 10;
 
 /// What arrives for another than the one who asked, until the worker hands it on.
 pub(crate) type Late = (u64, Result<OwnedOutcome, Error>);
@@ -156,32 +153,22 @@ impl Core {
     /// Reads the entries of `keys` in their order, some ahead of the one that `visit` has.
     pub(crate) async fn read_each<'k>(
         &self,
-        mut keys: impl Iterator<Item = Result<Key<'k>, Failure>>,
+        keys: impl Iterator<Item = Result<Key<'k>, Failure>>,
         wants: Wants,
-        mut visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
+        visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (mut ahead, mut ahead_bytes) = (VecDeque::new(), 0usize);
-        let mut visited = 0usize;
-        loop {
-            // The next one may be as large as the largest.
-            while ahead.len() < READS_AHEAD_MAX
-                && (ahead.is_empty() || ahead_bytes <= AHEAD_BYTES_MAX)
-                && let Some(key) = keys.next().transpose()?
-            {
-                let (id, bytes) = self.begin_wanting(Operation::Get { key }, wants);
-                ahead.push_back((self.operations.wait(id), bytes));
-                ahead_bytes += bytes;
-            }
-            let Some((read, bytes)) = ahead.pop_front() else {
-                return Ok(());
-            };
-            ahead_bytes -= bytes;
-            visit(read.await?)?;
-            visited += 1;
-            if visited.is_multiple_of(READS_AT_ONCE) {
-                self.operations.yield_now().await;
-            }
-        }
+        let begun = keys.map(|key| Ok(self.begin_wanting(Operation::Get { key: key? }, wants)));
+        self.operations.visit_each(begun, READS_AHEAD_MAX, visit).await
+    }
+
+    /// Carries out writes in their order, many of them side by side: they share a sync.
+    pub(crate) async fn write_each<'k>(
+        &self,
+        writes: impl Iterator<Item = Result<Operation<'k>, Failure>>,
+        visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begun = writes.map(|write| Ok(self.begin_wanting(write?, Wants::Presence)));
+        self.operations.visit_each(begun, WRITES_AHEAD_MAX, visit).await
     }
 
     /// Visits about so many entries (`from.1`) of `space` from a cursor (`from.0`) on; the next

@@ -4,11 +4,19 @@
 //! dropped, whichever comes with the engine's answer last.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use entresol_tier::{Entry, Error, Expiry, Outcome, Pinning, Version};
+
+use crate::failure::Failure;
+
+/// Bytes that what one command has begun takes when it begins no more.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
+/// Operations that one command begins before others have their turn.
+const BEGUN_AT_ONCE: usize = 1024;
 
 /// Names a task of a worker.
 pub(crate) type TaskId = usize;
@@ -197,6 +205,36 @@ impl Operations {
         Waiting { operations: self, id: Some(id) }
     }
 
+    /// Visits the outcomes of `begun` in their order: of operations that begin as they are asked
+    /// for, each with the bytes that it takes until then. At most `ahead_max` are under way.
+    pub(crate) async fn visit_each(
+        &self,
+        mut begun: impl Iterator<Item = Result<(OperationId, usize), Failure>>,
+        ahead_max: usize,
+        mut visit: impl FnMut(OwnedOutcome) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (mut ahead, mut ahead_bytes, mut count) = (VecDeque::new(), 0usize, 0usize);
+        loop {
+            // The next one may be as large as the largest.
+            while ahead.len() < ahead_max
+                && (ahead.is_empty() || ahead_bytes <= AHEAD_BYTES_MAX)
+                && let Some((id, bytes)) = begun.next().transpose()?
+            {
+                ahead.push_back((self.wait(id), bytes));
+                ahead_bytes += bytes;
+                count += 1;
+                if count.is_multiple_of(BEGUN_AT_ONCE) {
+                    self.yield_now().await;
+                }
+            }
+            let Some((waiting, bytes)) = ahead.pop_front() else {
+                return Ok(());
+            };
+            ahead_bytes -= bytes;
+            visit(waiting.await?)?;
+        }
+    }
+
     /// Lets other work go first.
     pub(crate) fn yield_now(&self) -> Yield<'_> {
         Yield { operations: self, yielded: false }
@@ -302,6 +340,29 @@ mod tests {
         assert!(matches!(outcome, Poll::Ready(Ok(OwnedOutcome::Synced))));
         assert!(operations.hand_over(|_| false).is_none());
         assert_eq!(operations.places.borrow().len(), 1);
+    }
+
+    /// `DEL` and `MSET` began all that they had to do at once: whoever else was served by the same
+    /// thread waited for the end, and the places for millions of outcomes were kept for ever.
+    #[test]
+    fn a_command_of_many_operations_has_few_under_way_and_lets_others_go_on() {
+        let operations = Operations::default();
+        let begun = (0..10_000).map(|_| {
+            let id = operations.begin();
+            operations.complete(id, Ok(OwnedOutcome::Removed));
+            Ok((id, 0))
+        });
+        let visited = Cell::new(0);
+        let mut all = std::pin::pin!(operations.visit_each(begun, 100, |_| {
+            visited.set(visited.get() + 1);
+            Ok(())
+        }));
+        let mut turns = 1;
+        while all.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            turns += 1;
+        }
+        assert_eq!((visited.get(), turns), (10_000, 1 + 10_000 / BEGUN_AT_ONCE));
+        assert_eq!(operations.places.borrow().len(), 100);
     }
 
     /// Values of all keys of an `EXISTS` were copied to count them.

@@ -30,17 +30,16 @@ pub(crate) fn del<'a>(request: &Request<'a>) -> Planned<'a> {
 fn remove_many(steps: Steps) -> StepsFuture {
     Box::pin(async move {
         let request = steps.request();
-        let mut removes = Vec::with_capacity(request.arguments.len());
-        for key in request.arguments.from(1) {
+        let removes = request.arguments.from(1).map(|key| {
             let key = key_in(request.space, key)?;
-            removes.push(steps.core.begin(Operation::Remove { key, condition: Condition::Always }));
-        }
-        let removes: Vec<_> =
-            removes.into_iter().map(|id| steps.core.operations.wait(id)).collect();
+            Ok(Operation::Remove { key, condition: Condition::Always })
+        });
         let mut removed = 0;
-        for remove in removes {
-            removed += count_done(&remove.await?);
-        }
+        let visit = |outcome: OwnedOutcome| {
+            removed += count_done(&outcome);
+            Ok(())
+        };
+        steps.core.write_each(removes, visit).await?;
         Ok(format!(":{removed}\r\n").into_bytes())
     })
 }

@@ -277,17 +277,12 @@ fn check_pairs(request: &Request<'_>, command: &str) -> Decided {
 
 async fn write_many(steps: &Steps) -> Result<(), Failure> {
     let request = steps.request();
-    let mut writes = Vec::with_capacity(request.arguments.len() / 2);
-    for index in (1..request.arguments.len()).step_by(2) {
+    let writes = (1..request.arguments.len()).step_by(2).map(|index| {
         let options = PutOptions { label: STRING, ..PutOptions::default() };
         let value = request.arguments.at(index + 1);
-        writes.push(steps.core.begin(Operation::Put { key: request.key(index)?, value, options }));
-    }
-    let writes: Vec<_> = writes.into_iter().map(|id| steps.core.operations.wait(id)).collect();
-    for write in writes {
-        write.await?;
-    }
-    Ok(())
+        Ok(Operation::Put { key: request.key(index)?, value, options })
+    });
+    steps.core.write_each(writes, |_| Ok(())).await
 }
 
 fn write_many_if_absent(steps: Steps) -> StepsFuture {
