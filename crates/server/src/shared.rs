@@ -13,7 +13,7 @@ use entresol_wire::resp::Arguments;
 use mio::Waker;
 
 use crate::absences::Absences;
-use crate::client::{Client, Clients, lock};
+use crate::client::{Client, Clients, Facts, lock};
 use crate::command::table::Spec;
 use crate::config::Config;
 use crate::connection::SlotToken;
@@ -103,8 +103,8 @@ pub(crate) struct Tray {
 
 /// What is put into a worker's in-tray.
 pub(crate) enum Item {
-    /// A connection to serve.
-    Connection(Box<Stream>),
+    /// A connection to serve, of a client that was entered.
+    Connection(Box<Stream>, Arc<Facts>),
     /// The end of a comparison of passwords.
     Verified(OperationId, Verdict),
     /// The end of a sync.

@@ -25,7 +25,7 @@ use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::client::{Client, lock};
+use crate::client::{Client, Facts, lock};
 use crate::command::plan::{Change, StepsFuture};
 use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken};
 use crate::core::Core;
@@ -251,7 +251,7 @@ impl Worker {
         let core = Rc::clone(&self.core);
         while let Some(item) = core.shared.trays[core.worker].take() {
             match item {
-                Item::Connection(stream) => self.add(*stream),
+                Item::Connection(stream, facts) => self.add(*stream, facts),
                 Item::Verified(operation, verdict) => {
                     let outcome = crate::operations::OwnedOutcome::Verified(verdict);
                     core.operations.complete(operation, Ok(outcome));
@@ -298,28 +298,33 @@ impl Worker {
             }
             let worker = self.next_worker % shared.trays.len();
             self.next_worker += 1;
+            // It counts from here on, whenever its worker takes it.
+            let facts = shared.clients.enter(worker, stream.addresses().clone(), now().0);
             if worker == self.core.worker {
-                self.add(stream);
+                self.add(stream, facts);
             } else {
-                shared.trays[worker].put(Item::Connection(Box::new(stream)));
+                shared.trays[worker].put(Item::Connection(Box::new(stream), facts));
             }
         }
     }
 
     /// Serves one more client.
-    fn add(&mut self, mut stream: Stream) {
-        let place = self.free_places.pop().unwrap_or(self.connections.len());
+    fn add(&mut self, mut stream: Stream, facts: Arc<Facts>) {
+        let shared = &self.core.shared;
+        let place = self.free_places.last().copied().unwrap_or(self.connections.len());
         if place >= PLACES_MAX || stream.register(&self.registry, Token(place)).is_err() {
-            self.core.shared.clients.refused.fetch_add(1, Ordering::Relaxed);
+            shared.clients.refused.fetch_add(1, Ordering::Relaxed);
+            shared.clients.leave(facts.id);
             return;
         }
-        let shared = &self.core.shared;
-        let facts = shared.clients.enter(self.core.worker, stream.addresses().clone(), now().0);
+        self.free_places.pop();
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
         let token = SlotToken::new(place, self.next_generation, 0);
         let client = Rc::new(Client::new(facts, shared.users.initial(), token));
         let limits = input::limits_of(shared, &client);
-        let connection = Connection::new(stream, client, self.next_generation, limits);
+        let mut connection = Connection::new(stream, client, self.next_generation, limits);
+        // Whoever did so on its way here told this worker already.
+        connection.broken = connection.client.facts.killed.load(Ordering::Relaxed);
         if place == self.connections.len() {
             self.connections.push(None);
         }

@@ -321,6 +321,21 @@ fn more_clients_than_allowed_are_refused() {
     assert_eq!(kept[0].call("PING"), "+PONG\r\n");
 }
 
+/// Those on their way to another thread did not count: twice as many were let in.
+#[test]
+fn no_more_clients_than_allowed_are_served_however_quickly_they_come() {
+    let server = TestServer::start(&[("maxclients", "10"), ("threads", "2")]);
+    for _ in 0..20 {
+        let mut clients: Vec<_> = (0..40).map(|_| server.client()).collect();
+        let served = |client: &mut Client<UnixStream>| {
+            // One that is refused may be gone before it has sent anything.
+            client.reply_if_sent("PING") == b"+PONG\r\n"
+        };
+        let count = clients.iter_mut().filter_map(|client| served(client).then_some(())).count();
+        assert!(count <= 10, "{count} clients are served");
+    }
+}
+
 #[test]
 fn a_client_that_takes_no_replies_does_not_take_the_memory() {
     let server = TestServer::start(&[("output-limit", "1MiB"), ("threads", "1")]);

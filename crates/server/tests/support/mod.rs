@@ -122,6 +122,15 @@ impl<S: Read + Write> Client<S> {
         String::from_utf8_lossy(&self.reply()).into_owned()
     }
 
+    /// Sends one command given as words, if the server is still there; the reply, or what the
+    /// server said before.
+    pub(crate) fn reply_if_sent(&mut self, command: &str) -> Vec<u8> {
+        let words: Vec<&str> = command.split(' ').collect();
+        // Whether it was is told by what comes back.
+        let _gone = self.stream.write_all(&encode(&words));
+        self.reply()
+    }
+
     /// The bytes of the next reply; empty if the connection was closed.
     pub(crate) fn reply(&mut self) -> Vec<u8> {
         let start = self.at;
