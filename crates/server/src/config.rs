@@ -162,7 +162,12 @@ impl Config {
                 let detail = format!("expected `key = value`, found `{line}`");
                 return Err(ConfigError::new(place, "", detail));
             };
-            let value = unquoted(value.trim());
+            let value = value.trim();
+            if is_unclosed(value) {
+                let detail = format!("expected a `\"` at the end as at the begin, found `{value}`");
+                return Err(ConfigError::new(place, key.trim(), detail));
+            }
+            let value = unquoted(value);
             let mut trial = self.clone();
             let key = trial.assign(&place, key.trim(), value)?;
             if !self.arguments.contains_key(key) {
@@ -463,6 +468,11 @@ fn without_comment(line: &str) -> &str {
         }
     }
     line
+}
+
+/// Whether `value` begins with a quote that does not end it.
+fn is_unclosed(value: &str) -> bool {
+    value.strip_prefix('"').is_some_and(|rest| !rest.ends_with('"'))
 }
 
 fn unquoted(value: &str) -> &str {

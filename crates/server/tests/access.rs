@@ -208,6 +208,12 @@ fn configuration_errors_name_place_key_and_what_was_expected() {
         file_error("memory"),
         "entresol.conf line 1: expected `key = value`, found `memory`"
     );
+    // Half of a quoted path was a path, and a new store was made there.
+    for half in ["dir = \"/var/lib/data", "dir = \"/var\" /lib", "dir = \""] {
+        let told = file_error(half);
+        let start = "entresol.conf line 1: key `dir`: expected a `\"` at the end as at the begin";
+        assert!(told.starts_with(start), "{told}");
+    }
     let error = Config::from_arguments(["--durability", "perhaps"]).unwrap_err().to_string();
     assert_eq!(
         error,
