@@ -4,7 +4,7 @@
 //! passwords; one that syncs for those who wait for it; one that looks whether the device answers;
 //! one for HTTP if asked for. All end when the server stops.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use entresol_tier::{Budget, Error, Maintenance, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::admin::Admin;
 use crate::client::lock;
@@ -242,12 +244,13 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
 }
 
 fn run(config: Config) -> Result<(), ServeError> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
+    let opening = Arc::new(AtomicBool::new(true));
+    let mut signals = stop_signals(&opening)
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;
     // First what is quick and cheap to refuse: a new data file may take minutes to make.
     let doors = Doors::open(&config)?;
     let tier = data::open(&config, now())?;
+    opening.store(false, Ordering::SeqCst);
     let server = doors.serve(config, Arc::clone(&tier)).inspect_err(|_| {
         // Nothing was served: a checkpoint spares the next start a recovery.
         if let Err(error) = tier.close(now()) {
@@ -267,6 +270,16 @@ fn run(config: Config) -> Result<(), ServeError> {
     server.stop()?;
     report("stopped");
     Ok(())
+}
+
+/// The signals that ask for a clean stop. While `opening`, they end the process at once: a data
+/// file may take minutes to make, and nothing is lost that the next opening would miss.
+fn stop_signals(opening: &Arc<AtomicBool>) -> std::io::Result<Signals> {
+    let all = [SIGTERM, SIGINT];
+    for signal in all {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(opening))?;
+    }
+    Signals::new(all)
 }
 
 /// Writes the line that names the ports.
