@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use entresol_server::is_ignored;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -26,8 +27,7 @@ static REGISTERED: Mutex<Registered> =
 /// From now on a signal that ends the process cleans up first.
 pub(crate) fn on_signals() -> Outcome<()> {
     const EXIT_OF_A_SIGNAL: i32 = 128;
-    let ignored = ignored_signals();
-    let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|one| ignored >> (one - 1) & 1 == 0);
+    let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
     let mut signals =
         Signals::new(watched).map_err(|e| Failure::doing("cannot watch for signals", e))?;
     std::thread::spawn(move || {
@@ -67,13 +67,6 @@ pub(crate) fn register_file(path: &Path) {
 /// A file that is gone.
 pub(crate) fn forget_file(path: &Path) {
     registered().files.retain(|file| file != path);
-}
-
-/// The signals that whoever started this program has it ignore, as `nohup` does: a bit each.
-fn ignored_signals() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
 fn clean_up() {

@@ -1,5 +1,7 @@
 //! How `entresol serve` ends.
 
+#[path = "support/served.rs"]
+mod served;
 #[expect(dead_code, reason = "a server is started by what has a socket for it")]
 mod support;
 
@@ -12,6 +14,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
+use served::Served;
 use support::Directory;
 
 /// Ctrl-C went unheard until a data file had been made, which takes minutes.
@@ -44,4 +47,20 @@ fn a_signal_ends_a_server_that_has_not_opened_its_store() {
         let status = child.wait().expect("it ends");
         assert_eq!(status.signal(), Some(signal as i32), "{status}");
     }
+}
+
+/// The server was gone with its terminal, and what only a clean stop keeps with it.
+#[test]
+fn a_hangup_is_a_clean_stop() {
+    let directory = Directory::new("hangup");
+    let data = directory.path("data");
+    let options = ["--dir", &data, "--capacity", "160MiB", "--durability", "memory"];
+    let mut served = Served::start(&directory, &options);
+    assert_eq!(served.client().call(&[b"SET", b"k", b"v"]), "+OK");
+    kill(Pid::from_raw(served.pid().cast_signed()), Signal::SIGHUP).expect("it runs");
+    let status = served.child.wait().expect("it ends");
+    assert!(status.success(), "{status}");
+    let again = Served::start(&directory, &options);
+    assert_eq!(again.client().call(&[b"GET", b"k"]), "v");
+    again.stop();
 }

@@ -7,6 +7,14 @@ const PAGE_BYTES: u64 = 4096;
 /// Clock ticks a second in `/proc/self/stat`, which Linux fixes for all programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// Whether whoever started this program has it ignore `signal`, as `nohup` does.
+pub fn is_ignored(signal: i32) -> bool {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (signal - 1) & 1 == 1
+}
+
 /// Memory and processor time of this process; zeros where the system does not tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProcessFigures {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use entresol_tier::{Budget, Error, Maintenance, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::admin::Admin;
@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
+use crate::process::is_ignored;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
 use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
@@ -275,9 +276,11 @@ fn run(config: Config) -> Result<(), ServeError> {
 /// The signals that ask for a clean stop. While `opening`, they end the process at once: a data
 /// file may take minutes to make, and nothing is lost that the next opening would miss.
 fn stop_signals(opening: &Arc<AtomicBool>) -> std::io::Result<Signals> {
-    let all = [SIGTERM, SIGINT];
-    for signal in all {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(opening))?;
+    // The end of the terminal, unless whoever started the server said that it is to go on.
+    let hangup = Some(SIGHUP).filter(|signal| !is_ignored(*signal));
+    let all: Vec<i32> = [SIGTERM, SIGINT].into_iter().chain(hangup).collect();
+    for signal in &all {
+        signal_hook::flag::register_conditional_default(*signal, Arc::clone(opening))?;
     }
     Signals::new(all)
 }
