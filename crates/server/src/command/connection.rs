@@ -154,8 +154,8 @@ async fn greet(steps: Steps) -> Result<Vec<u8>, Failure> {
     if client.user.borrow().is_none() {
         return Err(Failure::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
+             the RESP protocol version at the same time",
         ));
     }
     if let Some(name) = name {

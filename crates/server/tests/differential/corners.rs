@@ -1,5 +1,7 @@
 //! Commands that random streams meet rarely or never.
 
+use entresol_server::user_line;
+
 use super::redis::{Compare, Redis, same};
 use super::support::{Client, TestServer};
 
@@ -172,6 +174,76 @@ fn commands_that_are_rarely_given_get_the_replies_of_redis() {
         let (our_reply, their_reply) = (ours.call(command), theirs.call(command));
         let equal = same(compare, our_reply.as_bytes(), their_reply.as_bytes());
         assert!(equal, "{command}: ours {our_reply:?}, theirs {their_reply:?}");
+    }
+}
+
+/// What clients say who have a password, and who have not said it, in any order.
+const LOGINS: &[&str] = &[
+    "PING",
+    "GET",
+    "NOSUCH",
+    "CLIENT",
+    "CLIENT NOSUCH",
+    "CLIENT ID",
+    // Another sentence told that the version of the protocol has to be named.
+    "HELLO",
+    "HELLO 3",
+    "HELLO 4",
+    "HELLO x",
+    "HELLO 3 SETNAME x",
+    "HELLO 3 x",
+    "HELLO 3 AUTH default",
+    "HELLO 3 AUTH default wrong",
+    "HELLO 3 AUTH nobody secret",
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH k",
+    "RESET",
+    "COMMAND",
+    "AUTH",
+    "AUTH wrong",
+    "AUTH nobody secret",
+    "AUTH default wrong",
+    "AUTH a b c",
+    "AUTH secret",
+    "PING",
+    "AUTH wrong",
+    "PING",
+    "MULTI",
+    "AUTH wrong",
+    "AUTH secret",
+    "HELLO 2 AUTH default wrong",
+    "PING",
+    "EXEC",
+    "RESET",
+    "PING",
+    "HELLO 3 AUTH default secret x",
+    "PING",
+    "RESET",
+    "HELLO 3 x AUTH default secret",
+    "PING",
+    "HELLO 9 AUTH default secret",
+    "PING",
+    "AUTH default secret",
+    "HELLO 3 AUTH default secret SETNAME \n",
+    "PING",
+    "QUIT",
+];
+
+#[test]
+fn who_has_to_say_a_password_gets_the_replies_of_redis() {
+    let Some(redis) = Redis::start_with(&["--requirepass", "secret"]) else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let users = redis.directory.path("users");
+    std::fs::write(&users, user_line("default", "secret", "+@all ~*").unwrap()).unwrap();
+    let server = TestServer::start(&[("users", users.to_str().unwrap())]);
+    let mut theirs = Client::unix(&redis.directory.path("redis"));
+    let mut ours = server.client();
+    for (place, command) in LOGINS.iter().enumerate() {
+        assert_eq!(ours.call(command), theirs.call(command), "number {place}: {command}");
     }
 }
 
