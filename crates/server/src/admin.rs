@@ -106,10 +106,20 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
         Some("HEAD") => false,
         _ => return Some(plain(NOT_ALLOWED)),
     };
-    let path = parsed.path.unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default();
+    let path = path_of(parsed.path.unwrap_or_default());
     let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
     Some(Answer { whole, ..answer })
+}
+
+/// The path of a target, which may be a whole address (RFC 9112, 3.2.2), without its query.
+fn path_of(target: &str) -> &str {
+    const SCHEME: &str = "http://";
+    let scheme = target.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME));
+    let path = match scheme.map(|scheme| &target[scheme.len()..]) {
+        Some(address) => address.find('/').map_or("/", |start| &address[start..]),
+        None => target,
+    };
+    path.split('?').next().unwrap_or_default()
 }
 
 impl Site for Shared {

@@ -35,6 +35,21 @@ fn head_is_answered_as_get_without_the_body() {
     }
 }
 
+/// RFC 9112 has servers take the form of a target that proxies are sent: it was not found.
+#[test]
+fn a_target_may_be_a_whole_address() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let address = server.server.ports().admin.unwrap();
+    for target in ["http://localhost:80/health", "HTTP://x/health?y", "/health?/"] {
+        let answer = request(address, &format!("GET {target}"));
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{target}: {answer}");
+    }
+    for target in ["http://localhost", "http://health", "*"] {
+        let answer = request(address, &format!("GET {target}"));
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{target}: {answer}");
+    }
+}
+
 /// RFC 9110 has a server that refuses a method name those that it takes.
 #[test]
 fn a_method_that_there_is_not_is_refused_with_those_that_there_are() {
