@@ -9,7 +9,7 @@ use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::absences::Absence;
-use crate::command::table::Spec;
+use crate::command::table::{Spec, WRITE};
 use crate::connection::SlotToken;
 use crate::users::User;
 
@@ -185,6 +185,12 @@ impl Client {
         self.facts.queued.store(NOT_QUEUING, Ordering::Relaxed);
         self.executed_bytes.set(transaction.bytes + watched.bytes());
         Some((transaction, watched))
+    }
+
+    /// Whether a command of the transaction so far writes.
+    pub(crate) fn is_about_to_write(&self) -> bool {
+        let transaction = self.transaction.borrow();
+        transaction.iter().flat_map(|one| &one.commands).any(|(spec, _)| spec.has(WRITE))
     }
 
     /// Whether a transaction that has commands is being carried out.

@@ -63,6 +63,25 @@ fn a_pause_of_writes_holds_writes_and_nobody_else() {
     }
 }
 
+/// Every `EXEC` waited for the end of a pause of writes.
+#[test]
+fn a_pause_of_writes_holds_transactions_that_write_and_no_others() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut paused, mut other) = (server.client(), server.client());
+    other.call("SET k old");
+    assert_eq!(paused.call("CLIENT PAUSE 600000 WRITE"), "+OK\r\n");
+    assert_eq!(paused.call("EXEC"), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(paused.call("MULTI"), "+OK\r\n");
+    assert_eq!(paused.call("GET k"), "+QUEUED\r\n");
+    assert_eq!(paused.call("EXEC"), "*1\r\n$3\r\nold\r\n");
+    let write = [encode(&["MULTI"]), encode(&["SET", "k", "new"]), encode(&["EXEC"])];
+    paused.send_raw(&write.concat());
+    assert_eq!((paused.reply(), paused.reply()), (b"+OK\r\n".into(), b"+QUEUED\r\n".into()));
+    assert_eq!(other.call("GET k"), "$3\r\nold\r\n");
+    assert_eq!(other.call("CLIENT UNPAUSE"), "+OK\r\n");
+    assert_eq!(paused.reply(), b"*1\r\n+OK\r\n");
+}
+
 /// Pages that a browser shows may have it post anything to an address of its own machine: what
 /// stood in the body was carried out.
 #[test]

@@ -264,7 +264,8 @@ impl Worker {
         };
         let paused = match self.pause {
             Pause::None => false,
-            Pause::Writes => spec.has(WRITE) || spec.name == "exec",
+            Pause::Writes if spec.name == "exec" => connection.client.is_about_to_write(),
+            Pause::Writes => spec.has(WRITE),
             Pause::All => spec.container() != Some("client"),
         };
         // One that has asked to be alone would keep everybody waiting, the end of the pause too.
