@@ -75,6 +75,8 @@ pub(crate) struct Worker {
     began: Instant,
     swept: Instant,
     slow_ns: Option<u64>,
+    /// When the clock was last read, as [`Worker::elapsed_ns`] has it.
+    read_ns: u64,
     pause: Pause,
     completes: Completes,
     seen_kills: u64,
@@ -142,6 +144,7 @@ impl Worker {
             began: Instant::now(),
             swept: Instant::now(),
             slow_ns: None,
+            read_ns: 0,
             pause: Pause::None,
             completes: if rings.is_empty() { Completes::WhenPolled } else { Completes::Signalled },
             seen_kills: 0,

@@ -495,6 +495,23 @@ fn a_monitor_sees_the_commands_of_all_clients_without_their_secrets() {
     assert_eq!(monitor.call("ECHO done"), "$4\r\ndone\r\n");
 }
 
+/// Only commands that had waited for the device were kept, however long the others took.
+#[test]
+fn commands_that_took_long_are_kept_also_if_they_were_answered_from_memory() {
+    let server = TestServer::start(&[("slowlog-log-slower-than", "0"), ("threads", "1")]);
+    let mut client = server.client();
+    client.send_raw(&[["SET", "k", "v"].as_slice(), &["GET", "k"]].map(encode).concat());
+    assert_eq!((client.reply(), client.reply()), (b"+OK\r\n".into(), b"$1\r\nv\r\n".into()));
+    assert_eq!(client.call("HSET h f v"), ":1\r\n");
+    assert_eq!(client.call("MSET a 1 b 2"), "+OK\r\n");
+    assert_eq!(client.call("AUTH default secret"), "+OK\r\n");
+    let kept = client.call("SLOWLOG GET -1");
+    let names = ["AUTH", "MSET", "HSET", "GET", "SET"];
+    let kept: Vec<&str> =
+        kept.lines().filter(|line| names.iter().any(|n| line.eq_ignore_ascii_case(n))).collect();
+    assert_eq!(kept.join(" ").to_ascii_uppercase(), names.join(" "));
+}
+
 /// The valid keys before it were removed, and what waited for that was kept for ever.
 #[test]
 fn many_keys_of_which_one_is_invalid_are_all_left_alone() {

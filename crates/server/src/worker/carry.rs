@@ -5,12 +5,13 @@ use std::rc::Rc;
 use entresol_tier::{Error, Key, Operation, Outcome, Version};
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
+use super::settle::slow_command;
 use super::turnstile::Granted;
 use super::{Task, Touches, Worker};
 use crate::command::plan::{
     Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
 };
-use crate::command::table::{EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
+use crate::command::table::{ADMIN, EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
@@ -18,6 +19,19 @@ use crate::operations::{OperationId, OwnedOutcome};
 
 /// What a command depends on, and when it was read (nanoseconds since the worker began).
 pub(super) type Since = (Reach, u64);
+
+/// What a command had to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// At once, with about so many bytes.
+    Bytes(usize),
+    /// A task does it, whose end is noted.
+    OfTask,
+}
+
+/// A command with less than so many bytes does not take a millisecond, where nothing is waited for.
+const HEAVY_BYTES: usize = 64 << 10;
+const LIGHT_NS: u64 = 1_000_000;
 
 /// Whether an answer is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,23 +64,50 @@ impl Worker {
         let is_silent = !spec.has(LOUD) && client.take_silence();
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
-        match spec.handler {
+        let work = match spec.handler {
             Execution::Local(_) => self.answer_locally(&command),
             Execution::Plan(plan) => match plan(&request) {
-                Err(failure) => self.answer_error(&command, &failure),
+                Err(failure) => {
+                    self.answer_error(&command, &failure);
+                    Work::Bytes(0)
+                }
                 Ok(Plan::Read { key, answer }) => self.read_entry(&command, key, answer),
                 Ok(Plan::Write { operation, answer }) => {
-                    self.write_entry(&command, operation, answer);
+                    self.write_entry(&command, operation, answer)
                 }
                 Ok(Plan::Update { key, update }) => self.update_entry(&command, key, update),
                 Ok(Plan::Steps(begin)) => {
                     let steps = self.steps(&command);
                     self.spawn(&command, begin(steps));
+                    Work::OfTask
                 }
             },
-        }
+        };
+        self.keep_if_slow(&command, pending, work);
         if spec.has(EXCLUSIVE) {
             self.note_alone(place, pending);
+        }
+    }
+
+    /// Keeps a command that was answered at once for `SLOWLOG` if it took long. The clock is read
+    /// only where that may be.
+    fn keep_if_slow(&mut self, command: &Command<'_>, pending_before: usize, work: Work) {
+        let (Some(slow_ns), Work::Bytes(bytes)) = (self.slow_ns, work) else {
+            return;
+        };
+        if bytes < HEAVY_BYTES && slow_ns >= LIGHT_NS {
+            return;
+        }
+        let present_ns = self.elapsed_ns();
+        let took_ns = present_ns.saturating_sub(std::mem::replace(&mut self.read_ns, present_ns));
+        let Some(connection) = self.connections[command.place].as_ref() else {
+            return;
+        };
+        if connection.pending == pending_before && took_ns >= slow_ns {
+            let (name, arguments) = (command.spec.name, command.request.arguments);
+            let slow =
+                slow_command((name, arguments), &connection.client, took_ns, self.core.now());
+            self.core.shared.keep_slow(slow);
         }
     }
 
@@ -98,9 +139,10 @@ impl Worker {
         }
     }
 
-    fn answer_locally(&mut self, command: &Command<'_>) {
+    fn answer_locally(&mut self, command: &Command<'_>) -> Work {
+        let mut bytes = 0;
         let Execution::Local(function) = command.spec.handler else {
-            return;
+            return Work::Bytes(bytes);
         };
         let core = Rc::clone(&self.core);
         self.answer(command.place, Some(command), |reply, connection, answered| {
@@ -113,7 +155,10 @@ impl Worker {
                 reply.error(failure.text());
                 *answered = Answered::WithError;
             }
+            bytes = reply.mark() - mark;
         });
+        // What these do besides is not told by how much they answer.
+        Work::Bytes(if command.spec.has(ADMIN) { usize::MAX } else { bytes })
     }
 
     fn answer_error(&mut self, command: &Command<'_>, failure: &Failure) {
@@ -197,11 +242,16 @@ impl Worker {
         }
     }
 
-    fn read_entry(&mut self, command: &Command<'_>, key: Key<'_>, answer: ReadAnswer) {
+    fn read_entry(&mut self, command: &Command<'_>, key: Key<'_>, answer: ReadAnswer) -> Work {
+        let mut bytes = 0;
         let finish = |outcome: Result<Outcome<'_>, Error>, out: &mut Vec<u8>| {
+            if let Ok(Outcome::Found(entry)) = &outcome {
+                bytes = entry.value.len();
+            }
             write_read_answer(answer, outcome, &command.request, out)
         };
         self.submit(command, Operation::Get { key }, Action::Read(answer), finish);
+        Work::Bytes(bytes)
     }
 
     fn write_entry(
@@ -209,11 +259,16 @@ impl Worker {
         command: &Command<'_>,
         operation: Operation<'_>,
         answer: WriteAnswer,
-    ) {
+    ) -> Work {
+        let bytes = match operation {
+            Operation::Put { value, .. } => value.len(),
+            _ => 0,
+        };
         let finish = |outcome: Result<Outcome<'_>, Error>, out: &mut Vec<u8>| {
             write_write_answer(answer, outcome, &mut Reply::new(out, command.request.protocol))
         };
         self.submit(command, operation, Action::Write(answer), finish);
+        Work::Bytes(bytes)
     }
 
     /// Submits the one operation of a command, and answers if the outcome is at hand.
@@ -288,26 +343,30 @@ impl Worker {
     }
 
     /// Reads an entry, decides, and writes; at once as long as memory answers.
-    fn update_entry(&mut self, command: &Command<'_>, key: Key<'_>, update: Update) {
+    fn update_entry(&mut self, command: &Command<'_>, key: Key<'_>, update: Update) -> Work {
         let core = Rc::clone(&self.core);
         let request = &command.request;
         let mut change = std::mem::take(&mut self.change);
         change.clear();
         let read = core.operations.begin();
         let mut decided: Option<Result<Option<Version>, Failure>> = None;
+        let mut bytes = 0;
         submit_once(&core, read, Operation::Get { key }, &mut |outcome| {
             decided = Some(match outcome {
                 Err(error) => Err(error.into()),
                 Ok(Outcome::Found(entry)) => {
+                    bytes = entry.value.len();
                     update(Some(&entry), request, &mut change).map(|()| Some(entry.version))
                 }
                 Ok(_) => update(None, request, &mut change).map(|()| None),
             });
         });
+        let mut work = Work::Bytes(bytes.max(change.value.len()));
         match decided {
             None => {
                 let steps = self.steps(command);
                 self.spawn(command, Box::pin(update_after_read(steps, update, read)));
+                work = Work::OfTask;
             }
             Some(Err(failure)) => {
                 core.operations.release(read);
@@ -315,10 +374,13 @@ impl Worker {
             }
             Some(Ok(version)) => {
                 core.operations.release(read);
-                self.apply(command, (key, version), update, &mut change);
+                if self.apply(command, (key, version), update, &mut change) == Work::OfTask {
+                    work = Work::OfTask;
+                }
             }
         }
         self.change = change;
+        work
     }
 
     /// Carries out a decided change, and begins anew if another writer came first.
@@ -328,9 +390,10 @@ impl Worker {
         (key, version): (Key<'_>, Option<Version>),
         update: Update,
         change: &mut Change,
-    ) {
+    ) -> Work {
         let Some(operation) = change.operation(key, version) else {
-            return self.answer_raw(command, &change.reply);
+            self.answer_raw(command, &change.reply);
+            return Work::Bytes(0);
         };
         let core = Rc::clone(&self.core);
         let write = core.operations.begin();
@@ -346,14 +409,17 @@ impl Worker {
             Some(Ok(Done::No)) => {
                 let steps = self.steps(command);
                 self.spawn(command, Box::pin(update_from_start(steps, update)));
+                return Work::OfTask;
             }
             Some(Err(failure)) => self.answer_error(command, &failure),
             None => {
                 let steps = self.steps(command);
                 let reply = change.reply.clone();
                 self.spawn(command, Box::pin(update_after_write(steps, update, write, reply)));
+                return Work::OfTask;
             }
         }
+        Work::Bytes(0)
     }
 
     fn answer_raw(&mut self, command: &Command<'_>, encoded: &[u8]) {

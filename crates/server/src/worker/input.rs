@@ -139,6 +139,7 @@ impl Worker {
         let mut decoder =
             std::mem::replace(&mut connection.decoder, Decoder::new(Limits::default()));
         let started_ns = self.elapsed_ns();
+        self.read_ns = started_ns;
         let recorded = self.batch.calls.len();
         let mut at = 0;
         let mut ahead = Ahead::default();

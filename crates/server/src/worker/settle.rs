@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use entresol_tier::{Error, Outcome, Timestamp};
-use entresol_wire::resp::Reply;
+use entresol_wire::resp::{Arguments, Reply};
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
 use super::{Completes, Touches, Worker, report};
@@ -136,7 +136,9 @@ impl Worker {
             self.batch.errors += 1;
         }
         if self.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) {
-            let slow = slow_command(slot, client, took_ns, self.core.now());
+            let name = crate::command::table::SPECS[slot.command].name;
+            let called = (name, slot.arguments.view());
+            let slow = slow_command(called, client, took_ns, self.core.now());
             self.core.shared.keep_slow(slow);
         }
         connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
@@ -327,16 +329,13 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
 }
 
 /// What is kept of a command that took long.
-fn slow_command(
-    slot: &Slot,
+pub(super) fn slow_command(
+    (name, arguments): (&'static str, Arguments<'_>),
     client: &crate::client::Client,
     took_ns: u64,
     now: Timestamp,
 ) -> SlowCommand {
-    let name = crate::command::table::SPECS[slot.command].name;
-    let mut arguments: Vec<Vec<u8>> = slot
-        .arguments
-        .view()
+    let mut arguments: Vec<Vec<u8>> = arguments
         .from(0)
         .take(SLOW_ARGUMENTS_MAX)
         .map(|argument| argument[..argument.len().min(SLOW_BYTES_MAX)].to_vec())
