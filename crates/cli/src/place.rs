@@ -105,7 +105,7 @@ impl Damage {
             0 => Ok(()),
             count => Err(Failure::Failed(format!(
                 "{count} damaged records, named above; {rest}; bring them back from a copy, or \
-                 write their keys anew"
+                 write or remove their keys"
             ))),
         }
     }
