@@ -13,8 +13,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongSupplier;
 
 /**
@@ -38,7 +38,9 @@ final class Engine {
     /** By token who waits, or what became of it, whichever came first. */
     private final ConcurrentHashMap<Long, Object> meeting = new ConcurrentHashMap<>();
     private final Thread reaper;
-    private final AtomicBoolean closing = new AtomicBoolean();
+    /** Held by who closes, so that others return once it is done. */
+    private final ReentrantLock closing = new ReentrantLock();
+    private boolean closed;
     /** Why outcomes are reaped no more, if that is so before the store was closed. */
     private volatile StoreException broken;
 
@@ -181,14 +183,16 @@ final class Engine {
         }
     }
 
-    /** Finishes what was begun, and closes. */
+    /** Finishes what was begun, and closes. Whoever finds it being closed waits until it is. */
     void close() {
-        if (!closing.compareAndSet(false, true)) {
-            return;
-        }
+        closing.lock();
         try {
-            StoreException.checked(NativeStore.close(store));
+            if (!closed) {
+                closed = true;
+                StoreException.checked(NativeStore.close(store));
+            }
         } finally {
+            closing.unlock();
             Reference.reachabilityFence(this);
         }
     }

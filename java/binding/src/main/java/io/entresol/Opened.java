@@ -30,7 +30,10 @@ abstract sealed class Opened extends Space implements AutoCloseable permits Stor
         return engine.statistics();
     }
 
-    /** Finishes what was begun, syncs, and makes the next open fast. Waits for the device. */
+    /**
+     * Finishes what was begun, syncs, and makes the next open fast. Waits for the device, also
+     * where another thread closes it: on return it may be opened again.
+     */
     @Override
     public final void close() {
         engine.close();

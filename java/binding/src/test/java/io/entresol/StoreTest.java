@@ -17,9 +17,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -293,6 +295,33 @@ class StoreTest {
         try (Store again = Store.open(options())) {
             assertEquals(500, again.count());
         }
+    }
+
+    /** The second of two threads that close a store returned at once, its device still in use. */
+    @Test
+    void whoeverClosesAStoreMayOpenItAgainWhoeverElseClosesIt() throws Exception {
+        for (int round = 0; round < 20; round++) {
+            Store store = Store.open(options());
+            for (int number = 0; number < 50; number++) {
+                store.put(bytes("key " + number), value(number, 100_000));
+            }
+            CyclicBarrier both = new CyclicBarrier(2);
+            CompletableFuture<Void> other = CompletableFuture.runAsync(() -> closed(store, both));
+            closed(store, both);
+            try (Store again = Store.open(options())) {
+                assertEquals(50, again.count());
+            }
+            other.join();
+        }
+    }
+
+    private static void closed(Store store, CyclicBarrier both) {
+        try {
+            both.await();
+        } catch (InterruptedException | BrokenBarrierException failure) {
+            throw new AssertionError(failure);
+        }
+        store.close();
     }
 
     /** Their refusals waited to be reaped, and a store that is closed reaps no more. */
