@@ -11,32 +11,16 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheConfigurationException;
-import org.infinispan.commons.test.CommonsTestingUtil;
-import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
 import org.infinispan.configuration.parsing.ParserRegistry;
 import org.infinispan.manager.DefaultCacheManager;
-import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
 /** Caches whose store is configured in XML, by the class, and in what a server writes itself. */
 @Test(groups = "unit", testName = "infinispan.ConfigurationTest")
-public class ConfigurationTest {
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
-    @AfterClass(alwaysRun = true)
-    protected void removeFolder() {
-        Util.recursiveFileRemove(folder);
-    }
-
+public class ConfigurationTest extends FolderTest {
     private String xml(String store) {
         return """
                 <infinispan>
@@ -183,11 +167,8 @@ public class ConfigurationTest {
             try (DefaultCacheManager manager = new DefaultCacheManager()) {
                 manager.defineConfiguration("flash", parse(xml(store))
                         .getNamedConfigurationBuilders().get("flash").build());
-                Exception refused = expectThrows(Exception.class, () -> manager.getCache("flash"));
-                String said = "";
-                for (Throwable each = refused; each != null; each = each.getCause()) {
-                    said += each.getMessage() + "\n";
-                }
+                String said = sentences(
+                        expectThrows(Exception.class, () -> manager.getCache("flash")));
                 assertTrue(said.contains("cache flash: the store on " + mistake[0])
                         && said.contains(mistake[1]), said);
                 manager.defineConfiguration("other", new ConfigurationBuilder().build());

@@ -14,36 +14,19 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.infinispan.Cache;
-import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.time.ControlledTimeService;
 import org.infinispan.commons.time.TimeService;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
-import org.infinispan.commons.util.Util;
-import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.test.TestingUtil;
 import org.reactivestreams.Publisher;
-import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
 /** Keys of entries that end. */
 @Test(groups = "unit", testName = "infinispan.EndedKeysTest")
-public class EndedKeysTest {
+public class EndedKeysTest extends FolderTest {
     private final ControlledTimeService time = new ControlledTimeService();
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
-    @AfterClass(alwaysRun = true)
-    protected void removeFolder() {
-        Util.recursiveFileRemove(folder);
-    }
-
     /**
      * Infinispan's ExpirationStoreFunctionalTest found it once in twenty runs: keys are read
      * without their entries while none of a cache ends, and the first that does was written between
@@ -52,9 +35,7 @@ public class EndedKeysTest {
     public void anEntryThatEndedIsNotToldThoughNoneDidWhenItsKeyWasAskedFor()
             throws IOException {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
-            container.defineConfiguration("ends", new ConfigurationBuilder().persistence()
-                    .addStore(EntresolStoreConfigurationBuilder.class)
-                    .path(folder).capacity("64MiB").memory("64MiB").build());
+            container.defineConfiguration("ends", flash().build());
             TestingUtil.replaceComponent(container, TimeService.class, time, true);
             Cache<String, String> cache = container.getCache("ends");
             EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
@@ -77,9 +58,8 @@ public class EndedKeysTest {
     public void theNoteThatEntriesEndIsDurableBeforeTheFirstOfThemIsWritten() throws IOException {
         Path copy = Path.of(folder, "after power loss");
         try (DefaultCacheManager container = new DefaultCacheManager()) {
-            container.defineConfiguration("noted", new ConfigurationBuilder().persistence()
-                    .addStore(EntresolStoreConfigurationBuilder.class).durability("memory")
-                    .path(folder + "/noted").capacity("64MiB").memory("64MiB").build());
+            container.defineConfiguration("noted", 
+                    flash().durability("memory").path(folder + "/noted").build());
             Cache<String, String> cache = container.getCache("noted");
             cache.put("stays", "one");
             cache.put("ends", "two", 1, TimeUnit.HOURS);

@@ -16,10 +16,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
-import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
-import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.container.impl.InternalDataContainer;
 import org.infinispan.context.Flag;
@@ -30,14 +28,12 @@ import org.infinispan.test.TestingUtil;
 import org.infinispan.transaction.LockingMode;
 import org.infinispan.transaction.TransactionMode;
 import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
-import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.DataProvider;
 import org.testng.annotations.Test;
 
 /** Whoever loaded a key before it was changed is told before the change is over. */
 @Test(groups = "unit", testName = "infinispan.LoadsTest")
-public class LoadsTest {
+public class LoadsTest extends FolderTest {
     private static final byte[] KEY = bytes("key");
     private static final byte[] OTHER = bytes("other");
 
@@ -46,18 +42,6 @@ public class LoadsTest {
     private static final int VALUE_BYTES = 1 << 20;
 
     private final Loads loads = new Loads();
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
-    @AfterClass(alwaysRun = true)
-    protected void removeFolder() {
-        Util.recursiveFileRemove(folder);
-    }
-
     public void aChangeWaitsForTheLoadsBeforeItAndForNoneThatFollows() {
         Loads.Load first = loads.begin(KEY);
         Loads.Load second = loads.begin(KEY);
@@ -297,8 +281,7 @@ public class LoadsTest {
 
     private ConfigurationBuilder configuration() {
         ConfigurationBuilder configuration = new ConfigurationBuilder();
-        configuration.persistence().addStore(EntresolStoreConfigurationBuilder.class)
-                .path(folder).capacity("256MiB").memory("32MiB");
+        flash(configuration).capacity("256MiB").memory("32MiB");
         return configuration;
     }
 

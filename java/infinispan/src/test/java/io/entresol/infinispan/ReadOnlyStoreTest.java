@@ -8,35 +8,18 @@ import java.io.IOException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.infinispan.Cache;
-import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.time.ControlledTimeService;
 import org.infinispan.commons.time.TimeService;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
-import org.infinispan.commons.util.Util;
-import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.test.TestingUtil;
-import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
 /** A store of which a cache only reads: {@code read-only="true"}. */
 @Test(groups = "unit", testName = "infinispan.ReadOnlyStoreTest")
-public class ReadOnlyStoreTest {
+public class ReadOnlyStoreTest extends FolderTest {
     private final ControlledTimeService time = new ControlledTimeService();
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
-    @AfterClass(alwaysRun = true)
-    protected void removeFolder() {
-        Util.recursiveFileRemove(folder);
-    }
-
     /** A purge took ended entries out of it, and a rebalance those of segments given up. */
     public void whateverACacheDoesAStoreThatItOnlyReadsKeepsItsEntries() throws IOException {
         with(false, cache -> {
@@ -65,9 +48,7 @@ public class ReadOnlyStoreTest {
 
     private void with(boolean readOnly, Consumer<Cache<String, String>> use) throws IOException {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
-            container.defineConfiguration("read", new ConfigurationBuilder().persistence()
-                    .addStore(EntresolStoreConfigurationBuilder.class).ignoreModifications(readOnly)
-                    .path(folder).capacity("64MiB").memory("64MiB").build());
+            container.defineConfiguration("read", flash().ignoreModifications(readOnly).build());
             TestingUtil.replaceComponent(container, TimeService.class, time, true);
             use.accept(container.getCache("read"));
         }

@@ -9,32 +9,16 @@ import javax.management.MBeanServer;
 import javax.management.MBeanServerFactory;
 import javax.management.ObjectName;
 import org.infinispan.Cache;
-import org.infinispan.commons.test.CommonsTestingUtil;
-import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
-import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
 /** What is published of stores; a node's metrics are tested with the grid. */
 @Test(groups = "unit", testName = "infinispan.StoreMetricsTest")
-public class StoreMetricsTest {
+public class StoreMetricsTest extends FolderTest {
     private final MBeanServer beans = MBeanServerFactory.newMBeanServer();
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
-    @AfterClass(alwaysRun = true)
-    protected void removeFolder() {
-        Util.recursiveFileRemove(folder);
-    }
-
     public void aStoreIsInJmxWhileItsCacheRunsAndCountsStatistics() throws Exception {
         GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
         global.jmx().enabled(true).domain("of.this.test")
@@ -66,8 +50,8 @@ public class StoreMetricsTest {
     }
 
     private Configuration configuration(boolean statistics) {
-        return new ConfigurationBuilder().statistics().enabled(statistics).persistence()
-                .addStore(EntresolStoreConfigurationBuilder.class)
-                .path(folder).capacity("64MiB").memory("64MiB").build();
+        ConfigurationBuilder builder = new ConfigurationBuilder();
+        builder.statistics().enabled(statistics);
+        return flash(builder).build();
     }
 }
