@@ -150,6 +150,27 @@ public class ConfigurationTest extends FolderTest {
         }
     }
 
+    public void aFolderThatCannotHoldAStoreIsNamedWithWhy() throws Exception {
+        Path file = Files.writeString(
+                Files.createDirectories(Path.of(folder)).resolve("file"), "no folder");
+        String[][] mistakes = {
+            {folder + "/one,two", "its store cannot be on " + folder + "/one,two/"},
+            {file.toString(), "cannot make the folder " + file},
+        };
+        for (String[] mistake : mistakes) {
+            String store = """
+                    <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                        path="%s" capacity="64MiB" memory="64MiB"/>""".formatted(mistake[0]);
+            try (DefaultCacheManager manager = new DefaultCacheManager()) {
+                manager.defineConfiguration("flash", parse(xml(store))
+                        .getNamedConfigurationBuilders().get("flash").build());
+                String said = sentences(
+                        expectThrows(Exception.class, () -> manager.getCache("flash")));
+                assertTrue(said.contains("cache flash: " + mistake[1]), said);
+            }
+        }
+    }
+
     /** Other caches of the node start all the same. */
     public void aStoreThatCannotBeOpenedNamesItsDeviceAndWhatToDo() throws Exception {
         Path small = Path.of(folder, "small");
