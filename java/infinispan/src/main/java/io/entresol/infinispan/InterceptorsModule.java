@@ -2,9 +2,12 @@ package io.entresol.infinispan;
 
 import io.entresol.infinispan.recovery.Removals;
 import io.entresol.infinispan.recovery.StoppingOwners;
+import io.entresol.infinispan.recovery.Versions;
 import java.util.Collection;
 import java.util.List;
+import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.Configurations;
 import org.infinispan.configuration.cache.StoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.factories.ComponentRegistry;
@@ -18,8 +21,9 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Invalidations}, {@link Removals} and {@link StoppingOwners}, and has their stores closed
- * once they have stopped. Infinispan finds it by its service file. Not for other uses.
+ * {@link Invalidations}, {@link Removals}, {@link StoppingOwners} and {@link Versions}, and has
+ * their stores closed once they have stopped. Infinispan finds it by its service file. Not for
+ * other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
@@ -63,7 +67,11 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         add(chain, new LoadingReads(
                 behind ? keys -> OpenStores.changed(container(registry), name, keys) : null),
                 CacheLoaderInterceptor.class);
-        if (configuration.clustering().cacheMode().isInvalidation()) {
+        CacheMode mode = configuration.clustering().cacheMode();
+        if (mode.needsStateTransfer() && Configurations.isTxVersioned(configuration)) {
+            add(chain, new Versions(registry), CacheWriterInterceptor.class);
+        }
+        if (mode.isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
         }
     }

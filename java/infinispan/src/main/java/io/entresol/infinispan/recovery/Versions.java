@@ -1,0 +1,109 @@
+package io.entresol.infinispan.recovery;
+
+import java.util.Map;
+import java.util.concurrent.CompletionStage;
+import org.infinispan.commands.CommandsFactory;
+import org.infinispan.commands.VisitableCommand;
+import org.infinispan.commands.remote.ClusteredGetCommand;
+import org.infinispan.commands.tx.VersionedCommitCommand;
+import org.infinispan.commands.write.RemoveCommand;
+import org.infinispan.container.entries.CacheEntry;
+import org.infinispan.container.entries.InternalCacheEntry;
+import org.infinispan.container.entries.InternalCacheValue;
+import org.infinispan.container.entries.MVCCEntry;
+import org.infinispan.container.versioning.IncrementableEntryVersion;
+import org.infinispan.context.InvocationContext;
+import org.infinispan.context.impl.FlagBitSets;
+import org.infinispan.context.impl.TxInvocationContext;
+import org.infinispan.distribution.DistributionInfo;
+import org.infinispan.distribution.DistributionManager;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.interceptors.BaseAsyncInterceptor;
+import org.infinispan.interceptors.distribution.RemoteGetSingleKeyCollector;
+import org.infinispan.metadata.impl.PrivateMetadata;
+import org.infinispan.remoting.rpc.RpcManager;
+
+/**
+ * Has the versions that optimistic transactions compare be those of what was committed last.
+ *
+ * <p>Infinispan gives an entry the version of its commit once that is in the store, which got the
+ * former one on backups. Read from there it was another than the primary owner's, and every change
+ * by the backup failed; or the same as before, and a change was not noticed. So it is given before.
+ *
+ * <p>A transaction on a backup reads that one's entry. A key that the backup alone has, as after a
+ * put that the primary's store refused, could not be removed there, however often it was tried: so
+ * the primary owner is asked before. What it has nothing of counts as nothing, as without
+ * transactions, and all owners are told of the removal.
+ */
+public final class Versions extends BaseAsyncInterceptor {
+    private static final long HERE = FlagBitSets.CACHE_MODE_LOCAL | FlagBitSets.SKIP_REMOTE_LOOKUP
+            | FlagBitSets.SKIP_OWNERSHIP_CHECK;
+    private static final long NONE = 0;
+
+    private final DistributionManager distribution;
+    private final CommandsFactory commands;
+    private final RpcManager others;
+
+    /** For a cache of several nodes that has versions. */
+    public Versions(ComponentRegistry registry) {
+        distribution = registry.getDistributionManager();
+        commands = registry.getComponent(CommandsFactory.class);
+        others = registry.getComponent(RpcManager.class);
+    }
+
+    @Override
+    public Object visitCommand(InvocationContext context, VisitableCommand command) {
+        if (command instanceof VersionedCommitCommand commit) {
+            give((TxInvocationContext<?>) context, commit);
+        }
+        CompletionStage<Void> compared = context.isInTxScope() && context.isOriginLocal()
+                && command.getClass() == RemoveCommand.class
+                ? compared((TxInvocationContext<?>) context, (RemoveCommand) command) : null;
+        return compared == null ? invokeNext(context, command)
+                : asyncInvokeNext(context, command, compared);
+    }
+
+    private static void give(TxInvocationContext<?> context, VersionedCommitCommand commit) {
+        Map<Object, IncrementableEntryVersion> versions = commit.getUpdatedVersions();
+        if (versions != null) {
+            versions.forEach((key, version) -> {
+                CacheEntry<?, ?> entry = context.lookupEntry(key);
+                if (entry != null) {
+                    entry.setInternalMetadata(PrivateMetadata.getBuilder(
+                            entry.getInternalMetadata()).entryVersion(version).build());
+                }
+            });
+        }
+    }
+
+    /** Null if the primary owner has nothing to say. */
+    private CompletionStage<Void> compared(TxInvocationContext<?> context, RemoveCommand removal) {
+        Object key = removal.getKey();
+        boolean isRead = context.lookupEntry(key) instanceof MVCCEntry<?, ?> entry
+                && entry.getValue() != null && !entry.isChanged()
+                && !context.getCacheTransaction().getVersionsRead().containsKey(key);
+        DistributionInfo owners = distribution.getCacheTopology()
+                .getSegmentDistribution(removal.getSegment());
+        if (!isRead || removal.hasAnyFlag(HERE) || owners.isPrimary() || !owners.isReadOwner()) {
+            return null;
+        }
+        CacheEntry<?, ?> found = context.lookupEntry(key);
+        ClusteredGetCommand get =
+                commands.buildClusteredGetCommand(key, owners.segmentId(), NONE);
+        get.setTopologyId(removal.getTopologyId());
+        get.setWrite(true);
+        return others.invokeCommand(owners.primary(), get, new RemoteGetSingleKeyCollector(),
+                others.getSyncRpcOptions()).thenAccept(answer -> take((MVCCEntry<?, ?>) found,
+                        (InternalCacheValue<?>) answer.getResponseValue()));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <V> void take(MVCCEntry<?, V> found, InternalCacheValue<?> primarys) {
+        InternalCacheEntry<?, ?> entry =
+                primarys == null ? null : primarys.toInternalCacheEntry(found.getKey());
+        found.setValue(entry == null ? null : (V) entry.getValue());
+        found.setMetadata(entry == null ? null : entry.getMetadata());
+        found.setInternalMetadata(entry == null ? null : entry.getInternalMetadata());
+        found.updatePreviousValue();
+    }
+}
