@@ -81,6 +81,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private volatile boolean mortal;
     private final Habits habits = new Habits();
     private final Loads loads = new Loads();
+    private final GivenUp givenUp = new GivenUp();
     /** No entry on flash ends before this moment. */
     private final AtomicLong firstEnd = new AtomicLong(Long.MAX_VALUE);
 
@@ -267,15 +268,15 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Void> addSegments(IntSet segments) {
-        return arrivals == null ? CompletableFuture.completedFuture(null)
-                : watchedDrop(arrivals.own(segments));
+        return watchedDrop(arrivals != null ? arrivals.own(segments)
+                : Arrivals.drop(this::entries, givenUp.regained(segments)));
     }
 
     @Override
     public CompletionStage<Void> removeSegments(IntSet segments) {
         CompletionStage<Void> removed = arrivals != null ? arrivals.disown(segments)
                 : configuration.ignoreModifications() ? CompletableFuture.completedFuture(null)
-                : Arrivals.drop(this::entries, segments);
+                : Arrivals.drop(this::entries, givenUp.add(segments));
         IntSet gone = IntSets.immutableSet(segments);
         // What was loaded meanwhile may have come into memory after Infinispan emptied that.
         return loads.allChanged(watchedDrop(removed)).thenRun(() -> forgetLoaded(gone));
