@@ -31,6 +31,7 @@ import java.util.concurrent.Flow;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
+import org.infinispan.commons.ThreadGroups;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
 import org.infinispan.commons.util.ByteQuantity;
@@ -107,7 +108,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             return context.getBlockingManager().runBlocking(this::close, "entresol-stop");
         }
         CompletableFuture<Void> closed = new CompletableFuture<>();
-        Thread closing = new Thread(() -> {
+        // It may wait, whatever the thread may do that stops the cache.
+        Thread closing = new Thread(ThreadGroups.BLOCKING_GROUP, () -> {
             close();
             closed.complete(null);
         }, "entresol closes " + context.getCache().getName());
@@ -391,6 +393,12 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
             RecoveryOptions.check(context, configuration,
                     configuration.get(EntresolStoreConfiguration.DURABILITY));
         }
+        UndeployedDevices undeployed = UndeployedDevices.of(context.getGlobalConfiguration());
+        // Before a new store is made where the former one was.
+        undeployed.sweepGone();
+        if (mark.read().isPresent()) {
+            place.listed().forEach(UndeployedDevices::sweepIfGone);
+        }
         Store opened = place.open(executor);
         store = opened;
         try {
@@ -402,8 +410,6 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 beginAnew();
             }
             DeviceFiles files = place.files();
-            UndeployedDevices undeployed =
-                    UndeployedDevices.of(context.getGlobalConfiguration());
             // Who recovers tells by the lineage of the entries whether they count.
             if (recovering == null && undeployed.hasAny(files.paths())) {
                 forget("they are of a cache that was undeployed");

@@ -1,5 +1,7 @@
 package io.entresol.infinispan;
 
+import io.entresol.Store;
+import io.entresol.StoreException;
 import io.entresol.infinispan.recovery.SyncedFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -15,6 +17,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.global.GlobalConfiguration;
+import org.infinispan.util.logging.Log;
+import org.infinispan.util.logging.LogFactory;
 
 /**
  * Devices and files of caches that were undeployed on this node while nobody could drop their
@@ -22,6 +26,7 @@ import org.infinispan.configuration.global.GlobalConfiguration;
  * nobody's, by whatever cache the devices are opened next. A file in the global state.
  */
 public final class UndeployedDevices {
+    private static final Log LOG = LogFactory.getLog(UndeployedDevices.class);
     private static final String NAME = "entresol.undeployed.devices";
 
     private final GlobalConfiguration global;
@@ -77,6 +82,27 @@ public final class UndeployedDevices {
                 && devices.stream().map(UndeployedDevices::name).anyMatch(known::contains);
     }
 
+    /**
+     * Removes the write buffers of those that are gone. A store that took no writes leaves them in
+     * memory for its next opening, and nobody wants what it had, should the device come back.
+     */
+    void sweepGone() {
+        read().stream().map(Path::of).forEach(UndeployedDevices::sweepIfGone);
+    }
+
+    /** The same of one whose entries do not count, as its node withdrew. */
+    static void sweepIfGone(Path device) {
+        if (Files.notExists(device)) {
+            try {
+                Store.sweepBuffers(resolved(device));
+            } catch (StoreException failure) {
+                // They take memory, and hinder nobody.
+                LOG.warnf("The write buffers of %s, which is gone, stay: %s", device,
+                        failure.getMessage());
+            }
+        }
+    }
+
     /** They have none of those entries any more. */
     public void strike(Collection<Path> devices) {
         change(false, devices);
@@ -114,6 +140,17 @@ public final class UndeployedDevices {
             return device.toRealPath().toString();
         } catch (IOException gone) {
             return device.toAbsolutePath().normalize().toString();
+        }
+    }
+
+    /** As the store knew one that is gone: without links on the way to it. */
+    private static Path resolved(Path device) {
+        Path full = device.toAbsolutePath().normalize();
+        Path parent = full.getParent();
+        try {
+            return parent == null ? full : parent.toRealPath().resolve(full.getFileName());
+        } catch (IOException gone) {
+            return full;
         }
     }
 }

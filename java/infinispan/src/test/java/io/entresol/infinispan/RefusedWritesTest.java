@@ -7,36 +7,35 @@ import static org.testng.Assert.expectThrows;
 
 import io.entresol.KilledStores;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import javax.management.MBeanServer;
+import javax.management.MBeanServerFactory;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheException;
-import org.infinispan.commons.test.CommonsTestingUtil;
-import org.infinispan.commons.util.Util;
+import org.infinispan.commons.api.CacheContainerAdmin;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.manager.PersistenceManager;
 import org.infinispan.persistence.manager.PersistenceManagerImpl;
 import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.AfterClass;
-import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
 /** A local cache whose device takes no writes. */
 @Test(groups = "unit", testName = "infinispan.RefusedWritesTest")
-public class RefusedWritesTest {
-    private String folder;
-
-    @BeforeClass(alwaysRun = true)
-    protected void makeFolder() {
-        folder = CommonsTestingUtil.tmpDirectory(getClass());
-    }
-
+public class RefusedWritesTest extends FolderTest {
     @AfterClass(alwaysRun = true)
+    @Override
     protected void removeFolder() throws IOException {
         // What a store that takes no writes has yet to write stays there for its next opening.
         KilledStores.removeBuffers(Path.of(folder));
-        Util.recursiveFileRemove(folder);
+        super.removeFolder();
     }
 
     /**
@@ -45,9 +44,7 @@ public class RefusedWritesTest {
      */
     public void aStoreWhoseFirstFailureIsThatOfAClearRefusesWrites() throws Exception {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
-            container.defineConfiguration("flash", new ConfigurationBuilder().persistence()
-                    .addStore(EntresolStoreConfigurationBuilder.class)
-                    .path(folder).capacity("64MiB").memory("64MiB").build());
+            container.defineConfiguration("flash", flash().build());
             Cache<String, String> cache = container.getCache("flash");
             cache.put("key", "value");
             EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
@@ -111,22 +108,107 @@ public class RefusedWritesTest {
         }
     }
 
+    /** 16 MiB of memory stayed until the machine was restarted. */
+    public void theBuffersOfADeviceThatIsGoneAndWasOfARemovedCacheGoWithTheNextStart()
+            throws Exception {
+        Path device = Path.of(folder, "device");
+        GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
+        global.globalState().enable().persistentLocation(folder + "/state");
+        try (DefaultCacheManager container = new DefaultCacheManager(global.build())) {
+            var caches = container.administration()
+                    .withFlags(CacheContainerAdmin.AdminFlag.VOLATILE);
+            caches.createCache("removed",
+                    flash().path(null).devices(device.toString()).build()).put("key", "value");
+            limitFiles("16384");
+            try {
+                caches.removeCache("removed");
+            } finally {
+                limitFiles("unlimited");
+            }
+            Path buffers = KilledStores.buffers(device);
+            assertTrue(Files.exists(buffers), "nothing is left of the store");
+            caches.createCache("next", flash().path(null).build());
+            assertTrue(Files.exists(buffers), "the device is there, and has yet to be emptied");
+            Files.delete(device);
+            caches.createCache("last", flash().path(null).build());
+            assertFalse(Files.exists(buffers), "the buffers are there");
+        }
+    }
+
+    /** A device that hangs may never answer the close of its store. */
+    public void aCacheStopsThoughItsFailedStoreDoesNotClose() throws Exception {
+        CountDownLatch answers = new CountDownLatch(1);
+        MBeanServer beans = MBeanServerFactory.newMBeanServer();
+        GlobalConfigurationBuilder global = new GlobalConfigurationBuilder();
+        global.jmx().enabled(true).mBeanServerLookup(properties -> slow(beans, answers));
+        try (DefaultCacheManager container = new DefaultCacheManager(global.build())) {
+            ConfigurationBuilder builder = new ConfigurationBuilder();
+            builder.statistics().enable();
+            container.defineConfiguration("hangs", flash(builder).build());
+            Cache<String, String> cache = container.getCache("hangs");
+            cache.put("key", "value");
+            limitFiles("16384");
+            try {
+                expectThrows(CacheException.class, cache::clear);
+            } finally {
+                limitFiles("unlimited");
+            }
+            cache.stop();
+            Thread closing = Thread.getAllStackTraces().keySet().stream()
+                    .filter(thread -> thread.getName().equals("entresol closes hangs"))
+                    .findFirst().orElseThrow();
+            answers.countDown();
+            closing.join();
+            cache.start();
+            assertEquals(cache.size(), 1);
+        }
+    }
+
+    /** As what is asked of a store before it closes, by a thread of its own, and takes long. */
+    private static MBeanServer slow(MBeanServer beans, CountDownLatch answers) {
+        return (MBeanServer) Proxy.newProxyInstance(RefusedWritesTest.class.getClassLoader(),
+                new Class<?>[] {MBeanServer.class}, (proxy, method, arguments) -> {
+                    if (Thread.currentThread().getName().startsWith("entresol closes ")) {
+                        answers.await();
+                    }
+                    return method.invoke(beans, arguments);
+                });
+    }
+
+    /** Infinispan may look no more: its thread for that waits for something else, say. */
+    public void whoStopsACacheWaitsForALookForAWhileOnly() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration("unseen", flash().build());
+            Cache<String, String> cache = container.getCache("unseen");
+            EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
+            StoreHealth health = TestingUtil.extractField(store, "health");
+            health.stopsWaiting(Long.MAX_VALUE);
+            limitFiles("16384");
+            try {
+                expectThrows(CacheException.class, cache::clear);
+                health.stopsWaiting(1);
+                CompletableFuture<Void> stops =
+                        CompletableFuture.runAsync(() -> health.stopsWaiting(Long.MAX_VALUE));
+                while (!stops.isDone()) {
+                    assertTrue(health.look(), "who waits is told that it waits for nothing");
+                }
+            } finally {
+                limitFiles("unlimited");
+            }
+        }
+    }
+
     private Cache<String, Object> writtenBehind(DefaultCacheManager container, String name,
             String durability) {
-        ConfigurationBuilder builder = new ConfigurationBuilder();
-        builder.persistence().availabilityInterval(20).connectionAttempts(50)
-                .addStore(EntresolStoreConfigurationBuilder.class).path(folder)
-                .capacity("64MiB").memory("64MiB").durability(durability).async().enable();
-        container.defineConfiguration(name, builder.build());
+        container.defineConfiguration(name, behind(durability).build());
         return container.getCache(name);
     }
 
-    private static String sentences(Throwable failure) {
-        StringBuilder said = new StringBuilder();
-        for (Throwable each = failure; each != null; each = each.getCause()) {
-            said.append(each.getMessage()).append('\n');
-        }
-        return said.toString();
+    private ConfigurationBuilder behind(String durability) {
+        ConfigurationBuilder builder = new ConfigurationBuilder();
+        builder.persistence().availabilityInterval(20).connectionAttempts(50);
+        flash(builder).durability(durability).async().enable();
+        return builder;
     }
 
     /** As a file system that has no room for a file's next bytes: less than a store writes. */
