@@ -14,8 +14,11 @@ import static io.entresol.infinispan.EntresolStoreConfiguration.SELECTION;
 import io.entresol.Compression;
 import io.entresol.Durability;
 import io.entresol.infinispan.recovery.MissingMembers;
+import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.commons.configuration.attributes.AttributeDefinition;
 import org.infinispan.commons.util.ByteQuantity;
@@ -26,6 +29,9 @@ import org.infinispan.configuration.cache.PersistenceConfigurationBuilder;
 /** Builds the configuration of a flash store. */
 public class EntresolStoreConfigurationBuilder extends AbstractStoreConfigurationBuilder<
         EntresolStoreConfiguration, EntresolStoreConfigurationBuilder> {
+    private static final String A_SIZE = "a size such as 512MiB or 10GiB";
+    private static final String A_TIME = "a time such as 30s or 5m";
+
     /** As Infinispan makes it. */
     public EntresolStoreConfigurationBuilder(PersistenceConfigurationBuilder builder) {
         super(builder, EntresolStoreConfiguration.attributeDefinitionSet());
@@ -84,16 +90,24 @@ public class EntresolStoreConfigurationBuilder extends AbstractStoreConfiguratio
     @Override
     public void validate() {
         super.validate();
-        check(CAPACITY, ByteQuantity::parse);
-        check(MEMORY, ByteQuantity::parse);
-        check(DURABILITY, Durability::parse);
-        check(COMPRESSION, name -> Compression.valueOf(name.toUpperCase(Locale.ROOT)));
-        check(RECOVERY_TIMEOUT, TimeQuantity::valueOf);
-        check(RECOVERY_MISSING, name -> MissingMembers.valueOf(name.toUpperCase(Locale.ROOT)));
-        expect(SELECTION, "search", "stripe");
-        expect(RECOVERY, "true", "false");
+        check(CAPACITY, text -> ByteQuantity.parse(text) > 0, A_SIZE);
+        check(MEMORY, text -> ByteQuantity.parse(text) > 0, A_SIZE);
+        try {
+            Durability.parse(get(DURABILITY));
+        } catch (IllegalArgumentException mistake) {
+            throw wrong(DURABILITY, mistake.getMessage(), mistake);
+        }
+        check(COMPRESSION, name -> isNamed(Compression.values(), name), words(Compression.values()));
+        check(RECOVERY_TIMEOUT, text -> TimeQuantity.valueOf(text).longValue() >= 0, A_TIME);
+        check(RECOVERY_MISSING, name -> isNamed(MissingMembers.values(), name),
+                words(MissingMembers.values()));
+        check(SELECTION, Set.of("search", "stripe")::contains, "search or stripe");
+        check(RECOVERY, Set.of("true", "false")::contains, "true or false");
+        if (get(SELECTION).equals("stripe") && get(DEVICES) == null) {
+            throw wrong(SELECTION, "expected devices, all of which it uses", null);
+        }
         if (get(DEVICES) != null && get(PATH) != null) {
-            throw wrong(PATH, get(PATH), "expected either devices or path, not both", null);
+            throw wrong(PATH, "expected either devices or path, not both", null);
         }
         if (attributes.attribute(EntresolStoreConfiguration.SHARED).get()) {
             throw new CacheConfigurationException("entresol-store: shared is true; a store on"
@@ -120,25 +134,33 @@ public class EntresolStoreConfigurationBuilder extends AbstractStoreConfiguratio
         return attributes.attribute(attribute).get();
     }
 
-    private void expect(AttributeDefinition<String> attribute, String one, String other) {
-        if (!Set.of(one, other).contains(get(attribute))) {
-            throw wrong(attribute, get(attribute), "expected " + one + " or " + other, null);
-        }
-    }
-
-    private void check(AttributeDefinition<String> attribute,
-            java.util.function.Consumer<String> reader) {
-        String value = get(attribute);
+    private void check(AttributeDefinition<String> attribute, Predicate<String> isRight,
+            String expected) {
+        IllegalArgumentException cause = null;
         try {
-            reader.accept(value);
+            if (isRight.test(get(attribute))) {
+                return;
+            }
         } catch (IllegalArgumentException mistake) {
-            throw wrong(attribute, value, mistake.getMessage(), mistake);
+            cause = mistake;
         }
+        throw wrong(attribute, "expected " + expected, cause);
     }
 
-    private static CacheConfigurationException wrong(AttributeDefinition<String> attribute,
-            String value, String why, Exception cause) {
-        return new CacheConfigurationException(
-                "entresol-store: " + attribute.name() + " is '" + value + "': " + why, cause);
+    private static boolean isNamed(Enum<?>[] all, String name) {
+        return Stream.of(all).anyMatch(each -> each.name().equalsIgnoreCase(name));
+    }
+
+    /** Of three, as all of them have. */
+    private static String words(Enum<?>[] all) {
+        List<String> names = Stream.of(all)
+                .map(each -> each.name().toLowerCase(Locale.ROOT)).toList();
+        return names.get(0) + ", " + names.get(1) + " or " + names.get(2);
+    }
+
+    private CacheConfigurationException wrong(AttributeDefinition<String> attribute, String why,
+            Exception cause) {
+        return new CacheConfigurationException("entresol-store: " + attribute.name() + " is '"
+                + get(attribute) + "': " + why, cause);
     }
 }

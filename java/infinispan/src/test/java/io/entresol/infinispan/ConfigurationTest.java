@@ -8,6 +8,7 @@ import static org.testng.Assert.expectThrows;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheConfigurationException;
@@ -84,11 +85,34 @@ public class ConfigurationTest extends FolderTest {
                     + mistake + "/>";
             CacheConfigurationException refused = expectThrows(CacheConfigurationException.class,
                     () -> parse(xml(store)).getNamedConfigurationBuilders().get("flash").build());
-            String said = refused.toString() + java.util.Arrays.toString(refused.getSuppressed());
+            String said = refused.toString() + Arrays.toString(refused.getSuppressed());
             String name = mistake.substring(0, mistake.indexOf('='));
             assertTrue(said.contains(name.equals("devices") ? "path" : name), said);
         }
         assertThrows(Exception.class, () -> parse(xml("<entresol-store colour=\"red\"/>")));
+    }
+
+    /** They named constants of Java's, or bytes where a time was meant, or were taken. */
+    public void whatIsExpectedIsSaidInTheWordsOfTheConfiguration() {
+        String[][] mistakes = {
+            {"compression=\"gzip\"", "expected none, lz4 or zstd"},
+            {"recovery-missing=\"ignore\"", "expected refuse, replicated or lose"},
+            {"capacity=\"-1\"", "expected a size such as 512MiB or 10GiB"},
+            {"capacity=\"much\"", "expected a size such as 512MiB or 10GiB"},
+            {"memory=\"0\"", "expected a size such as 512MiB or 10GiB"},
+            {"recovery-timeout=\"soon\"", "expected a time such as 30s or 5m"},
+            {"recovery-timeout=\"-5\"", "expected a time such as 30s or 5m"},
+            {"selection=\"any\"", "expected search or stripe"},
+            {"selection=\"stripe\"", "expected devices"},
+        };
+        for (String[] mistake : mistakes) {
+            String store = "<entresol-store xmlns=\"urn:infinispan:config:store:entresol:16.0\" "
+                    + mistake[0] + "/>";
+            CacheConfigurationException refused = expectThrows(CacheConfigurationException.class,
+                    () -> parse(xml(store)).getNamedConfigurationBuilders().get("flash").build());
+            String said = refused + Arrays.toString(refused.getSuppressed());
+            assertTrue(said.contains(mistake[1]), said);
+        }
     }
 
     public void theExampleOfTheGuideIsACacheOnFlash() throws Exception {

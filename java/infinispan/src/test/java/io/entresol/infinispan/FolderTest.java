@@ -1,6 +1,8 @@
 package io.entresol.infinispan;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
@@ -14,6 +16,7 @@ abstract class FolderTest {
     @BeforeClass(alwaysRun = true)
     protected void makeFolder() throws IOException {
         folder = CommonsTestingUtil.tmpDirectory(getClass());
+        Files.createDirectories(Path.of(folder));
     }
 
     @AfterClass(alwaysRun = true)
