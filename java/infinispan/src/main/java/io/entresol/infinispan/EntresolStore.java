@@ -31,6 +31,7 @@ import java.util.concurrent.Flow;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.infinispan.commons.ThreadGroups;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.marshall.Marshaller;
@@ -83,6 +84,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private final Habits habits = new Habits();
     private final Loads loads = new Loads();
     private final GivenUp givenUp = new GivenUp();
+    private final Unwritten unwritten = new Unwritten();
     /** No entry on flash ends before this moment. */
     private final AtomicLong firstEnd = new AtomicLong(Long.MAX_VALUE);
 
@@ -211,17 +213,14 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
         // First: what is refused must not leave it to the thread's next write, of whatever cache.
         boolean comes = arrivals != null && arrivals.comes();
-        CompletionStage<Void> refusal = health == null ? null : health.refusal();
-        if (refusal != null) {
-            return refusal;
-        }
         StoredEntry stored = StoredEntry.of(e);
         byte[] key = StoredEntry.bytes(e.getKeyBytes());
-        CompletionStage<?> ready = stored.isMortal() && !mortal ? becomeMortal() : null;
-        CompletionStage<?> written = ready == null
-                ? put(segment, key, stored.encode(), comes)
-                : ready.thenCompose(ok -> put(segment, key, stored.encode(), comes));
-        return loads.changed(key, watched(written)).thenAccept(version -> {
+        CompletionStage<?> written = changed(() -> unwritten.isRemoved(key)
+                ? CompletableFuture.completedFuture(Optional.empty())
+                : stored.isMortal() && !mortal
+                ? becomeMortal().thenCompose(ok -> put(segment, key, stored.encode(), comes))
+                : put(segment, key, stored.encode(), comes));
+        return loads.changed(key, written).thenAccept(version -> {
             // Only now: a purge that began before may have missed the entry.
             if (stored.isMortal()) {
                 firstEnd.accumulateAndGet(stored.expires(), Math::min);
@@ -229,7 +228,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         });
     }
 
-    private CompletionStage<?> put(int segment, byte[] key, List<ByteBuffer> value,
+    private CompletionStage<Optional<Long>> put(int segment, byte[] key, List<ByteBuffer> value,
             boolean comes) {
         return comes ? arrivals.put(segment, key, value)
                 : entries(segment).putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT);
@@ -249,15 +248,15 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.removing(segment, bytes);
         }
-        CompletionStage<Boolean> refusal = health == null ? null : health.refusal();
-        return refusal != null ? refusal
-                : loads.changed(bytes, watched(entries(segment).removeAsync(bytes)));
+        unwritten.forget(bytes);
+        return loads.changed(bytes, changed(() -> entries(segment).removeAsync(bytes)));
     }
 
     /** A cache that is removed is emptied as it stops, and nobody closes a store that fails then. */
     @Override
     public CompletionStage<Void> clear() {
         if (context.getCache().getStatus().isStopping()) {
+            health.emptied();
             return opened().clearAsync().exceptionallyCompose(failure ->
                     context.getBlockingManager().runBlocking(
                             () -> leaveEntries(failure), "entresol-leave"));
@@ -265,7 +264,10 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         if (arrivals != null) {
             arrivals.clearing();
         }
-        return loads.allChanged(watchedDrop(opened().clearAsync()));
+        unwritten.forgetAll();
+        StoreHealth known = health;
+        return loads.allChanged(known == null ? opened().clearAsync()
+                : known.changedByDrop(() -> opened().clearAsync()));
     }
 
     @Override
@@ -415,10 +417,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 forget("they are of a cache that was undeployed");
             }
             undeployed.strike(files.paths());
-            health = new StoreHealth(context.getCache().getName(),
-                    configuration.get(EntresolStoreConfiguration.CAPACITY), opened, files,
-                    shared ? Withdrawal.ready(context, files.toString(), mark, opened::statistics)
-                            : null);
+            health = new StoreHealth(context, opened, files, unwritten, !shared ? null
+                    : Withdrawal.ready(context, files.toString(), mark, opened::statistics));
             metrics = StoreMetrics.publish(context,
                     ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
                     opened::statistics);
@@ -526,7 +526,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 });
     }
 
-    private Store opened() {
+    Store opened() {
         Store open = store;
         if (open == null) {
             throw new PersistenceException("the store of cache "
@@ -536,7 +536,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     }
 
     /** The entries of a segment; all of them where the cache does not tell segments apart. */
-    private Entries entries(int segment) {
+    Entries entries(int segment) {
         return opened().partition(configuration.segmented() ? segment : 0);
     }
 
@@ -554,6 +554,11 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 known.met(failure);
             }
         });
+    }
+
+    private <T> CompletionStage<T> changed(Supplier<CompletionStage<T>> change) {
+        StoreHealth known = health;
+        return known == null ? change.get() : known.changed(change);
     }
 
     private <T> CompletionStage<T> watched(CompletionStage<T> outcome) {

@@ -21,9 +21,9 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Invalidations}, {@link Removals}, {@link StoppingOwners} and {@link Versions}, and has
- * their stores closed once they have stopped. Infinispan finds it by its service file. Not for
- * other uses.
+ * {@link Invalidations}, {@link Removals}, {@link StoppingOwners}, {@link Versions} and
+ * {@link WritesBehind}, and has their stores closed once they have stopped. Infinispan finds it by
+ * its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
@@ -67,6 +67,15 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         add(chain, new LoadingReads(
                 behind ? keys -> OpenStores.changed(container(registry), name, keys) : null),
                 CacheLoaderInterceptor.class);
+        if (behind) {
+            add(chain, new WritesBehind(registry, name), LoadingReads.class);
+            AsyncInterceptor writer =
+                    chain.findInterceptorExtending(CacheWriterInterceptor.class);
+            if (writer != null && !chain.containsInterceptorType(WritesBehind.Room.class)) {
+                chain.addInterceptorAfter(new WritesBehind.Room(registry, name),
+                        writer.getClass());
+            }
+        }
         CacheMode mode = configuration.clustering().cacheMode();
         if (mode.needsStateTransfer() && Configurations.isTxVersioned(configuration)) {
             add(chain, new Versions(registry), CacheWriterInterceptor.class);

@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.infinispan.configuration.cache.AsyncStoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.persistence.spi.InitializationContext;
@@ -24,15 +26,15 @@ final class OpenStores {
     private OpenStores() {
     }
 
-    private record Open(InitializationContext context, StoreHealth health, Loads loads) {
+    private record Open(EntresolStore<?, ?> store, InitializationContext context,
+            StoreHealth health, Loads loads) {
         CompletionStage<Void> changed(Collection<?> keys) {
             CompletionStage<Void> over = CompletableFuture.completedFuture(null);
             if (keys.isEmpty()) {
                 return loads.allChanged(over);
             }
             for (Object key : keys) {
-                byte[] bytes = StoredEntry.marshalled(key, context.getPersistenceMarshaller());
-                over = over.thenCombine(loads.changed(bytes,
+                over = over.thenCombine(loads.changed(marshalled(key),
                         CompletableFuture.completedFuture(null)), (one, other) -> null);
             }
             return over;
@@ -41,6 +43,33 @@ final class OpenStores {
         boolean isOf(GlobalConfiguration container, String cache) {
             return context.getGlobalConfiguration() == container
                     && context.getCache().getName().equals(cache);
+        }
+
+        void putting(Collection<?> keys) {
+            Unwritten waits = health.unwritten();
+            if (waits != null && waits.hasRemoved()) {
+                keys.forEach(key -> waits.forget(marshalled(key)));
+            }
+        }
+
+        CompletionStage<Void> makeRoom(Collection<?> keys) {
+            CompletionStage<Void> all = CompletableFuture.completedFuture(null);
+            if (keys.isEmpty()) {
+                health.unwritten().clear();
+                all = health.watchedDrop(store.opened().clearAsync());
+            }
+            for (Object key : keys) {
+                byte[] bytes = marshalled(key);
+                health.unwritten().remove(bytes);
+                int segment = context.getKeyPartitioner().getSegment(key);
+                all = all.thenCombine(health.watched(store.entries(segment).removeAsync(bytes)),
+                        (one, other) -> null);
+            }
+            return all.thenRun(health::makesRoom);
+        }
+
+        private byte[] marshalled(Object key) {
+            return StoredEntry.marshalled(key, context.getPersistenceMarshaller());
         }
 
         /** Zero if nothing waits for the store to be available. */
@@ -53,7 +82,7 @@ final class OpenStores {
 
     static void add(EntresolStore<?, ?> store, InitializationContext context, StoreHealth health,
             Loads loads) {
-        ALL.put(store, new Open(context, health, loads));
+        ALL.put(store, new Open(store, context, health, loads));
     }
 
     static void remove(EntresolStore<?, ?> store) {
@@ -75,11 +104,84 @@ final class OpenStores {
         return over;
     }
 
+    /** Why what is to be written behind would wait now; null: it would not. */
+    static CompletionStage<Void> refusalBehind(GlobalConfiguration container, String cache) {
+        return refusal(container, cache, StoreHealth::refusalBehind);
+    }
+
+    /** The same of a removal. */
+    static CompletionStage<Void> refusalOfRemovals(GlobalConfiguration container, String cache) {
+        return refusal(container, cache, StoreHealth::refusalOfAll);
+    }
+
+    private static CompletionStage<Void> refusal(GlobalConfiguration container, String cache,
+            Function<StoreHealth, CompletionStage<Void>> question) {
+        for (Open open : ALL.values()) {
+            CompletionStage<Void> refusal = open.isOf(container, cache)
+                    ? question.apply(open.health()) : null;
+            if (refusal != null) {
+                return refusal;
+            }
+        }
+        return null;
+    }
+
+    /** Keys are about to be put: what was removed of them before is not all that there is. */
+    static void putting(GlobalConfiguration container, String cache, Collection<?> keys) {
+        for (Open open : ALL.values()) {
+            if (open.isOf(container, cache)) {
+                open.putting(keys);
+            }
+        }
+    }
+
+    /** The outcome of a change that is not in the queue yet, or why that does not move. */
+    static CompletionStage<Object> queued(GlobalConfiguration container, String cache,
+            CompletableFuture<Object> change) {
+        return queued(container, cache, change, StoreHealth::queued);
+    }
+
+    /** The same of a removal. */
+    static CompletionStage<Object> queuedRemoval(GlobalConfiguration container, String cache,
+            CompletableFuture<Object> removal) {
+        return queued(container, cache, removal, StoreHealth::queuedRemoval);
+    }
+
+    private static CompletionStage<Object> queued(GlobalConfiguration container, String cache,
+            CompletableFuture<Object> change,
+            BiFunction<StoreHealth, CompletableFuture<Object>, CompletionStage<Object>> kind) {
+        CompletionStage<Object> told = change;
+        for (Open open : ALL.values()) {
+            if (open.isOf(container, cache) && open.health().unwritten() != null) {
+                told = kind.apply(open.health(), told.toCompletableFuture());
+            }
+        }
+        return told;
+    }
+
+    /**
+     * Removes keys, all if there are none, from stores that are full at once: the queue, in which
+     * the removal comes after what has no room, would wait for it.
+     */
+    static CompletionStage<Void> makeRoom(GlobalConfiguration container, String cache,
+            Collection<?> keys) {
+        CompletionStage<Void> made = CompletableFuture.completedFuture(null);
+        for (Open open : ALL.values()) {
+            if (open.isOf(container, cache) && open.health().needsRoom()) {
+                made = made.thenCombine(open.makeRoom(keys), (one, other) -> null);
+            }
+        }
+        return made;
+    }
+
     /** A queue that waits for a store of the cache is to be refused now, rather than never. */
     static void stopping(GlobalConfiguration container, String cache) {
         for (Open open : ALL.values()) {
-            if (open.isOf(container, cache) && open.lookMillis() > 0) {
-                open.health().stopsWaiting(open.lookMillis() + PATIENCE_MILLIS);
+            if (open.isOf(container, cache)) {
+                open.health().stops();
+                if (open.lookMillis() > 0) {
+                    open.health().stopsWaiting(open.lookMillis() + PATIENCE_MILLIS);
+                }
             }
         }
     }

@@ -2,6 +2,7 @@ package io.entresol.infinispan;
 
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertFalse;
+import static org.testng.Assert.assertNotNull;
 import static org.testng.Assert.assertTrue;
 import static org.testng.Assert.expectThrows;
 
@@ -19,6 +20,7 @@ import org.infinispan.commons.CacheException;
 import org.infinispan.commons.api.CacheContainerAdmin;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
+import org.infinispan.context.Flag;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.manager.PersistenceManager;
 import org.infinispan.persistence.manager.PersistenceManagerImpl;
@@ -87,7 +89,15 @@ public class RefusedWritesTest extends FolderTest {
                 }
                 // From now on what is queued waits.
                 queue.isAvailable().toCompletableFuture().join();
+                String said = sentences(expectThrows(CacheException.class,
+                        () -> cache.put("third", "value")));
+                assertTrue(said.contains("refuses writes: "), said);
+                assertEquals(cache.get("third"), null);
+                cache.evict("other");
+                assertEquals(cache.get("other"), "value");
+                StoreHealth health = TestingUtil.extractField(store, "health");
                 cache.stop();
+                assertEquals(health.unwritten().lost(), 1);
             } finally {
                 limitFiles("unlimited");
             }
@@ -96,15 +106,76 @@ public class RefusedWritesTest extends FolderTest {
         }
     }
 
-    public void aFullStoreIsFreeOnceItsCacheHasStoppedThoughMoreWasWrittenBehind() throws Exception {
+    /**
+     * Writes were told as done for as long as the store was full, and dropped after some attempts:
+     * readers found what was there before.
+     */
+    public void whatWasWrittenBehindIsThereThoughTheStoreWasFullMeanwhile() throws Exception {
         try (DefaultCacheManager container = new DefaultCacheManager()) {
             Cache<String, Object> cache = writtenBehind(container, "full", "process");
-            for (int key = 0; key < 100; key++) {
-                cache.put("key " + key, new byte[1 << 20]);
+            int told = fill(cache);
+            for (int key = 0; key < told; key++) {
+                assertNotNull(cache.get("key " + key), "key " + key + " of " + told);
+                cache.evict("key " + key);
             }
+            int removed = told - 5;
+            for (int key = 0; key < removed; key++) {
+                cache.remove("key " + key);
+            }
+            cache.put("key 0", "again");
+            cache.put("more", "value");
+            cache.stop();
+            cache.start();
+            assertEquals(cache.get("more"), "value");
+            assertEquals(cache.get("key 0"), "again");
+            for (int key = 1; key < told; key++) {
+                assertEquals(cache.containsKey("key " + key), key >= removed, "key " + key);
+            }
+        }
+    }
+
+    public void aFullStoreIsFreeOnceItsCacheHasStoppedThoughMoreWasWrittenBehind() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            Cache<String, Object> cache = writtenBehind(container, "left full", "process");
+            fill(cache);
             cache.stop();
             cache.start();
             assertTrue(cache.size() > 0);
+            cache.clear();
+            cache.put("key", "value");
+        }
+    }
+
+    public void aClearMakesRoomForWhatIsWrittenBehind() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            Cache<String, Object> cache = writtenBehind(container, "cleared", "process");
+            fill(cache);
+            cache.clear();
+            assertEquals(cache.size(), 0);
+            cache.put("key", "value");
+            cache.stop();
+            cache.start();
+            assertEquals(cache.size(), 1);
+        }
+    }
+
+    /** It failed at each attempt, and what came after it in the queue was never written. */
+    public void whatCannotBeWrittenBehindTakesNothingElseWithIt() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            ConfigurationBuilder builder = behind("process");
+            builder.persistence().stores().get(0).segmented(false);
+            container.defineConfiguration("wrong", builder.build());
+            Cache<String, Object> cache = container.getCache("wrong");
+            Cache<String, Object> blind =
+                    cache.getAdvancedCache().withFlags(Flag.IGNORE_RETURN_VALUES);
+            for (int key = 0; key < 400; key++) {
+                blind.put(key + "x".repeat(key == 100 ? 70_000 : 0), "value");
+            }
+            cache.stop();
+            cache.start();
+            for (int key = 0; key < 400; key++) {
+                assertEquals(cache.containsKey("" + key), key != 100, "key " + key);
+            }
         }
     }
 
@@ -196,6 +267,22 @@ public class RefusedWritesTest extends FolderTest {
                 limitFiles("unlimited");
             }
         }
+    }
+
+    /** Puts values until the store has no more room; how many were told as done. */
+    private static int fill(Cache<String, Object> cache) {
+        for (int key = 0; key < 500; key++) {
+            try {
+                cache.put("key " + key, new byte[1 << 20]);
+            } catch (CacheException refused) {
+                String said = sentences(refused);
+                assertTrue(said.contains("is full on this node") && said.contains("Remove entries"),
+                        said);
+                assertFalse(cache.containsKey("key " + key));
+                return key;
+            }
+        }
+        throw new AssertionError("the store is not full");
     }
 
     private Cache<String, Object> writtenBehind(DefaultCacheManager container, String name,

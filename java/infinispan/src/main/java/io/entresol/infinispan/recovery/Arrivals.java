@@ -74,16 +74,16 @@ public final class Arrivals {
      * Puts what comes, unless users know better. What comes into a segment that is all here is what
      * a merge of partitions resolved: it replaces what there is, as it does in memory.
      */
-    public CompletionStage<?> put(int segment, byte[] key, List<ByteBuffer> value) {
+    public CompletionStage<Optional<Long>> put(int segment, byte[] key, List<ByteBuffer> value) {
         Removed removed = arriving.get(segment);
         Entries entries = store.apply(segment);
         if (removed == null) {
             return isOwned(segment)
                     ? entries.putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT)
-                    : CompletableFuture.completedFuture(null);
+                    : CompletableFuture.completedFuture(Optional.empty());
         }
         if (removed.has(key)) {
-            return CompletableFuture.completedFuture(null);
+            return CompletableFuture.completedFuture(Optional.empty());
         }
         return entries.putAsync(ByteBuffer.wrap(key), value, PutOptions.DEFAULT.ifAbsent())
                 .thenCompose(version -> undo(entries, key, version, removed.has(key)));
@@ -143,10 +143,11 @@ public final class Arrivals {
     }
 
     /** The user may have removed the key after it was looked for, and before it was put. */
-    private static CompletionStage<?> undo(Entries entries, byte[] key, Optional<Long> version,
-            boolean gone) {
-        return version.isPresent() && gone ? entries.removeAsync(key, version.get())
-                : CompletableFuture.completedFuture(null);
+    private static CompletionStage<Optional<Long>> undo(Entries entries, byte[] key,
+            Optional<Long> version, boolean gone) {
+        return version.isPresent() && gone
+                ? entries.removeAsync(key, version.get()).thenApply(removed -> Optional.empty())
+                : CompletableFuture.completedFuture(version);
     }
 
     /** Drops segments of a store, those that have entries. */

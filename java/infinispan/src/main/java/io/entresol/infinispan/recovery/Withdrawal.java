@@ -121,6 +121,11 @@ public final class Withdrawal implements AutoCloseable {
         decide(standing, -1);
     }
 
+    /** Whether the others go on without this node, and with all that it owned. */
+    public synchronized boolean isLeaving() {
+        return state == State.LEAVING;
+    }
+
     /** Answers nobody any more. */
     @Override
     public void close() {
