@@ -5,6 +5,8 @@ import java.util.stream.Collectors;
 
 /** Addresses of nodes, as JGroups writes them. */
 final class Members {
+    private static final int PORT_MAX = 65_535;
+
     private Members() {
     }
 
@@ -16,10 +18,12 @@ final class Members {
 
     private static String one(String option, String address) {
         int colon = address.lastIndexOf(':');
-        if (colon < 1 || !address.substring(colon + 1).matches("[0-9]{1,5}")) {
+        String port = address.substring(colon + 1);
+        if (colon < 1 || !port.matches("[0-9]{1,5}") || Integer.parseInt(port) < 1
+                || Integer.parseInt(port) > PORT_MAX) {
             throw new GridException(option + " has '" + address + "'; expected HOST:PORT, such as"
                     + " 10.0.0.2:7800");
         }
-        return address.substring(0, colon) + "[" + address.substring(colon + 1) + "]";
+        return address.substring(0, colon) + "[" + port + "]";
     }
 }

@@ -55,6 +55,8 @@ class OptionsTest {
         "start --nodes 20 | is 20 | expected 1 to 9",
         "start --memory lots | 'lots' | such as 512m",
         "start --join here | 'here' | expected HOST:PORT",
+        "start --join a:99999 --dir /proc/none | 'a:99999' | expected HOST:PORT",
+        "start --site LON --other-site NYC=a:0 --dir /proc/none | 'a:0' | expected HOST:PORT",
         "start --site LON | go together | --other-site NYC=",
         "start --site LON --other-site LON=a:1 | both 'LON' | two names",
         "start --site LON --other-site NYC | expected NAME=HOST:PORT | NYC=10.1.0.1:7850",
