@@ -5,7 +5,6 @@ import io.entresol.infinispan.recovery.StoppingOwners;
 import io.entresol.infinispan.recovery.Versions;
 import java.util.Collection;
 import java.util.List;
-import org.infinispan.configuration.cache.CacheMode;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.Configurations;
 import org.infinispan.configuration.cache.StoreConfiguration;
@@ -18,6 +17,7 @@ import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 import org.infinispan.interceptors.impl.CacheLoaderInterceptor;
 import org.infinispan.interceptors.impl.CacheWriterInterceptor;
 import org.infinispan.lifecycle.ModuleLifecycle;
+import org.infinispan.persistence.util.EntryLoader;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
@@ -76,11 +76,12 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
                         writer.getClass());
             }
         }
-        CacheMode mode = configuration.clustering().cacheMode();
-        if (mode.needsStateTransfer() && Configurations.isTxVersioned(configuration)) {
-            add(chain, new Versions(registry), CacheWriterInterceptor.class);
+        if (Configurations.isTxVersioned(configuration)
+                && chain.findInterceptorExtending(CacheLoaderInterceptor.class)
+                instanceof EntryLoader<?, ?> loader) {
+            add(chain, new Versions(registry, loader), CacheWriterInterceptor.class);
         }
-        if (mode.isInvalidation()) {
+        if (configuration.clustering().cacheMode().isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
         }
     }

@@ -1,26 +1,34 @@
 package io.entresol.infinispan.recovery;
 
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.infinispan.commands.CommandsFactory;
 import org.infinispan.commands.VisitableCommand;
 import org.infinispan.commands.remote.ClusteredGetCommand;
 import org.infinispan.commands.tx.VersionedCommitCommand;
+import org.infinispan.commands.write.EvictCommand;
+import org.infinispan.commands.write.InvalidateCommand;
 import org.infinispan.commands.write.RemoveCommand;
+import org.infinispan.commands.write.RemoveExpiredCommand;
+import org.infinispan.commands.write.WriteCommand;
 import org.infinispan.container.entries.CacheEntry;
 import org.infinispan.container.entries.InternalCacheEntry;
 import org.infinispan.container.entries.InternalCacheValue;
 import org.infinispan.container.entries.MVCCEntry;
+import org.infinispan.container.impl.EntryFactory;
 import org.infinispan.container.versioning.IncrementableEntryVersion;
 import org.infinispan.context.InvocationContext;
 import org.infinispan.context.impl.FlagBitSets;
 import org.infinispan.context.impl.TxInvocationContext;
 import org.infinispan.distribution.DistributionInfo;
 import org.infinispan.distribution.DistributionManager;
+import org.infinispan.distribution.ch.KeyPartitioner;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.distribution.RemoteGetSingleKeyCollector;
 import org.infinispan.metadata.impl.PrivateMetadata;
+import org.infinispan.persistence.util.EntryLoader;
 import org.infinispan.remoting.rpc.RpcManager;
 
 /**
@@ -30,6 +38,10 @@ import org.infinispan.remoting.rpc.RpcManager;
  * former one on backups. Read from there it was another than the primary owner's, and every change
  * by the backup failed; or the same as before, and a change was not noticed. So it is given before.
  *
+ * <p>What is not in the memory of the primary owner it takes for new, and begins anew with the first
+ * version: that may be the one that others read, who then changed the entry as if nobody else had.
+ * So it is loaded first.
+ *
  * <p>A transaction on a backup reads that one's entry. A key that the backup alone has, as after a
  * put that the primary's store refused, could not be removed there, however often it was tried: so
  * the primary owner is asked before. What it has nothing of counts as nothing, as without
@@ -38,14 +50,24 @@ import org.infinispan.remoting.rpc.RpcManager;
 public final class Versions extends BaseAsyncInterceptor {
     private static final long HERE = FlagBitSets.CACHE_MODE_LOCAL | FlagBitSets.SKIP_REMOTE_LOOKUP
             | FlagBitSets.SKIP_OWNERSHIP_CHECK;
+    /** Of writes that go on from nothing. */
+    private static final long UNREAD =
+            FlagBitSets.SKIP_CACHE_LOAD | FlagBitSets.PUT_FOR_STATE_TRANSFER;
     private static final long NONE = 0;
 
+    /** Null in a cache of one node. */
     private final DistributionManager distribution;
+    private final KeyPartitioner segments;
     private final CommandsFactory commands;
     private final RpcManager others;
+    private final EntryFactory entries;
+    private final EntryLoader<?, ?> loader;
 
-    /** For a cache of several nodes that has versions. */
-    public Versions(ComponentRegistry registry) {
+    /** For a cache that has versions, whose stores {@code loader} reads. */
+    public Versions(ComponentRegistry registry, EntryLoader<?, ?> loader) {
+        this.loader = loader;
+        segments = registry.getComponent(KeyPartitioner.class);
+        entries = registry.getComponent(EntryFactory.class);
         distribution = registry.getDistributionManager();
         commands = registry.getComponent(CommandsFactory.class);
         others = registry.getComponent(RpcManager.class);
@@ -56,11 +78,51 @@ public final class Versions extends BaseAsyncInterceptor {
         if (command instanceof VersionedCommitCommand commit) {
             give((TxInvocationContext<?>) context, commit);
         }
-        CompletionStage<Void> compared = context.isInTxScope() && context.isOriginLocal()
-                && command.getClass() == RemoveCommand.class
-                ? compared((TxInvocationContext<?>) context, (RemoveCommand) command) : null;
-        return compared == null ? invokeNext(context, command)
-                : asyncInvokeNext(context, command, compared);
+        if (!context.isInTxScope() || !(command instanceof WriteCommand write)
+                || write.hasAnyFlag(UNREAD) || !isOfUsers(write)) {
+            return invokeNext(context, command);
+        }
+        CompletionStage<Void> read = loaded(context, write);
+        if (read == null && distribution != null && context.isOriginLocal()
+                && write instanceof RemoveCommand removal) {
+            read = compared((TxInvocationContext<?>) context, removal);
+        }
+        return read == null ? invokeNext(context, command)
+                : asyncInvokeNext(context, command, read);
+    }
+
+    /** Others are about what is in memory, or about what has ended. */
+    private static boolean isOfUsers(WriteCommand write) {
+        return !(write instanceof EvictCommand || write instanceof InvalidateCommand
+                || write instanceof RemoveExpiredCommand);
+    }
+
+    /** Null if the primary owner knows all versions that it is to go on from. */
+    private CompletionStage<Void> loaded(InvocationContext context, WriteCommand write) {
+        CompletionStage<Void> all = null;
+        for (Object key : write.getAffectedKeys()) {
+            if (!(context.lookupEntry(key) instanceof MVCCEntry<?, ?> entry)
+                    || entry.isChanged()) {
+                continue;
+            }
+            int segment = segments.getSegment(key);
+            if (entry.getValue() != null) {
+                // Infinispan takes what it loads for what there was not.
+                entry.setCreated(false);
+            } else if (isPrimary(segment) && !entry.skipLookup()) {
+                CompletionStage<Void> before =
+                        all == null ? CompletableFuture.completedFuture(null) : all;
+                // One after another: the context is nobody's to change at the same time.
+                all = before.thenCompose(done -> loader.loadAndStoreInDataContainer(
+                        context, key, segment, write)).thenAccept(there -> {
+                            if (there != null) {
+                                entries.wrapExternalEntry(context, key, there, true, true);
+                                entry.setCreated(false);
+                            }
+                        });
+            }
+        }
+        return all;
     }
 
     private static void give(TxInvocationContext<?> context, VersionedCommitCommand commit) {
@@ -74,6 +136,11 @@ public final class Versions extends BaseAsyncInterceptor {
                 }
             });
         }
+    }
+
+    private boolean isPrimary(int segment) {
+        return distribution == null || distribution.getCacheTopology()
+                .getSegmentDistribution(segment).isPrimary();
     }
 
     /** Null if the primary owner has nothing to say. */

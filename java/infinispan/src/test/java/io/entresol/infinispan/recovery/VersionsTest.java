@@ -148,6 +148,30 @@ public class VersionsTest extends FlashClusterTest {
         }
     }
 
+    /** The version began anew where the entry was not in memory, and was the one that was read. */
+    public void ofTwoTransactionsThatChangeWhatIsOnFlashAloneOneFails() throws Exception {
+        for (int node = 0; node < NODES; node++) {
+            for (int other = 0; other < NODES; other++) {
+                for (Flag flag : new Flag[] {Flag.IGNORE_RETURN_VALUES, Flag.FORCE_SYNCHRONOUS}) {
+                    MagicKey key = key();
+                    cache(2).put(key, "first");
+                    evict(key, false);
+                    TransactionManager transactions = local(node).getTransactionManager();
+                    transactions.begin();
+                    assertEquals(cache(node).get(key), "first");
+                    var suspended = transactions.suspend();
+                    evict(key, false);
+                    Cache<MagicKey, String> cache = cache(other);
+                    cache.getAdvancedCache().withFlags(flag).put(key, "second");
+                    transactions.resume(suspended);
+                    cache(node).put(key, "third");
+                    expectThrows(RollbackException.class, transactions::commit);
+                    assertEquals(cache(node).get(key), "second", node + " beside " + other);
+                }
+            }
+        }
+    }
+
     /** Who takes an entry is the only one that does, wherever it runs. */
     public void ofTwoTransactionsThatRemoveAKeyOneFails() throws Exception {
         for (int node = 0; node < NODES; node++) {
