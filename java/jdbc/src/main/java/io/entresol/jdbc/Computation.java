@@ -8,6 +8,7 @@ import org.apache.calcite.DataContext;
 import org.apache.calcite.DataContexts;
 import org.apache.calcite.linq4j.function.Function1;
 import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexExecutorImpl;
 import org.apache.calcite.rex.RexNode;
 
@@ -69,7 +70,9 @@ final class Computation {
     }
 
     private static Function1<DataContext, Object[]> code(List<RexNode> nodes, RelDataType row) {
-        return RexExecutorImpl.getExecutable(Formulas.builder(), nodes, row).getFunction();
+        RexBuilder builder = Formulas.builder();
+        return RexExecutorImpl.getExecutable(builder,
+                new Exchange(builder).apply(nodes), row).getFunction();
     }
 
     private Object get(String name) {

@@ -14,6 +14,7 @@ import org.apache.calcite.rex.RexLiteral;
 import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexUtil;
 import org.apache.calcite.sql.SqlKind;
+import org.apache.calcite.sql.fun.SqlStdOperatorTable;
 import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.util.NlsString;
 
@@ -132,6 +133,7 @@ final class Predicates {
     private Condition like(RexCall call) {
         Column column = searchable(call.getOperands().get(0));
         if (column == null || column.type() != ColumnType.VARCHAR
+                || call.getOperator() != SqlStdOperatorTable.LIKE
                 || call.getOperands().size() != 2
                 || !(call.getOperands().get(1) instanceof RexLiteral pattern)
                 || RexLiteral.stringValue(pattern) == null) {

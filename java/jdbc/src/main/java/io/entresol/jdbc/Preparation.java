@@ -4,6 +4,7 @@ import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -77,6 +78,8 @@ final class Preparation extends CalcitePrepareImpl {
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
+        planner.setExecutor(
+                Exchange.constants(Objects.requireNonNull(planner.getExecutor())));
         planner.addRule(CacheModify.RULE);
         planner.addRule(MIRRORED);
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE);
@@ -108,7 +111,7 @@ final class Preparation extends CalcitePrepareImpl {
                     "UPSERT is not there; there are INSERT, UPDATE and DELETE");
         }
         try (Hook.Closeable planning = Hook.PROGRAM.addThread(
-                (Holder<Program> program) -> program.set(CheckedSums.PROGRAM))) {
+                (Holder<Program> program) -> program.set(PlanExchange.PROGRAM))) {
             return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);
         } catch (CalciteContextException mistake) {
             String reason = mistake.getCause() == null ? "" : mistake.getCause().getMessage();
