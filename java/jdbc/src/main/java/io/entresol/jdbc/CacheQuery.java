@@ -1,8 +1,6 @@
 package io.entresol.jdbc;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -77,12 +75,9 @@ record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Cond
             return all;
         }
 
-        /** Texts go by code point, in an index as in their bytes. */
         @SuppressWarnings("unchecked")
         private static int compare(Object one, Object other) {
-            return one instanceof String text ? Arrays.compareUnsigned(
-                    text.getBytes(StandardCharsets.UTF_8),
-                    ((String) other).getBytes(StandardCharsets.UTF_8))
+            return one instanceof String text ? Texts.ORDER.compare(text, (String) other)
                     : ((Comparable<Object>) one).compareTo(other);
         }
     }

@@ -2,12 +2,15 @@ package io.entresol.jdbc;
 
 import java.lang.reflect.Method;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
+import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexCall;
 import org.apache.calcite.rex.RexExecutor;
 import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexShuttle;
+import org.apache.calcite.rex.RexUtil;
 import org.apache.calcite.schema.impl.ScalarFunctionImpl;
 import org.apache.calcite.sql.SqlIdentifier;
 import org.apache.calcite.sql.SqlKind;
@@ -16,6 +19,7 @@ import org.apache.calcite.sql.fun.SqlLibraryOperators;
 import org.apache.calcite.sql.fun.SqlStdOperatorTable;
 import org.apache.calcite.sql.parser.SqlParserPos;
 import org.apache.calcite.sql.type.OperandTypes;
+import org.apache.calcite.sql.type.SqlTypeUtil;
 import org.apache.calcite.sql.validate.SqlUserDefinedFunction;
 
 /**
@@ -28,7 +32,12 @@ final class Exchange extends RexShuttle {
     private static final SqlOperator LIKE_ESCAPE = function("LIKE", Texts.class, "isLike", 3);
     private static final SqlOperator ILIKE = function("ILIKE", Texts.class, "isAlike", 2);
     private static final SqlOperator ILIKE_ESCAPE = function("ILIKE", Texts.class, "isAlike", 3);
-
+    private static final Map<SqlKind, SqlOperator> COMPARED = Map.of(
+            SqlKind.LESS_THAN, function("<", Texts.class, "isLess", 2),
+            SqlKind.LESS_THAN_OR_EQUAL, function("<=", Texts.class, "isLessOrEqual", 2),
+            SqlKind.GREATER_THAN, function(">", Texts.class, "isGreater", 2),
+            SqlKind.GREATER_THAN_OR_EQUAL, function(">=", Texts.class, "isGreaterOrEqual", 2));
+    private static final SqlOperator KEY = function("ORDER", Texts.class, "key", 1);
     private final RexBuilder builder;
 
     Exchange(RexBuilder builder) {
@@ -51,6 +60,30 @@ final class Exchange extends RexShuttle {
                 ScalarFunctionImpl.createUnsafe(method));
     }
 
+    /** Comparisons of texts alone, for a planner that is not to carry them out. */
+    static RexShuttle comparisons(RexBuilder builder) {
+        return new RexShuttle() {
+            @Override
+            public RexNode visitCall(RexCall call) {
+                RexNode there = super.visitCall(call);
+                return there instanceof RexCall changed && isCompared(changed)
+                        ? with(builder, changed, COMPARED.get(changed.getKind())) : there;
+            }
+        };
+    }
+
+    /** How a call compares two texts; null: it does not. */
+    static SqlKind comparison(RexNode call) {
+        return call instanceof RexCall made ? COMPARED.entrySet().stream()
+                .filter(each -> each.getValue() == made.getOperator())
+                .map(Map.Entry::getKey).findFirst().orElse(null) : null;
+    }
+
+    /** A column that sorts as texts are to be sorted. */
+    static RexNode key(RexBuilder builder, RexNode text) {
+        return builder.makeCall(text.getType(), KEY, List.of(text));
+    }
+
     /** What computes constants as the same expressions of rows are computed. */
     static RexExecutor constants(RexExecutor plain) {
         return (builder, constants, reduced) -> {
@@ -67,9 +100,31 @@ final class Exchange extends RexShuttle {
 
     @Override
     public RexNode visitCall(RexCall call) {
+        if (call.getKind() == SqlKind.SEARCH) {
+            return isText(call.getOperands().get(0).getType())
+                    ? RexUtil.expandSearch(builder, null, call).accept(this)
+                    : super.visitCall(call);
+        }
         RexNode there = super.visitCall(call);
-        return there instanceof RexCall changed && changed.getKind() == SqlKind.LIKE
-                ? like(changed) : there;
+        return there instanceof RexCall changed ? exchanged(changed) : there;
+    }
+
+    private RexNode exchanged(RexCall call) {
+        return switch (call.getKind()) {
+            case LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN, GREATER_THAN_OR_EQUAL ->
+                    isCompared(call) ? with(builder, call, COMPARED.get(call.getKind())) : call;
+            case LIKE -> like(call);
+            default -> call;
+        };
+    }
+
+    static boolean isText(RelDataType type) {
+        return SqlTypeUtil.inCharFamily(type);
+    }
+
+    private static boolean isCompared(RexCall call) {
+        return COMPARED.containsKey(call.getKind())
+                && call.getOperands().stream().allMatch(each -> isText(each.getType()));
     }
 
     private static RexNode with(RexBuilder builder, RexCall call, SqlOperator operator) {

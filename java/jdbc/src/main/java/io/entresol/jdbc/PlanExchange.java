@@ -3,29 +3,39 @@ package io.entresol.jdbc;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import org.apache.calcite.adapter.enumerable.EnumerableAggregate;
 import org.apache.calcite.adapter.enumerable.EnumerableCalc;
+import org.apache.calcite.adapter.enumerable.EnumerableConvention;
 import org.apache.calcite.adapter.enumerable.EnumerableRules;
 import org.apache.calcite.adapter.enumerable.EnumerableWindow;
+import org.apache.calcite.rel.RelCollation;
+import org.apache.calcite.rel.RelCollations;
+import org.apache.calcite.rel.RelFieldCollation;
 import org.apache.calcite.rel.RelHomogeneousShuttle;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.convert.ConverterRule;
 import org.apache.calcite.rel.core.AggregateCall;
 import org.apache.calcite.rel.core.Join;
+import org.apache.calcite.rel.core.Sort;
 import org.apache.calcite.rel.core.Window;
 import org.apache.calcite.rel.logical.LogicalWindow;
 import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rel.type.RelDataTypeField;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexInputRef;
 import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexProgram;
+import org.apache.calcite.rex.RexShuttle;
 import org.apache.calcite.sql.SqlAggFunction;
+import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.tools.Program;
 import org.apache.calcite.tools.Programs;
 
 /**
  * Plans that are ready to be carried out, with {@link Exchange} in their expressions, sums that are
- * {@link CheckedSums}, and {@link FloatExtremes}.
+ * {@link CheckedSums}, {@link FloatExtremes} and {@link TextExtremes}, and rows that are sorted by
+ * texts in the order of {@link Texts}: Calcite sorts them by columns that are added for that.
  */
 final class PlanExchange extends RelHomogeneousShuttle {
     /** Calcite's own planning, then that. */
@@ -37,6 +47,9 @@ final class PlanExchange extends RelHomogeneousShuttle {
             }, Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(
                     new PlanExchange(plan.getCluster().getRexBuilder())));
+    private static final Set<SqlKind> ONES_OF_THE_LEAST_OR_GREATEST =
+            Set.of(SqlKind.ARG_MIN, SqlKind.ARG_MAX);
+
     private final RexBuilder builder;
     private final Exchange expressions;
 
@@ -52,6 +65,8 @@ final class PlanExchange extends RelHomogeneousShuttle {
             return exchanged(calc);
         } else if (there instanceof Join join) {
             return join.accept(expressions);
+        } else if (there instanceof Sort sort) {
+            return exchanged(sort);
         } else if (there instanceof EnumerableAggregate aggregate) {
             return exchanged(aggregate);
         }
@@ -72,18 +87,30 @@ final class PlanExchange extends RelHomogeneousShuttle {
                         builder));
     }
 
+    private RelNode exchanged(Sort sort) {
+        Keys keys = new Keys(sort.getInput());
+        RelCollation order = keys.of(sort.getCollation());
+        return keys.areNone() ? sort : keys.without(sort.copy(sort.getTraitSet().replace(order),
+                keys.with(), order, sort.offset, sort.fetch), sort.getRowType());
+    }
+
     private RelNode exchanged(EnumerableAggregate aggregate) {
+        Keys keys = new Keys(aggregate.getInput());
         List<AggregateCall> calls = new ArrayList<>();
         for (AggregateCall call : aggregate.getAggCallList()) {
+            List<Integer> arguments = new ArrayList<>(call.getArgList());
+            if (ONES_OF_THE_LEAST_OR_GREATEST.contains(call.getAggregation().getKind())) {
+                arguments.set(1, keys.of(arguments.get(1)));
+            }
             SqlAggFunction function = function(call.getAggregation(), call.getType(),
-                    aggregate.getInput(),
-                    call.getArgList().isEmpty() ? -1 : call.getArgList().get(0));
+                    aggregate.getInput(), arguments.isEmpty() ? -1 : arguments.get(0));
             calls.add(AggregateCall.create(function, call.isDistinct(), call.isApproximate(),
-                    call.ignoreNulls(), call.rexList, call.getArgList(), call.filterArg,
-                    call.distinctKeys, call.getCollation(), call.getType(), call.getName()));
+                    call.ignoreNulls(), call.rexList, arguments, call.filterArg,
+                    call.distinctKeys, keys.of(call.getCollation()), call.getType(),
+                    call.getName()));
         }
-        return aggregate.copy(aggregate.getTraitSet(), aggregate.getInput(),
-                aggregate.getGroupSet(), aggregate.getGroupSets(), calls);
+        return aggregate.copy(aggregate.getTraitSet(), keys.with(), aggregate.getGroupSet(),
+                aggregate.getGroupSets(), calls);
     }
 
     /** The one that is computed; of a column of the input, or none. */
@@ -92,29 +119,118 @@ final class PlanExchange extends RelHomogeneousShuttle {
         SqlAggFunction sum = CheckedSums.of(function, type, input, place);
         if (sum != null) {
             return sum;
+        } else if (FloatExtremes.isOne(function, type)) {
+            return FloatExtremes.of(function, type);
         }
-        return FloatExtremes.isOne(function, type) ? FloatExtremes.of(function, type) : function;
+        return TextExtremes.isOne(function, type) ? TextExtremes.of(function, type) : function;
     }
 
     /** The rule that makes such a window is the only way to one with other groups. */
-    private static RelNode exchanged(EnumerableWindow window) {
+    private RelNode exchanged(EnumerableWindow window) {
         RelNode input = window.getInput();
-        List<Window.Group> groups = window.groups.stream().map(group -> new Window.Group(
-                group.keys, group.isRows, group.lowerBound, group.upperBound, group.exclude,
-                group.orderKeys, group.aggCalls.stream()
-                        .map(call -> exchanged(call, input)).toList())).toList();
-        return ((ConverterRule) EnumerableRules.ENUMERABLE_WINDOW_RULE).convert(
-                LogicalWindow.create(window.getTraitSet(), input, window.getConstants(),
-                        window.getRowType(), groups));
+        int columns = input.getRowType().getFieldCount();
+        Keys keys = new Keys(input);
+        List<RelCollation> orders =
+                window.groups.stream().map(group -> keys.of(group.orderKeys)).toList();
+        RexShuttle moved = new RexShuttle() {
+            @Override
+            public RexNode visitInputRef(RexInputRef reference) {
+                // Constants come after the columns.
+                return reference.getIndex() < columns ? reference : new RexInputRef(
+                        reference.getIndex() + keys.count(), reference.getType());
+            }
+        };
+        List<Window.Group> groups = new ArrayList<>();
+        for (Window.Group group : window.groups) {
+            groups.add(new Window.Group(group.keys, group.isRows, group.lowerBound.accept(moved),
+                    group.upperBound.accept(moved), group.exclude, orders.get(groups.size()),
+                    group.aggCalls.stream().map(call -> exchanged(call, input, moved)).toList()));
+        }
+        RelDataType row = keys.row(window.getRowType().getFieldList().subList(columns,
+                window.getRowType().getFieldCount()));
+        RelNode made = ((ConverterRule) EnumerableRules.ENUMERABLE_WINDOW_RULE).convert(
+                LogicalWindow.create(window.getTraitSet(), keys.with(), window.getConstants(),
+                        keys.areNone() ? window.getRowType() : row, groups));
+        return keys.areNone() ? made : keys.without(made, window.getRowType());
     }
 
-    private static Window.RexWinAggCall exchanged(Window.RexWinAggCall call, RelNode input) {
+    private static Window.RexWinAggCall exchanged(Window.RexWinAggCall call, RelNode input,
+            RexShuttle moved) {
         int place = call.getOperands().isEmpty()
                 || !(call.getOperands().get(0) instanceof RexInputRef first) ? -1
                 : first.getIndex();
         return new Window.RexWinAggCall(
                 function((SqlAggFunction) call.getOperator(), call.getType(), input, place),
-                call.getType(), call.getOperands(), call.ordinal, call.distinct,
+                call.getType(), moved.apply(call.getOperands()), call.ordinal, call.distinct,
                 call.ignoreNulls);
+    }
+
+    /** Columns that are added to the rows of a node, to sort by instead of texts. */
+    private final class Keys {
+        private final RelNode rows;
+        private final List<Integer> texts = new ArrayList<>();
+
+        Keys(RelNode rows) {
+            this.rows = rows;
+        }
+
+        boolean areNone() {
+            return texts.isEmpty();
+        }
+
+        int count() {
+            return texts.size();
+        }
+
+        private List<RelDataTypeField> columns() {
+            return rows.getRowType().getFieldList();
+        }
+
+        /** The column to sort by instead of one. */
+        int of(int place) {
+            if (!Exchange.isText(columns().get(place).getType())) {
+                return place;
+            } else if (!texts.contains(place)) {
+                texts.add(place);
+            }
+            return columns().size() + texts.indexOf(place);
+        }
+
+        RelCollation of(RelCollation order) {
+            List<RelFieldCollation> changed = order.getFieldCollations().stream()
+                    .map(each -> each.withFieldIndex(of(each.getFieldIndex()))).toList();
+            return changed.equals(order.getFieldCollations()) ? order : RelCollations.of(changed);
+        }
+
+        /** The rows with them. */
+        RelNode with() {
+            if (texts.isEmpty()) {
+                return rows;
+            }
+            List<RexNode> cells = new ArrayList<>(builder.identityProjects(rows.getRowType()));
+            texts.forEach(place -> cells.add(Exchange.key(builder, cells.get(place))));
+            return calc(rows, cells, row(List.of()));
+        }
+
+        /** The type of a row with them, and with more after them. */
+        RelDataType row(List<RelDataTypeField> more) {
+            var row = builder.getTypeFactory().builder().addAll(columns());
+            texts.forEach(place -> row.add("key" + row.getFieldCount(),
+                    columns().get(place).getType()));
+            return row.addAll(more).build();
+        }
+
+        /** Rows that have them, as rows of another type have not. */
+        RelNode without(RelNode keyed, RelDataType row) {
+            List<RexNode> cells = new ArrayList<>(builder.identityProjects(keyed.getRowType()));
+            cells.subList(columns().size(), columns().size() + texts.size()).clear();
+            return calc(keyed, cells, row);
+        }
+
+        private RelNode calc(RelNode input, List<RexNode> cells, RelDataType row) {
+            return new EnumerableCalc(rows.getCluster(),
+                    rows.getCluster().traitSetOf(EnumerableConvention.INSTANCE), input,
+                    RexProgram.create(input.getRowType(), cells, null, row, builder));
+        }
     }
 }

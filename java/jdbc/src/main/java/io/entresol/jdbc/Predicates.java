@@ -41,7 +41,7 @@ final class Predicates {
             case OR -> joined((RexCall) node, Condition.Any::new);
             case SEARCH -> condition(RexUtil.expandSearch(builder, null, node));
             case EQUALS, NOT_EQUALS, LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN,
-                    GREATER_THAN_OR_EQUAL -> compared((RexCall) node);
+                    GREATER_THAN_OR_EQUAL -> compared(node.getKind(), (RexCall) node);
             case IS_NULL -> missing((RexCall) node);
             case IS_NOT_NULL -> present((RexCall) node);
             case LIKE -> like((RexCall) node);
@@ -49,7 +49,8 @@ final class Predicates {
             case NOT -> truth(((RexCall) node).getOperands().get(0), false);
             case IS_TRUE -> truth(((RexCall) node).getOperands().get(0), true);
             case IS_FALSE -> truth(((RexCall) node).getOperands().get(0), false);
-            default -> null;
+            default -> Exchange.comparison(node) == null ? null
+                    : compared(Exchange.comparison(node), (RexCall) node);
         };
     }
 
@@ -90,14 +91,14 @@ final class Predicates {
         return whole.operands().count() > ALTERNATIVES_MAX ? null : whole;
     }
 
-    private Condition compared(RexCall call) {
+    private Condition compared(SqlKind kind, RexCall call) {
         RexNode left = call.getOperands().get(0);
         RexNode right = call.getOperands().get(1);
         if (reference(left) == null) {
             return reference(right) == null ? null
-                    : compared(call.getKind().reverse(), right, left);
+                    : compared(kind.reverse(), right, left);
         }
-        return compared(call.getKind(), left, right);
+        return compared(kind, left, right);
     }
 
     private Condition compared(SqlKind kind, RexNode reference, RexNode value) {

@@ -30,6 +30,8 @@ import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 import org.apache.calcite.runtime.Hook;
 import org.apache.calcite.sql.type.SqlTypeFamily;
+import org.apache.calcite.sql2rel.SqlRexConvertlet;
+import org.apache.calcite.sql2rel.SqlRexConvertletTable;
 import org.apache.calcite.tools.Program;
 import org.apache.calcite.util.Holder;
 
@@ -74,6 +76,9 @@ final class Preparation extends CalcitePrepareImpl {
                     .oneInput(below -> below.operand(LogicalUnion.class).anyInputs()))
             .withDescription("EnumerableMergeUnionRule:numbers").toRule();
 
+    /** Whether the statement has texts whose order is not that of their units. */
+    private boolean mixed;
+
     @Override
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
@@ -87,6 +92,18 @@ final class Preparation extends CalcitePrepareImpl {
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE);
         planner.addRule(MERGED_UNION);
         return planner;
+    }
+
+    /** Where texts are mixed, the planner sees comparisons of them that it does not carry out. */
+    @Override
+    protected SqlRexConvertletTable createConvertletTable() {
+        SqlRexConvertletTable plain = super.createConvertletTable();
+        return !mixed ? plain : call -> {
+            SqlRexConvertlet convertlet = plain.get(call);
+            return convertlet == null ? null : (context, converted) ->
+                    convertlet.convertCall(context, converted)
+                            .accept(Exchange.comparisons(context.getRexBuilder()));
+        };
     }
 
     /** Whether a column is of what is in one order wherever it comes from. */
@@ -110,6 +127,7 @@ final class Preparation extends CalcitePrepareImpl {
             throw new IllegalArgumentException(
                     "UPSERT is not there; there are INSERT, UPDATE and DELETE");
         }
+        mixed = query.sql != null && Texts.areMixed(query.sql);
         try (Hook.Closeable planning = Hook.PROGRAM.addThread(
                 (Holder<Program> program) -> program.set(PlanExchange.PROGRAM))) {
             return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);

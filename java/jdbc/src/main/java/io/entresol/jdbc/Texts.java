@@ -1,16 +1,21 @@
 package io.entresol.jdbc;
 
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.calcite.linq4j.function.Strict;
 
 /**
- * Patterns of texts that mean what they mean to an index. For the code that Calcite makes, not for
- * other uses.
+ * Texts in the order of their code points, which is that of an index and of their bytes, and
+ * patterns that mean what they mean to an index. Strings of Java are in another order: what is
+ * beyond U+FFFF begins with a unit that is less than U+E000. For the code that Calcite makes, not
+ * for other uses.
  */
 public final class Texts {
+    static final Comparator<String> ORDER = Texts::compare;
+
     private static final int PATTERNS_MAX = 100;
     private static final Map<Likeness, Pattern> PATTERNS =
             Collections.synchronizedMap(new LinkedHashMap<>(16, 0.75f, true) {
@@ -24,6 +29,86 @@ public final class Texts {
     private static final char NO_ESCAPE = 0;
 
     private Texts() {}
+
+    /** Whether units of texts in a statement are not in the order of the letters. */
+    static boolean areMixed(String sql) {
+        boolean escaped = sql.contains("u&'") || sql.contains("U&'");
+        return escaped || sql.chars().anyMatch(unit -> unit > Character.MAX_SURROGATE)
+                && sql.chars().anyMatch(unit -> Character.isSurrogate((char) unit));
+    }
+
+    private static int compare(String one, String other) {
+        int shorter = Math.min(one.length(), other.length());
+        for (int place = 0; place < shorter; place++) {
+            char unit = one.charAt(place);
+            char against = other.charAt(place);
+            if (unit != against) {
+                return rank(unit) - rank(against);
+            }
+        }
+        return one.length() - other.length();
+    }
+
+    /** The units of what is beyond U+FFFF after all others. */
+    private static char rank(char unit) {
+        if (unit < Character.MIN_SURROGATE) {
+            return unit;
+        }
+        return (char) (unit > Character.MAX_SURROGATE
+                ? unit - (Character.MAX_SURROGATE - Character.MIN_SURROGATE + 1)
+                : unit + (Character.MAX_VALUE - Character.MAX_SURROGATE));
+    }
+
+    /** Another text for each, whose order as a string of Java is the order of the text. */
+    @Strict
+    public static String key(String text) {
+        int first = 0;
+        while (first < text.length() && text.charAt(first) < Character.MIN_SURROGATE) {
+            first++;
+        }
+        if (first == text.length()) {
+            return text;
+        }
+        char[] units = text.toCharArray();
+        for (int place = first; place < units.length; place++) {
+            units[place] = rank(units[place]);
+        }
+        return new String(units);
+    }
+
+    /** Whether one comes before the other. */
+    @Strict
+    public static boolean isLess(String one, String other) {
+        return compare(one, other) < 0;
+    }
+
+    /** Whether one comes before the other, or is it. */
+    @Strict
+    public static boolean isLessOrEqual(String one, String other) {
+        return compare(one, other) <= 0;
+    }
+
+    /** Whether one comes after the other. */
+    @Strict
+    public static boolean isGreater(String one, String other) {
+        return compare(one, other) > 0;
+    }
+
+    /** Whether one comes after the other, or is it. */
+    @Strict
+    public static boolean isGreaterOrEqual(String one, String other) {
+        return compare(one, other) >= 0;
+    }
+
+    /** The one that comes first; null is none. */
+    public static String least(String one, String other) {
+        return one == null || compare(other, one) < 0 ? other : one;
+    }
+
+    /** The one that comes last; null is none. */
+    public static String greatest(String one, String other) {
+        return one == null || compare(other, one) > 0 ? other : one;
+    }
 
     /** Whether a text is like a pattern. Any letter is one to {@code _}, the end of a line too. */
     @Strict

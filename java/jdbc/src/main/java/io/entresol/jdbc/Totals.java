@@ -91,7 +91,8 @@ record Totals(List<Integer> groups, List<Call> calls, Formulas formulas) {
 
         @SuppressWarnings("unchecked")
         private static int compare(Object one, Object other) {
-            return ((Comparable<Object>) one).compareTo(other);
+            return one instanceof String text ? Texts.ORDER.compare(text, (String) other)
+                    : ((Comparable<Object>) one).compareTo(other);
         }
 
         private String shown(List<String> columns) {

@@ -13,9 +13,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The meaning of patterns, whether an index decides or not. */
+/** The order of texts and the meaning of patterns, whether an index decides or not. */
 class TextTest {
-    /** A letter before U+FFFF, and one beyond it. */
+    /** A letter before U+FFFF, and one beyond it: as units of UTF-16 they change their places. */
     private static final String WIDE = "\uff21";
     private static final String FACE = "\ud83d\ude00";
     private static final List<String> SORTED = List.of("a", "\u00e9", WIDE, WIDE + "b", FACE,
@@ -54,6 +54,81 @@ class TextTest {
 
     private static List<String> query(String sql, Object... parameters) throws SQLException {
         return Answers.of(connection, sql, parameters);
+    }
+
+    private static List<String> reversed(List<String> texts) {
+        return texts.stream().sorted((one, other) ->
+                Integer.compare(texts.indexOf(other), texts.indexOf(one))).toList();
+    }
+
+    /** An index sorted by code point, and what had none by the units of UTF-16. */
+    @Test
+    void textsAreSortedByCodePointWhoeverSortsThem() throws SQLException {
+        for (String column : COLUMNS) {
+            String from = " from people order by " + column;
+            assertEquals(SORTED, query("select " + column + from));
+            assertEquals(reversed(SORTED), query("select " + column + from + " desc"));
+            assertEquals(SORTED.subList(2, 5),
+                    query("select " + column + from + " limit 3 offset 2"));
+            assertEquals(SORTED, query("select distinct " + column + from));
+            assertEquals(SORTED, query("select " + column + " from (select * from people union all "
+                    + "select * from people where age < 0) order by " + column));
+            assertEquals(List.of("0", "1", "2", "3", "4", "5"),
+                    query("select age" + from + ", age desc"));
+            assertEquals(List.of("1, 0", "2, 1", "3, 2", "4, 3", "5, 4", "6, 5"),
+                    query("select rank() over (order by " + column + "), age from people "
+                            + "order by age"));
+            assertEquals(List.of("5, 0", "5, 1", "5, 2", "5, 3", "5, 4", "5, 5"), query("select "
+                    + "max(age) over (), count(*) over (order by " + column + " desc rows between "
+                    + "1 following and unbounded following) from people order by age"));
+            assertEquals(List.of(String.join(",", SORTED)), query("select string_agg(" + column
+                    + ", ',' order by " + column + ") from people"));
+        }
+    }
+
+    @Test
+    void textsAreComparedByCodePointWhoeverComparesThem() throws SQLException {
+        for (String column : COLUMNS) {
+            String ages = "select age from people where ";
+            assertEquals(List.of("3", "4", "5"),
+                    query(ages + column + " > '" + WIDE + "' order by age"));
+            assertEquals(List.of("0", "1", "2", "3"),
+                    query(ages + column + " < '" + FACE + "' order by age"));
+            assertEquals(List.of("2", "3", "4"), query(ages + column + " between '" + WIDE
+                    + "' and '" + FACE + "' order by age"));
+            assertEquals(List.of("3"), query(ages + column + " > '" + WIDE + "' and " + column
+                    + " < '" + FACE + "' order by age"));
+            assertEquals(List.of("4", "5"), query(ages + column + " >= ? order by age", FACE));
+            assertEquals(List.of("4", "5"), query(ages + "not " + column + " < '" + FACE
+                    + "' order by age"));
+            assertEquals(List.of(String.valueOf(SORTED.size() * (SORTED.size() - 1) / 2)),
+                    query("select count(*) from people p join people q on p." + column + " < q."
+                            + column));
+            assertEquals(List.of("2"), query("select sum(case when " + column + " >= '" + FACE
+                    + "' then 1 else 0 end) from people"));
+        }
+        assertEquals(List.of(FACE), query("select greatest('" + WIDE + "', '" + FACE + "')"));
+        assertEquals(List.of("true"), query("select '" + WIDE + "' < '" + FACE + "'"));
+    }
+
+    @Test
+    void theLeastAndTheGreatestTextAreThoseByCodePoint() throws SQLException {
+        for (String column : List.of("name", "remark", "name || ''", "remark || ''")) {
+            for (String rows : List.of("people", "people where age >= 0",
+                    "people where remark <> 'x'")) {
+                assertEquals(List.of("a, " + FACE + "b"), query("select min(" + column + "), max("
+                        + column + ") from " + rows));
+            }
+            assertEquals(List.of(WIDE + ", " + FACE), query("select min(" + column + "), max("
+                    + column + ") from people where age in (2, 4)"));
+            assertEquals(List.of("0, " + WIDE + ", " + FACE, "1, " + WIDE + "b, " + FACE + "b"),
+                    query("select mod(age, 2), min(" + column + "), max(" + column + ") "
+                            + "from people where age > 1 group by mod(age, 2) order by 1"));
+            assertEquals(List.of(FACE), query("select distinct max(" + column + ") over () "
+                    + "from people where age in (2, 4)"));
+        }
+        assertEquals(List.of("null, null"),
+                query("select min(remark), max(name) from people where age < 0"));
     }
 
     /** {@code _} was any letter but the end of a line, unless an index decided. */
