@@ -138,7 +138,8 @@ class CacheScan extends TableScan {
         RelDataTypeFactory factory = getCluster().getTypeFactory();
         RelDataType type = switch (call.kind()) {
             case LEAST, GREATEST -> columns.get(call.place());
-            default -> call.type() == SqlTypeName.DECIMAL ? columns.get(call.place())
+            default -> call.type() == SqlTypeName.DECIMAL
+                    ? factory.getTypeSystem().deriveSumType(factory, columns.get(call.place()))
                     : factory.createSqlType(call.type());
         };
         boolean nullable = switch (call.kind()) {

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexCall;
 import org.apache.calcite.rex.RexExecutor;
@@ -24,8 +25,8 @@ import org.apache.calcite.sql.validate.SqlUserDefinedFunction;
 
 /**
  * What expressions are computed by where Calcite's own does something else than SQL has: functions
- * of {@link Texts}, under the names of those that they are exchanged for. No rule of the planner sees
- * them.
+ * of {@link Texts} and {@link Numbers}, under the names of those that they are exchanged for. No
+ * rule of the planner sees them.
  */
 final class Exchange extends RexShuttle {
     private static final SqlOperator LIKE = function("LIKE", Texts.class, "isLike", 2);
@@ -38,6 +39,7 @@ final class Exchange extends RexShuttle {
             SqlKind.GREATER_THAN, function(">", Texts.class, "isGreater", 2),
             SqlKind.GREATER_THAN_OR_EQUAL, function(">=", Texts.class, "isGreaterOrEqual", 2));
     private static final SqlOperator KEY = function("ORDER", Texts.class, "key", 1);
+    private static final SqlOperator QUOTIENT = function("/", Numbers.class, "quotient", 2);
     private final RexBuilder builder;
 
     Exchange(RexBuilder builder) {
@@ -114,7 +116,7 @@ final class Exchange extends RexShuttle {
             case LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN, GREATER_THAN_OR_EQUAL ->
                     isCompared(call) ? with(builder, call, COMPARED.get(call.getKind())) : call;
             case LIKE -> like(call);
-            default -> call;
+            default -> computed(call);
         };
     }
 
@@ -138,5 +140,19 @@ final class Exchange extends RexShuttle {
         }
         return call.getOperator() == SqlLibraryOperators.ILIKE
                 ? with(builder, call, operands == 2 ? ILIKE : ILIKE_ESCAPE) : call;
+    }
+
+    private RexNode computed(RexCall call) {
+        return call.getKind() == SqlKind.DIVIDE && SqlTypeUtil.isDecimal(call.getType())
+                ? builder.makeCall(call.getType(), QUOTIENT,
+                        call.getOperands().stream().map(this::decimal).toList()) : call;
+    }
+
+    private RexNode decimal(RexNode number) {
+        RelDataTypeFactory types = builder.getTypeFactory();
+        return SqlTypeUtil.isDecimal(number.getType()) ? number
+                : builder.makeAbstractCast(types.createTypeWithNullability(
+                        types.decimalOf(number.getType()), number.getType().isNullable()),
+                        number, false);
     }
 }

@@ -14,6 +14,7 @@ import org.apache.calcite.rel.core.AggregateCall;
 import org.apache.calcite.rel.logical.LogicalAggregate;
 import org.apache.calcite.rel.logical.LogicalFilter;
 import org.apache.calcite.rel.logical.LogicalProject;
+import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.apache.calcite.rex.RexInputRef;
 import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexUtil;
@@ -216,10 +217,12 @@ final class OwnersTotals extends RelRule<ScanRules.Settings> {
 
     /** Whether parts of a sum are what it is itself. */
     private static boolean isSummed(AggregateCall call, Aggregated from) {
+        RelDataTypeFactory factory = from.scan.getCluster().getTypeFactory();
         return SUMMED.contains(call.getType().getSqlTypeName())
                 || call.getType().getSqlTypeName() == SqlTypeName.DECIMAL
                 && SqlTypeUtil.equalSansNullability(call.getType(),
-                        from.cell(call.getArgList().get(0)).getType());
+                        factory.getTypeSystem().deriveSumType(factory,
+                                from.cell(call.getArgList().get(0)).getType()));
     }
 
     private static Totals.Call total(AggregateCall call, Prepared prepared) {

@@ -6,13 +6,44 @@ import org.apache.calcite.rel.type.RelDataTypeSystemImpl;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * Types of what is computed: sums of INTEGER are BIGINT, and means of whole numbers are DOUBLE.
- * Calcite's own are of the column's type, in which sums wrap around, means lose their fraction, and
- * deviations are no deviations. For Calcite, not for other uses.
+ * Types of what is computed: sums of INTEGER are BIGINT, means of whole numbers are DOUBLE, and those
+ * of decimals have digits for their fraction. Calcite's own are of the column's type, in which sums
+ * wrap around, means lose their fraction, and deviations are no deviations. Decimals have as many
+ * digits as in most databases. For Calcite, not for other uses.
  */
 public final class SqlTypes extends RelDataTypeSystemImpl {
+    /** Digits of a decimal, before and behind its point. */
+    static final int DIGITS_MAX = 38;
+
+    /** Of a mean, behind the point, beyond those that the numbers have. */
+    private static final int MEAN_DIGITS = 10;
+
     /** For Calcite, which makes it by its name. */
     public SqlTypes() {}
+
+    @Override
+    public int getMaxPrecision(SqlTypeName type) {
+        return type == SqlTypeName.DECIMAL ? DIGITS_MAX : super.getMaxPrecision(type);
+    }
+
+    @Override
+    public int getMaxScale(SqlTypeName type) {
+        return type == SqlTypeName.DECIMAL ? DIGITS_MAX : super.getMaxScale(type);
+    }
+
+    /** Calcite asks it as well, although it is to ask the others. */
+    @Override
+    @SuppressWarnings("deprecation")
+    public int getMaxNumericPrecision() {
+        return DIGITS_MAX;
+    }
+
+    /** As above. */
+    @Override
+    @SuppressWarnings("deprecation")
+    public int getMaxNumericScale() {
+        return DIGITS_MAX;
+    }
 
     @Override
     public RelDataType deriveSumType(RelDataTypeFactory factory, RelDataType of) {
@@ -26,8 +57,17 @@ public final class SqlTypes extends RelDataTypeSystemImpl {
     public RelDataType deriveAvgAggType(RelDataTypeFactory factory, RelDataType of) {
         return switch (of.getSqlTypeName()) {
             case TINYINT, SMALLINT, INTEGER, BIGINT -> like(factory, SqlTypeName.DOUBLE, of);
+            case DECIMAL -> mean(factory, of);
             default -> super.deriveAvgAggType(factory, of);
         };
+    }
+
+    private static RelDataType mean(RelDataTypeFactory factory, RelDataType of) {
+        int whole = of.getPrecision() - of.getScale();
+        int scale = Math.max(of.getScale(),
+                Math.min(of.getScale() + MEAN_DIGITS, DIGITS_MAX - whole));
+        return factory.createTypeWithNullability(
+                factory.createSqlType(SqlTypeName.DECIMAL, DIGITS_MAX, scale), of.isNullable());
     }
 
     /**

@@ -123,6 +123,39 @@ class ClusterTest {
         }
     }
 
+    /** What they are asked is told them by names that Calcite's own functions have, too. */
+    @Test
+    void ownersComputeOfTextsAndDecimalsWhatOneNodeDoes() throws Exception {
+        String wide = "\uff21";
+        String face = "\ud83d\ude00";
+        String[] texts = {"a", wide, face, "one\ntwo"};
+        Cache<String, Person> people = nodes.get(0).cache("people");
+        for (int number = 0; number < 40; number++) {
+            Person person = new Person();
+            person.name = texts[number % texts.length];
+            person.remark = person.name;
+            person.wealth = Long.MAX_VALUE;
+            people.put("k" + number, person);
+        }
+        String sql = "select min(remark || '!'), max(remark || '!'), max(remark), min(name), "
+                + "count(*) filter (where remark like 'one_two'), "
+                + "count(*) filter (where remark > '" + wide + "'), "
+                + "sum(cast(wealth as decimal(19))), "
+                + "avg(cast(wealth as decimal(19))) from people";
+        for (Grid node : nodes) {
+            try (Connection connection = node.connect()) {
+                assertTrue(Answers.plan(connection, sql).contains("totals=["));
+                assertEquals(List.of("a!, " + face + "!, " + face + ", a, 10, 10, "
+                        + "368934881474191032280, 9223372036854775807.0000000000"),
+                        Answers.of(connection, sql));
+                assertEquals(List.of("a", "one\ntwo", wide, face), Answers.of(connection,
+                        "select distinct name from people order by name"));
+                assertEquals(List.of(face), Answers.of(connection,
+                        "select name from people order by name desc limit 1"));
+            }
+        }
+    }
+
     @Test
     void randomJoinsOfAnyNodeAnswerAsAnotherDatabaseDoes() throws Exception {
         Random random = new Random(DifferentialTest.SEED);

@@ -1,0 +1,114 @@
+package io.entresol.jdbc;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.math.BigDecimal;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Numbers and moments keep their digits, in process and remotely. */
+class ArithmeticTest {
+    @TempDir
+    static Path folder;
+
+    private static Grid grid;
+    private static SqlServer server;
+    private static final List<Connection> CONNECTIONS = new ArrayList<>();
+
+    @BeforeAll
+    static void load() throws SQLException {
+        grid = new Grid(folder);
+        for (int number = 0; number < 3; number++) {
+            Person person = new Person();
+            person.age = number == 0 ? Integer.MIN_VALUE : Integer.MAX_VALUE;
+            person.wealth = number == 0 ? Long.MIN_VALUE : Long.MAX_VALUE;
+            person.born = 1_577_934_245_678L + number;
+            person.remark = "2020-01-02 03:04:05." + (678 + number);
+            grid.cache("people").put("k" + number, person);
+        }
+        server = SqlServer.start(grid.manager, 0);
+        CONNECTIONS.add(grid.connect());
+        CONNECTIONS.add(DriverManager.getConnection(
+                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
+    }
+
+    @AfterAll
+    static void stop() throws SQLException {
+        for (Connection each : CONNECTIONS) {
+            each.close();
+        }
+        server.close();
+        grid.close();
+    }
+
+    private static void answers(String expected, String sql, Object... parameters)
+            throws SQLException {
+        for (Connection each : CONNECTIONS) {
+            assertEquals(List.of(expected), Answers.of(each, sql, parameters), sql);
+        }
+    }
+
+    private static void refuses(String expected, String sql) {
+        for (Connection each : CONNECTIONS) {
+            String said = assertThrows(SQLException.class, () -> Answers.of(each, sql))
+                    .getMessage();
+            assertTrue(said.contains(expected), sql + ": " + said);
+        }
+    }
+
+    /** Nineteen were all. */
+    @Test
+    void decimalsHaveThirtyEightDigits() throws SQLException {
+        answers("12345678901234567890123456789012345678",
+                "select 12345678901234567890123456789012345678");
+        answers("1234567890123456789012345678.0123456789",
+                "select cast('1234567890123456789012345678.0123456789' as decimal(38, 10))");
+        answers("24691357802469135780", "select cast(12345678901234567890 as decimal(20)) * 2");
+        answers("55340232221128654839", "select sum(cast(x as decimal(30))) from "
+                + "(values (18446744073709551613), (18446744073709551613), "
+                + "(18446744073709551613)) t(x)");
+        answers("9223372036854775806", "select sum(cast(wealth as decimal(19))) from people");
+        answers("1.5E10", "select cast(15000000000 as double)");
+        answers("12345678901234567890.5", "select cast(? as decimal(30, 1))",
+                new BigDecimal("12345678901234567890.5"));
+    }
+
+    /** They had the digits behind the point that the numbers had, and no more than 16 in all. */
+    @Test
+    void meansAndQuotientsOfDecimalsKeepTheirFraction() throws SQLException {
+        answers("1.333333333333", "select avg(cast(x as decimal(10, 2))) from "
+                + "(values (1), (1), (2)) t(x)");
+        answers("1.3333333333", "select avg(cast(x as decimal(10))) from "
+                + "(values (1), (1), (2)) t(x)");
+        answers("6148914691236517204.6666666666",
+                "select avg(x) from (values (cast(9223372036854775807 as decimal(19))), "
+                        + "(9223372036854775807), (0)) t(x)");
+        answers("1.3333333333", "select distinct avg(x) over () from "
+                + "(values (cast(1 as decimal(5))), (1), (2)) t(x)");
+        answers("0.333333333333", "select 1.0 / 3");
+        answers("3074457345618258602.333333",
+                "select cast(9223372036854775807 as decimal(38)) / 3.0");
+        for (Connection each : CONNECTIONS) {
+            try (Statement statement = each.createStatement(); ResultSet row = statement
+                    .executeQuery("select avg(cast(x as decimal(10, 2))) from "
+                            + "(values (1), (1), (2)) t(x)")) {
+                assertTrue(row.next());
+                assertEquals(new BigDecimal("1.333333333333"), row.getBigDecimal(1));
+                assertEquals("1.333333333333", row.getString(1));
+                assertEquals(12, row.getMetaData().getScale(1));
+            }
+        }
+    }
+}
