@@ -72,7 +72,8 @@ final class Computation {
     private static Function1<DataContext, Object[]> code(List<RexNode> nodes, RelDataType row) {
         RexBuilder builder = Formulas.builder();
         return RexExecutorImpl.getExecutable(builder,
-                new Exchange(builder).apply(nodes), row).getFunction();
+                new Exchange(builder, Exchange.Arithmetic.CHECKED).apply(nodes), row)
+                .getFunction();
     }
 
     private Object get(String name) {

@@ -4,6 +4,7 @@ import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.apache.calcite.linq4j.tree.Types;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.apache.calcite.rex.RexBuilder;
@@ -20,6 +21,7 @@ import org.apache.calcite.sql.fun.SqlLibraryOperators;
 import org.apache.calcite.sql.fun.SqlStdOperatorTable;
 import org.apache.calcite.sql.parser.SqlParserPos;
 import org.apache.calcite.sql.type.OperandTypes;
+import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.sql.type.SqlTypeUtil;
 import org.apache.calcite.sql.validate.SqlUserDefinedFunction;
 
@@ -40,10 +42,29 @@ final class Exchange extends RexShuttle {
             SqlKind.GREATER_THAN_OR_EQUAL, function(">=", Texts.class, "isGreaterOrEqual", 2));
     private static final SqlOperator KEY = function("ORDER", Texts.class, "key", 1);
     private static final SqlOperator QUOTIENT = function("/", Numbers.class, "quotient", 2);
-    private final RexBuilder builder;
+    private static final Map<SqlTypeName, SqlOperator> ABSOLUTE = Map.of(
+            SqlTypeName.TINYINT, absolute(byte.class), SqlTypeName.SMALLINT, absolute(short.class),
+            SqlTypeName.INTEGER, absolute(int.class), SqlTypeName.BIGINT, absolute(long.class));
+    private static final Map<SqlOperator, SqlOperator> CHECKED = Map.of(
+            SqlStdOperatorTable.PLUS, SqlStdOperatorTable.CHECKED_PLUS,
+            SqlStdOperatorTable.MINUS, SqlStdOperatorTable.CHECKED_MINUS,
+            SqlStdOperatorTable.MULTIPLY, SqlStdOperatorTable.CHECKED_MULTIPLY,
+            SqlStdOperatorTable.DIVIDE, SqlStdOperatorTable.CHECKED_DIVIDE,
+            SqlStdOperatorTable.UNARY_MINUS, SqlStdOperatorTable.CHECKED_UNARY_MINUS);
 
-    Exchange(RexBuilder builder) {
+    private final RexBuilder builder;
+    private final Arithmetic arithmetic;
+
+    /** What becomes of whole numbers that leave their type. */
+    enum Arithmetic {
+        CHECKED,
+        /** They wrap around, as the SQL that the connection asked for has it. */
+        WRAPPING
+    }
+
+    Exchange(RexBuilder builder, Arithmetic arithmetic) {
         this.builder = builder;
+        this.arithmetic = arithmetic;
     }
 
     private static SqlOperator function(String name, Class<?> owner, String method, int operands) {
@@ -51,6 +72,10 @@ final class Exchange extends RexShuttle {
                 .filter(each -> each.getName().equals(method)
                         && each.getParameterCount() == operands)
                 .findFirst().orElseThrow());
+    }
+
+    private static SqlOperator absolute(Class<?> number) {
+        return function("ABS", Types.lookupMethod(Numbers.class, "absolute", number));
     }
 
     private static SqlOperator function(String name, Method method) {
@@ -87,9 +112,9 @@ final class Exchange extends RexShuttle {
     }
 
     /** What computes constants as the same expressions of rows are computed. */
-    static RexExecutor constants(RexExecutor plain) {
+    static RexExecutor constants(RexExecutor plain, Arithmetic arithmetic) {
         return (builder, constants, reduced) -> {
-            List<RexNode> exchanged = new Exchange(builder).apply(constants);
+            List<RexNode> exchanged = new Exchange(builder, arithmetic).apply(constants);
             plain.reduce(builder, exchanged, reduced);
             for (int place = 0; place < constants.size(); place++) {
                 // What cannot be computed stays as the planner knows it.
@@ -112,11 +137,14 @@ final class Exchange extends RexShuttle {
     }
 
     private RexNode exchanged(RexCall call) {
+        List<RexNode> operands = call.getOperands();
+        SqlTypeName type = call.getType().getSqlTypeName();
         return switch (call.getKind()) {
             case LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN, GREATER_THAN_OR_EQUAL ->
                     isCompared(call) ? with(builder, call, COMPARED.get(call.getKind())) : call;
             case LIKE -> like(call);
-            default -> computed(call);
+            default -> call.getOperator() == SqlStdOperatorTable.ABS && ABSOLUTE.containsKey(type)
+                    ? with(builder, call, ABSOLUTE.get(type)) : computed(call);
         };
     }
 
@@ -143,9 +171,17 @@ final class Exchange extends RexShuttle {
     }
 
     private RexNode computed(RexCall call) {
-        return call.getKind() == SqlKind.DIVIDE && SqlTypeUtil.isDecimal(call.getType())
-                ? builder.makeCall(call.getType(), QUOTIENT,
-                        call.getOperands().stream().map(this::decimal).toList()) : call;
+        SqlOperator checked = CHECKED.get(call.getOperator());
+        if (checked == null || !call.getOperands().stream()
+                .allMatch(each -> SqlTypeUtil.isExactNumeric(each.getType()))) {
+            return call;
+        } else if (SqlTypeUtil.isDecimal(call.getType())) {
+            return call.getKind() == SqlKind.DIVIDE
+                    ? builder.makeCall(call.getType(), QUOTIENT,
+                            call.getOperands().stream().map(this::decimal).toList()) : call;
+        }
+        return arithmetic == Arithmetic.CHECKED && SqlTypeUtil.isIntType(call.getType())
+                ? with(builder, call, checked) : call;
     }
 
     private RexNode decimal(RexNode number) {

@@ -6,8 +6,8 @@ import java.math.RoundingMode;
 import org.apache.calcite.linq4j.function.Strict;
 
 /**
- * Arithmetic that loses no digits that its type has. For the code that Calcite makes, not for other
- * uses.
+ * Arithmetic that leaves its type only with a word, and loses no digits that its type has. For the
+ * code that Calcite makes, not for other uses.
  */
 @Strict
 public final class Numbers {
@@ -15,6 +15,32 @@ public final class Numbers {
             new MathContext(SqlTypes.DIGITS_MAX, RoundingMode.HALF_UP);
 
     private Numbers() {}
+
+    /** Without its sign. */
+    public static byte absolute(byte number) {
+        if (number == Byte.MIN_VALUE) {
+            throw new ArithmeticException("overflow: no TINYINT is abs(" + number + ")");
+        }
+        return (byte) Math.abs(number);
+    }
+
+    /** Without its sign. */
+    public static short absolute(short number) {
+        if (number == Short.MIN_VALUE) {
+            throw new ArithmeticException("overflow: no SMALLINT is abs(" + number + ")");
+        }
+        return (short) Math.abs(number);
+    }
+
+    /** Without its sign. */
+    public static int absolute(int number) {
+        return Math.absExact(number);
+    }
+
+    /** Without its sign. */
+    public static long absolute(long number) {
+        return Math.absExact(number);
+    }
 
     /** With as many digits as a type may have; how many of them stay the type says. */
     public static BigDecimal quotient(BigDecimal one, BigDecimal other) {

@@ -9,6 +9,8 @@ import org.apache.calcite.adapter.enumerable.EnumerableCalc;
 import org.apache.calcite.adapter.enumerable.EnumerableConvention;
 import org.apache.calcite.adapter.enumerable.EnumerableRules;
 import org.apache.calcite.adapter.enumerable.EnumerableWindow;
+import org.apache.calcite.config.CalciteConnectionConfig;
+import org.apache.calcite.plan.RelOptPlanner;
 import org.apache.calcite.rel.RelCollation;
 import org.apache.calcite.rel.RelCollations;
 import org.apache.calcite.rel.RelFieldCollation;
@@ -42,20 +44,27 @@ final class PlanExchange extends RelHomogeneousShuttle {
     static final Program PROGRAM = Programs.sequence(
             (planner, plan, traits, materializations, lattices) -> {
                 planner.setExecutor(Exchange.constants(
-                        Objects.requireNonNull(planner.getExecutor())));
+                        Objects.requireNonNull(planner.getExecutor()), arithmetic(planner)));
                 return plan;
             }, Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(
-                    new PlanExchange(plan.getCluster().getRexBuilder())));
+                    new PlanExchange(plan.getCluster().getRexBuilder(), arithmetic(planner))));
     private static final Set<SqlKind> ONES_OF_THE_LEAST_OR_GREATEST =
             Set.of(SqlKind.ARG_MIN, SqlKind.ARG_MAX);
 
     private final RexBuilder builder;
     private final Exchange expressions;
 
-    private PlanExchange(RexBuilder builder) {
+    private PlanExchange(RexBuilder builder, Exchange.Arithmetic arithmetic) {
         this.builder = builder;
-        this.expressions = new Exchange(builder);
+        this.expressions = new Exchange(builder, arithmetic);
+    }
+
+    static Exchange.Arithmetic arithmetic(RelOptPlanner planner) {
+        CalciteConnectionConfig settings =
+                planner.getContext().unwrap(CalciteConnectionConfig.class);
+        return settings != null && settings.conformance().checkedArithmetic()
+                ? Exchange.Arithmetic.CHECKED : Exchange.Arithmetic.WRAPPING;
     }
 
     @Override

@@ -83,8 +83,8 @@ final class Preparation extends CalcitePrepareImpl {
     protected RelOptPlanner createPlanner(Context context,
             org.apache.calcite.plan.Context external, RelOptCostFactory costs) {
         RelOptPlanner planner = super.createPlanner(context, external, costs);
-        planner.setExecutor(
-                Exchange.constants(Objects.requireNonNull(planner.getExecutor())));
+        planner.setExecutor(Exchange.constants(Objects.requireNonNull(planner.getExecutor()),
+                PlanExchange.arithmetic(planner)));
         planner.addRule(CacheModify.RULE);
         planner.addRule(MIRRORED);
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE);

@@ -111,4 +111,29 @@ class ArithmeticTest {
             }
         }
     }
+
+    /** It was the least of its type, which is no such number. */
+    @Test
+    void theAbsoluteOfTheLeastNumberIsAMistake() throws SQLException {
+        refuses("verflow", "select abs(age) from people");
+        refuses("verflow", "select abs(wealth) from people where age < 0");
+        refuses("verflow", "select sum(abs(wealth)) from people where age < 0");
+        answers("2147483647, 9223372036854775807",
+                "select distinct abs(age), abs(-wealth) from people where age > 0");
+        answers("2147483648", "select abs(cast(age as bigint)) from people where age < 0");
+        answers("2.5, 2.5", "select abs(-2.5), abs(-2.5e0)");
+        refuses("verflow", "select abs(cast(age / 65536 as smallint)) from people where age < 0");
+        refuses("verflow", "select abs(cast(age / 16777216 as tinyint)) from people where age < 0");
+        answers("null, 5, 6", "select abs(cast(null as integer)), abs(cast(-5 as smallint)), "
+                + "abs(cast(-6 as tinyint))");
+    }
+
+    /** What is computed of it was checked, it itself was not. */
+    @Test
+    void wholeNumbersInsideOfDecimalsThatOverflowAreMistakesToo() throws SQLException {
+        refuses("overflow", "select (age + 1) * 1.5 from people where age > 0");
+        refuses("overflow", "select cast(wealth + 1 as decimal(38)) from people where age > 0");
+        refuses("overflow", "select sum((age * 2) / 1.5) from people where age > 0");
+        answers("3221225470.5", "select distinct age * 1.5 from people where age > 0");
+    }
 }
