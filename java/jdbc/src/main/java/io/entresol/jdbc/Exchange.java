@@ -42,6 +42,7 @@ final class Exchange extends RexShuttle {
             SqlKind.GREATER_THAN_OR_EQUAL, function(">=", Texts.class, "isGreaterOrEqual", 2));
     private static final SqlOperator KEY = function("ORDER", Texts.class, "key", 1);
     private static final SqlOperator QUOTIENT = function("/", Numbers.class, "quotient", 2);
+    private static final SqlOperator MOMENT = function("CAST", Numbers.class, "moment", 1);
     private static final Map<SqlTypeName, SqlOperator> ABSOLUTE = Map.of(
             SqlTypeName.TINYINT, absolute(byte.class), SqlTypeName.SMALLINT, absolute(short.class),
             SqlTypeName.INTEGER, absolute(int.class), SqlTypeName.BIGINT, absolute(long.class));
@@ -143,6 +144,10 @@ final class Exchange extends RexShuttle {
             case LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN, GREATER_THAN_OR_EQUAL ->
                     isCompared(call) ? with(builder, call, COMPARED.get(call.getKind())) : call;
             case LIKE -> like(call);
+            case CAST -> operands.size() == 1 && isText(call.getType())
+                    && operands.get(0).getType().getSqlTypeName() == SqlTypeName.TIMESTAMP
+                    ? builder.makeAbstractCast(call.getType(), moment(operands.get(0)), false)
+                    : call;
             default -> call.getOperator() == SqlStdOperatorTable.ABS && ABSOLUTE.containsKey(type)
                     ? with(builder, call, ABSOLUTE.get(type)) : computed(call);
         };
@@ -168,6 +173,13 @@ final class Exchange extends RexShuttle {
         }
         return call.getOperator() == SqlLibraryOperators.ILIKE
                 ? with(builder, call, operands == 2 ? ILIKE : ILIKE_ESCAPE) : call;
+    }
+
+    private RexNode moment(RexNode timestamp) {
+        RelDataTypeFactory types = builder.getTypeFactory();
+        return builder.makeCall(types.createTypeWithNullability(
+                types.createSqlType(SqlTypeName.VARCHAR), timestamp.getType().isNullable()),
+                MOMENT, List.of(timestamp));
     }
 
     private RexNode computed(RexCall call) {

@@ -3,6 +3,7 @@ package io.entresol.jdbc;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.math.RoundingMode;
+import org.apache.calcite.avatica.util.DateTimeUtils;
 import org.apache.calcite.linq4j.function.Strict;
 
 /**
@@ -13,6 +14,7 @@ import org.apache.calcite.linq4j.function.Strict;
 public final class Numbers {
     private static final MathContext QUOTIENT =
             new MathContext(SqlTypes.DIGITS_MAX, RoundingMode.HALF_UP);
+    private static final int MILLISECONDS = 3;
 
     private Numbers() {}
 
@@ -45,5 +47,11 @@ public final class Numbers {
     /** With as many digits as a type may have; how many of them stay the type says. */
     public static BigDecimal quotient(BigDecimal one, BigDecimal other) {
         return one.divide(other, QUOTIENT);
+    }
+
+    /** A moment as a text, with its milliseconds if there are any. */
+    public static String moment(long milliseconds) {
+        return DateTimeUtils.unixTimestampToString(milliseconds,
+                milliseconds % DateTimeUtils.MILLIS_PER_SECOND == 0 ? 0 : MILLISECONDS);
     }
 }

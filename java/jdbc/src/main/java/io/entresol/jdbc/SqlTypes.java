@@ -9,7 +9,7 @@ import org.apache.calcite.sql.type.SqlTypeName;
  * Types of what is computed: sums of INTEGER are BIGINT, means of whole numbers are DOUBLE, and those
  * of decimals have digits for their fraction. Calcite's own are of the column's type, in which sums
  * wrap around, means lose their fraction, and deviations are no deviations. Decimals have as many
- * digits as in most databases. For Calcite, not for other uses.
+ * digits as in most databases, and moments their milliseconds. For Calcite, not for other uses.
  */
 public final class SqlTypes extends RelDataTypeSystemImpl {
     /** Digits of a decimal, before and behind its point. */
@@ -17,6 +17,8 @@ public final class SqlTypes extends RelDataTypeSystemImpl {
 
     /** Of a mean, behind the point, beyond those that the numbers have. */
     private static final int MEAN_DIGITS = 10;
+    /** Of a second, in a moment. */
+    private static final int MOMENT_DIGITS = 3;
 
     /** For Calcite, which makes it by its name. */
     public SqlTypes() {}
@@ -43,6 +45,11 @@ public final class SqlTypes extends RelDataTypeSystemImpl {
     @SuppressWarnings("deprecation")
     public int getMaxNumericScale() {
         return DIGITS_MAX;
+    }
+
+    @Override
+    public int getDefaultPrecision(SqlTypeName type) {
+        return type == SqlTypeName.TIMESTAMP ? MOMENT_DIGITS : super.getDefaultPrecision(type);
     }
 
     @Override

@@ -136,4 +136,27 @@ class ArithmeticTest {
         refuses("overflow", "select sum((age * 2) / 1.5) from people where age > 0");
         answers("3221225470.5", "select distinct age * 1.5 from people where age > 0");
     }
+
+    /** They were those of the whole second. */
+    @Test
+    void momentsKeepTheirMillisecondsAsTexts() throws SQLException {
+        answers("2020-01-02 03:04:05.678", "select cast(cast('2020-01-02 03:04:05.678' as "
+                + "timestamp) as varchar)");
+        answers("2020-01-02 03:04:05.678",
+                "select cast(born as varchar) from people where _key = 'k0'");
+        answers("2020-01-02 03:04:05", "select cast(timestamp '2020-01-02 03:04:05' as varchar)");
+        answers("3", "select count(*) from people where cast(remark as timestamp) = born "
+                + "or cast(remark as timestamp(3)) = born");
+        answers("k1", "select _key from people where cast(born as varchar) = ?",
+                "2020-01-02 03:04:05.679");
+        answers("k2", "select _key from people where born > '2020-01-02 03:04:05.679'");
+        for (Connection each : CONNECTIONS) {
+            try (Statement statement = each.createStatement(); ResultSet row = statement
+                    .executeQuery("select cast('2020-01-02 03:04:05.678' as timestamp)")) {
+                assertTrue(row.next());
+                assertEquals("2020-01-02 03:04:05.678", row.getString(1));
+                assertEquals(678_000_000, row.getTimestamp(1).getNanos());
+            }
+        }
+    }
 }
