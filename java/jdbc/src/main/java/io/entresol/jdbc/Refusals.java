@@ -1,8 +1,10 @@
 package io.entresol.jdbc;
 
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
+import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
@@ -23,11 +25,14 @@ final class Refusals {
     static <C extends Connection> C told(Class<C> type, C connection) {
         return Except.of(type, connection, Map.of("prepareStatement", (arguments, plain) -> {
             try {
-                return plain.result();
+                return ResultFactory.ours(PreparedStatement.class,
+                        (Statement) plain.result());
             } catch (SQLException failure) {
                 throw told(arguments[0], failure);
             }
-        }, "commit", (none, plain) -> null, "rollback", (none, plain) -> {
+        }, "createStatement", (arguments, plain) ->
+                ResultFactory.ours(Statement.class, (Statement) plain.result()),
+                "commit", (none, plain) -> null, "rollback", (none, plain) -> {
             throw new SQLFeatureNotSupportedException("there are no transactions: each row is a "
                     + "change of its own, and those that were made stay");
         }));

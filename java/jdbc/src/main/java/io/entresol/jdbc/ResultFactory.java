@@ -2,8 +2,12 @@ package io.entresol.jdbc;
 
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.Collections;
+import java.util.Map;
 import java.util.Properties;
 import java.util.TimeZone;
+import java.util.WeakHashMap;
 import org.apache.calcite.avatica.AvaticaConnection;
 import org.apache.calcite.avatica.AvaticaFactory;
 import org.apache.calcite.avatica.AvaticaPreparedStatement;
@@ -15,8 +19,12 @@ import org.apache.calcite.avatica.QueryState;
 import org.apache.calcite.avatica.UnregisteredDriver;
 import org.apache.calcite.jdbc.CalciteConnection;
 
-/** Makes what another factory makes, and results that do what JDBC says: {@link Result}. */
+/** Makes what another factory makes, and statements and results that do what JDBC says. */
 final class ResultFactory implements AvaticaFactory {
+    /** Statements beside those that Calcite was given, until they are asked for. */
+    private static final Map<AvaticaStatement, AvaticaStatement> OURS =
+            Collections.synchronizedMap(new WeakHashMap<>());
+
     private final AvaticaFactory plain;
 
     ResultFactory(AvaticaFactory plain) {
@@ -39,26 +47,53 @@ final class ResultFactory implements AvaticaFactory {
         return plain.newConnection(driver, factory, url, properties);
     }
 
+    /**
+     * The statement that is to be used. Calcite takes none from a factory but its own, which works
+     * until ours, which shares its handle, takes its place in the connection.
+     */
+    static <S extends Statement> S ours(Class<S> type, Statement made) throws SQLException {
+        AvaticaStatement plain = made.unwrap(AvaticaStatement.class);
+        AvaticaStatement ours = OURS.remove(plain);
+        if (ours == null) {
+            return type.cast(made);
+        }
+        ours.connection.statementMap.put(ours.getId(), ours);
+        return type.cast(ours);
+    }
+
+    private static <S extends AvaticaStatement> S known(S made, S ours) throws SQLException {
+        if (made == null) {
+            return limited(ours);
+        }
+        OURS.put(made, limited(ours));
+        made.connection.statementMap.put(made.getId(), made);
+        return limited(made);
+    }
+
     @Override
     public AvaticaStatement newStatement(AvaticaConnection connection,
             Meta.StatementHandle handle, int type, int concurrency, int holdability)
             throws SQLException {
-        return limited(connection,
-                plain.newStatement(connection, handle, type, concurrency, holdability));
+        AvaticaStatement made = connection instanceof CalciteConnection
+                ? plain.newStatement(connection, handle, type, concurrency, holdability) : null;
+        return known(made, new DirectStatement(connection, made == null ? handle : made.handle,
+                type, concurrency, holdability));
     }
 
     @Override
     public AvaticaPreparedStatement newPreparedStatement(AvaticaConnection connection,
             Meta.StatementHandle handle, Meta.Signature signature, int type, int concurrency,
             int holdability) throws SQLException {
-        return limited(connection, plain.newPreparedStatement(connection, handle, signature, type,
-                concurrency, holdability));
+        AvaticaPreparedStatement made = connection instanceof CalciteConnection
+                ? plain.newPreparedStatement(connection, handle, signature, type, concurrency,
+                        holdability) : null;
+        return known(made, new ParametrizedStatement(connection,
+                made == null ? handle : made.handle, signature, type, concurrency, holdability));
     }
 
     /** With the timeout that the connection has for its statements until they are given another. */
-    private static <S extends AvaticaStatement> S limited(AvaticaConnection connection,
-            S statement) throws SQLException {
-        if (connection instanceof CalciteConnection ours) {
+    private static <S extends AvaticaStatement> S limited(S statement) throws SQLException {
+        if (statement.connection instanceof CalciteConnection ours) {
             int seconds = Driver.timeout(ours.getProperties());
             if (seconds > 0) {
                 statement.setQueryTimeout(seconds);

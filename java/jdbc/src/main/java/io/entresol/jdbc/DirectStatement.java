@@ -1,0 +1,42 @@
+package io.entresol.jdbc;
+
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.AvaticaStatement;
+import org.apache.calcite.avatica.Meta;
+import org.apache.calcite.jdbc.CalciteConnection;
+
+/** A statement that is given its SQL when it runs, in this process or another one. */
+final class DirectStatement extends AvaticaStatement {
+    private final List<String> batch = new ArrayList<>();
+
+    DirectStatement(AvaticaConnection connection, Meta.StatementHandle handle, int type,
+            int concurrency, int holdability) {
+        super(connection, handle, type, concurrency, holdability);
+    }
+
+    @Override
+    public void addBatch(String sql) throws SQLException {
+        super.addBatch(sql);
+        batch.add(sql);
+    }
+
+    @Override
+    public void clearBatch() throws SQLException {
+        super.clearBatch();
+        batch.clear();
+    }
+
+    @Override
+    public long[] executeLargeBatch() throws SQLException {
+        if (!(connection instanceof CalciteConnection)) {
+            return Batch.sent(super::executeLargeBatch);
+        }
+        List<Batch.Change> changes = new ArrayList<>();
+        batch.forEach(sql -> changes.add(() -> super.executeLargeUpdate(sql)));
+        clearBatch();
+        return Batch.carryOut(changes);
+    }
+}
