@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,12 +10,40 @@ import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.jdbc.CalciteConnection;
 
 /** A statement that is given its SQL when it runs, in this process or another one. */
-final class DirectStatement extends AvaticaStatement {
+final class DirectStatement extends AvaticaStatement implements Runs {
+    private final Run run = new Run(cancelFlag);
     private final List<String> batch = new ArrayList<>();
 
     DirectStatement(AvaticaConnection connection, Meta.StatementHandle handle, int type,
             int concurrency, int holdability) {
         super(connection, handle, type, concurrency, holdability);
+    }
+
+    @Override
+    public Run run() {
+        return run;
+    }
+
+    /** Not the next run; and it waits for no lock that a run holds. */
+    @Override
+    public void cancel() throws SQLException {
+        checkOpen();
+        run.cancel();
+    }
+
+    @Override
+    public boolean execute(String sql) throws SQLException {
+        return run.of(() -> super.execute(sql));
+    }
+
+    @Override
+    public ResultSet executeQuery(String sql) throws SQLException {
+        return run.of(() -> super.executeQuery(sql));
+    }
+
+    @Override
+    public long executeLargeUpdate(String sql) throws SQLException {
+        return run.of(() -> super.executeLargeUpdate(sql));
     }
 
     @Override
@@ -32,11 +61,14 @@ final class DirectStatement extends AvaticaStatement {
     @Override
     public long[] executeLargeBatch() throws SQLException {
         if (!(connection instanceof CalciteConnection)) {
-            return Batch.sent(super::executeLargeBatch);
+            return run.of(() -> Batch.sent(super::executeLargeBatch));
         }
         List<Batch.Change> changes = new ArrayList<>();
-        batch.forEach(sql -> changes.add(() -> super.executeLargeUpdate(sql)));
+        batch.forEach(sql -> changes.add(() -> {
+            run.check();
+            return super.executeLargeUpdate(sql);
+        }));
         clearBatch();
-        return Batch.carryOut(changes);
+        return run.of(() -> Batch.carryOut(changes));
     }
 }

@@ -13,7 +13,6 @@ import org.apache.calcite.avatica.AvaticaResultSet;
 import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
-import org.apache.calcite.avatica.NoSuchStatementException;
 import org.apache.calcite.avatica.QueryState;
 
 /**
@@ -28,6 +27,8 @@ final class Result extends AvaticaResultSet {
     private final AvaticaResultSet like;
     /** Rows that the statement gives at most; zero: any. */
     private final long most;
+    /** The run of the statement that it is the result of. */
+    private final long run;
     private long given;
 
     Result(AvaticaResultSet like, AvaticaStatement statement, QueryState state,
@@ -36,6 +37,7 @@ final class Result extends AvaticaResultSet {
         super(statement, state, signature, meta, zone, first);
         this.like = like;
         this.most = statement.getLargeMaxRows();
+        this.run = statement instanceof Runs runs ? runs.run().number() : 0;
     }
 
     @Override
@@ -65,10 +67,8 @@ final class Result extends AvaticaResultSet {
 
     /** A run that is over is what was cancelled; Avatica takes all later ones for cancelled too. */
     private void forgetCancellation() {
-        try {
-            statement.connection.getCancelFlag(statement.handle).set(false);
-        } catch (NoSuchStatementException closed) {
-            // There will be no other run.
+        if (statement instanceof Runs runs) {
+            runs.run().end(run);
         }
     }
 

@@ -2,6 +2,7 @@ package io.entresol.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -93,6 +94,54 @@ class StatementTest {
                 assertArrayEquals(new int[0], failed.getUpdateCounts());
                 changes.addBatch("delete from people");
                 assertArrayEquals(new long[] {2}, changes.executeLargeBatch());
+            }
+        }
+    }
+
+    /** The next run was, although nothing ran. */
+    @Test
+    void aCancellationIsOfTheRunThatIsUnderWayAndOfNoLaterOne() throws SQLException {
+        for (Connection connection : connections) {
+            try (Statement direct = connection.createStatement();
+                    PreparedStatement prepared = connection.prepareStatement(
+                            "insert into people (_key) values (?)")) {
+                direct.cancel();
+                assertEquals(1, direct.executeUpdate("insert into people (_key) values ('a')"));
+                direct.cancel();
+                ResultSet one = direct.executeQuery("select _key, remark from people");
+                assertTrue(one.next());
+                direct.cancel();
+                assertThrows(SQLException.class, one::next);
+                ResultSet other = direct.executeQuery("select _key, remark from people");
+                assertTrue(other.next());
+                assertFalse(other.next());
+                other.close();
+                direct.cancel();
+                assertTrue(direct.execute("select _key from people"));
+                assertTrue(direct.getResultSet().next());
+                prepared.cancel();
+                prepared.setString(1, "b");
+                assertEquals(1, prepared.executeUpdate());
+                prepared.cancel();
+                prepared.setString(1, "c");
+                prepared.addBatch();
+                assertArrayEquals(new int[] {1}, prepared.executeBatch());
+            }
+            assertEquals(3, Answers.change(connection, "delete from people"));
+        }
+    }
+
+    /** The former run's result, once it was closed, took the cancellation of the next run away. */
+    @Test
+    void aResultThatIsClosedLateLeavesTheNextRunCancelled() throws SQLException {
+        for (Connection connection : connections) {
+            try (Statement statement = connection.createStatement()) {
+                ResultSet former = statement.executeQuery("values (1), (2)");
+                ResultSet current = statement.executeQuery("values (1), (2)");
+                assertTrue(current.next());
+                statement.cancel();
+                former.close();
+                assertThrows(SQLException.class, current::next);
             }
         }
     }

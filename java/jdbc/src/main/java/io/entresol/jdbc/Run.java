@@ -1,0 +1,57 @@
+package io.entresol.jdbc;
+
+import java.sql.SQLException;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * The run of a statement that is under way, if one is: it alone is what somebody cancels, and no
+ * later one. It is over when it has failed, has changed what it was to change, or its result is
+ * closed, which may be after the next one began.
+ */
+final class Run {
+    /** What all that reads looks at. */
+    private final AtomicBoolean cancelled;
+    private long number;
+
+    Run(AtomicBoolean cancelled) {
+        this.cancelled = cancelled;
+    }
+
+    /** What a run does. */
+    interface Work<T> {
+        T done() throws SQLException;
+    }
+
+    <T> T of(Work<T> work) throws SQLException {
+        begin();
+        return work.done();
+    }
+
+    private synchronized void begin() {
+        number++;
+        cancelled.set(false);
+    }
+
+    /** Of the last run that began. */
+    synchronized long number() {
+        return number;
+    }
+
+    /** A run is over. */
+    synchronized void end(long ended) {
+        if (ended == number) {
+            cancelled.set(false);
+        }
+    }
+
+    void cancel() {
+        cancelled.set(true);
+    }
+
+    /** Ends a run that is cancelled between two steps. */
+    void check() throws SQLException {
+        if (cancelled.get()) {
+            throw new SQLException("the statement was cancelled");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+package io.entresol.jdbc;
+
+/** A statement whose runs can be cancelled. */
+interface Runs {
+    Run run();
+}
