@@ -147,6 +147,8 @@ class ArithmeticTest {
         answers("2020-01-02 03:04:05", "select cast(timestamp '2020-01-02 03:04:05' as varchar)");
         answers("3", "select count(*) from people where cast(remark as timestamp) = born "
                 + "or cast(remark as timestamp(3)) = born");
+        answers("k1", "select _key from people where born = cast(? as timestamp)",
+                "2020-01-02 03:04:05.679");
         answers("k1", "select _key from people where cast(born as varchar) = ?",
                 "2020-01-02 03:04:05.679");
         answers("k2", "select _key from people where born > '2020-01-02 03:04:05.679'");

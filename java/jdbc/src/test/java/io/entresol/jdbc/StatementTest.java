@@ -7,6 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayInputStream;
+import java.io.StringReader;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
@@ -15,6 +20,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Types;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -153,6 +159,124 @@ class StatementTest {
                     ResultSet result = statement.executeQuery("values 1")) {
                 assertSame(statement, result.getStatement());
             }
+        }
+    }
+
+    private interface Setting {
+        void set(PreparedStatement statement) throws SQLException;
+    }
+
+    /** They were left as they had been in the run before, or unset. */
+    @Test
+    void aParameterIsWhatItIsSetToHoweverItIsSet() throws SQLException {
+        byte[] bytes = {1, -1, 65};
+        String text = "\u0436\ud83d\ude00";
+        for (Connection connection : connections) {
+            try (PreparedStatement row = connection.prepareStatement(
+                    "insert into people (_key, remark, payload, age) values (?, ?, ?, ?)")) {
+                Setting[] texts = {each -> each.setCharacterStream(2, new StringReader(text)),
+                    each -> each.setCharacterStream(2, new StringReader(text + "more"), 3),
+                    each -> each.setClob(2, new StringReader(text)),
+                    each -> each.setNString(2, text),
+                    each -> each.setNCharacterStream(2, new StringReader(text)),
+                    each -> each.setObject(2, text, Types.VARCHAR, 0),
+                    each -> each.setObject(2, new StringReader(text))};
+                Setting[] binaries = {
+                    each -> each.setBinaryStream(3, new ByteArrayInputStream(bytes)),
+                    each -> each.setBinaryStream(3, new ByteArrayInputStream(
+                            new byte[] {1, -1, 65, 9}), 3),
+                    each -> each.setBlob(3, new ByteArrayInputStream(bytes)),
+                    each -> each.setObject(3, bytes, Types.BINARY),
+                    each -> each.setObject(3, bytes, Types.BINARY, 0),
+                    each -> each.setObject(3, new ByteArrayInputStream(bytes))};
+                Setting[] numbers = {each -> each.setObject(4, BigInteger.TEN),
+                    each -> each.setObject(4, 10.4, Types.DECIMAL, 0),
+                    each -> each.setObject(4, "10", Types.INTEGER),
+                    each -> each.setObject(4, 10L), each -> each.setObject(4, (short) 10),
+                    each -> each.setObject(4, new BigDecimal("10.0"))};
+                for (int number = 0; number < texts.length; number++) {
+                    row.setString(1, "k" + number);
+                    row.setNull(2, Types.VARCHAR);
+                    row.setBytes(3, new byte[0]);
+                    row.setInt(4, -1);
+                    texts[number].set(row);
+                    binaries[number % binaries.length].set(row);
+                    numbers[number % numbers.length].set(row);
+                    assertEquals(1, row.executeUpdate());
+                    assertEquals(List.of(text + ", 01ff41, 10"), Answers.of(connection, "select "
+                            + "remark, payload, age from people where _key = 'k" + number + "'"),
+                            "way " + number);
+                }
+                row.setString(1, "null");
+                row.setNull(2, Types.VARCHAR, "VARCHAR");
+                row.setBinaryStream(3, null);
+                row.setObject(4, null, Types.INTEGER, 0);
+                row.executeUpdate();
+                assertEquals(List.of("null, null, null"), Answers.of(connection,
+                        "select remark, payload, age from people where _key = 'null'"));
+                row.setAsciiStream(2, new ByteArrayInputStream(
+                        "plain".getBytes(StandardCharsets.US_ASCII)));
+                row.setString(1, "ascii");
+                row.executeUpdate();
+                assertEquals(List.of("plain"), Answers.of(connection,
+                        "select remark from people where _key = 'ascii'"));
+                String said = assertThrows(SQLException.class,
+                        () -> row.setObject(2, Thread.currentThread())).getMessage();
+                assertTrue(said.contains("parameter 2"), said);
+                assertThrows(SQLException.class,
+                        () -> row.setObject(2, "x", Types.TIMESTAMP_WITH_TIMEZONE));
+                assertThrows(SQLException.class, () -> row.setObject(9, "x"));
+            }
+            grid.cache("people").clear();
+        }
+    }
+
+    /** 5,000,000,000 was 705,032,704, and 1.5 was 1, unless an index compared. */
+    @Test
+    void aParameterThatDoesNotFitItsTypeIsAMistakeAndNoOtherNumber() throws SQLException {
+        for (Connection connection : connections) {
+            Answers.change(connection, "insert into people (_key, age, active, born) values "
+                    + "('a', 1, true, timestamp '2020-01-02 03:04:05.678')");
+            for (String sql : List.of("select age + ? from people",
+                    "select _key from people where age + 1 < ?",
+                    "select _key from people where age < ?",
+                    "select _key from people where cast(age as smallint) = ?",
+                    "insert into people (_key, age) values ('b', ?)")) {
+                for (Object wrong : new Object[] {5_000_000_000L, 1.5, Double.NaN,
+                    new BigDecimal("1e20")}) {
+                    String said = assertThrows(SQLException.class,
+                            () -> Answers.of(connection, sql, wrong)).getMessage();
+                    assertTrue(said.contains("parameter 1: expected a whole number"), said);
+                }
+            }
+            assertEquals(List.of("5000000001"), Answers.of(connection,
+                    "select age + cast(? as bigint) from people", 5_000_000_000L));
+            // Texts are what the statement wants, whoever computes with them.
+            assertEquals(List.of("3"), Answers.of(connection, "select age + ? from people", "2"));
+            for (Object[] asked : new Object[][] {{"age + 1 = ?", "2"}, {"active = ?", "TRUE"},
+                {"(active or age > 9) = ?", "true"}, {"born = ?", "2020-01-02 03:04:05.678"},
+                {"cast(born as date) = ?", "2020-01-02"},
+                {"cast(born as time) > ?", "03:04:05"}, {"age < cast(? as double)", 1.5}}) {
+                assertEquals(List.of("a"), Answers.of(connection,
+                        "select _key from people where " + asked[0], asked[1]), asked[0] + "");
+            }
+            try (PreparedStatement insert = connection.prepareStatement("insert into people "
+                    + "(_key, age, wealth, score, active, born) values (?, ?, ?, ?, ?, ?)")) {
+                insert.setString(1, "c");
+                insert.setString(2, "7");
+                insert.setString(3, " 8 ");
+                insert.setString(4, "1.5");
+                insert.setString(5, "true");
+                insert.setString(6, "1970-01-01 00:00:01");
+                insert.executeUpdate();
+            }
+            Person made = grid.<String, Person>cache("people").get("c");
+            assertEquals(7, made.age);
+            assertEquals(8L, made.wealth);
+            assertEquals(1.5, made.score);
+            assertEquals(true, made.active);
+            assertEquals(1_000L, made.born);
+            grid.cache("people").clear();
         }
     }
 }
