@@ -6,14 +6,26 @@ import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Time;
+import java.sql.Timestamp;
 import java.sql.Types;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
 import java.util.Calendar;
+import java.util.Locale;
 import java.util.TimeZone;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.apache.calcite.avatica.AvaticaResultSet;
 import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.avatica.QueryState;
+import org.apache.calcite.avatica.util.DateTimeUtils;
 
 /**
  * Rows of a result: what goes wrong between two of them is an {@link SQLException}, and a cell is
@@ -21,6 +33,7 @@ import org.apache.calcite.avatica.QueryState;
  */
 final class Result extends AvaticaResultSet {
     private static final BigDecimal LEAST = BigDecimal.valueOf(Long.MIN_VALUE);
+    private static final TimeZone UTC = TimeZone.getTimeZone("UTC");
     private static final BigDecimal MOST = BigDecimal.valueOf(Long.MAX_VALUE);
 
     /** Is not read; it knows how a cell that is an array looks as a result. */
@@ -215,6 +228,7 @@ final class Result extends AvaticaResultSet {
         Object value = switch (type.getName()) {
             case "java.lang.String" -> getString(column);
             case "java.lang.Boolean" -> getBoolean(column);
+            case "java.lang.Byte" -> getByte(column);
             case "java.lang.Short" -> getShort(column);
             case "java.lang.Integer" -> getInt(column);
             case "java.lang.Long" -> getLong(column);
@@ -225,6 +239,12 @@ final class Result extends AvaticaResultSet {
             case "java.sql.Time" -> getTime(column);
             case "java.sql.Timestamp" -> getTimestamp(column);
             case "[B" -> getBytes(column);
+            case "java.time.LocalDate" -> local(column, LocalDateTime::toLocalDate, Types.DATE);
+            case "java.time.LocalTime" -> local(column, LocalDateTime::toLocalTime, Types.TIME);
+            case "java.time.LocalDateTime" -> local(column, moment -> moment, Types.TIMESTAMP);
+            case "java.time.Instant" -> moment(column, ZonedDateTime::toInstant);
+            case "java.time.OffsetDateTime" -> moment(column, ZonedDateTime::toOffsetDateTime);
+            case "java.time.ZonedDateTime" -> moment(column, moment -> moment);
             default -> getObject(column);
         };
         if (wasNull() || value == null) {
@@ -234,6 +254,37 @@ final class Result extends AvaticaResultSet {
                     + "; expected one that can be a " + type.getName());
         }
         return type.cast(value);
+    }
+
+    /** A part of a day and a time; the cell itself if it has no such part. */
+    private Object local(int column, Function<LocalDateTime, Object> part, int type)
+            throws SQLException {
+        Calendar utc = calendar(UTC);
+        if (isOf(column, Types.TIMESTAMP)) {
+            Timestamp moment = super.getTimestamp(column, utc);
+            return moment == null ? null : part.apply(LocalDateTime.ofInstant(
+                    Instant.ofEpochMilli(DateTimeUtils.sqlTimestampToUnixTimestamp(moment, utc)),
+                    ZoneOffset.UTC));
+        } else if (isOf(column, Types.DATE) && type == Types.DATE) {
+            Date day = super.getDate(column, utc);
+            return day == null ? null
+                    : LocalDate.ofEpochDay(DateTimeUtils.sqlDateToUnixDate(day, utc));
+        } else if (isOf(column, Types.TIME) && type == Types.TIME) {
+            Time time = super.getTime(column, utc);
+            return time == null ? null : LocalTime.ofNanoOfDay(TimeUnit.MILLISECONDS.toNanos(
+                    DateTimeUtils.sqlTimeToUnixTime(time, utc)));
+        }
+        return getObject(column);
+    }
+
+    /** A moment in the zone of the connection; the cell itself if it is none. */
+    private Object moment(int column, Function<ZonedDateTime, Object> form) throws SQLException {
+        ZoneId zone = getLocalCalendar().getTimeZone().toZoneId();
+        return local(column, moment -> form.apply(moment.atZone(zone)), Types.TIMESTAMP);
+    }
+
+    private static Calendar calendar(TimeZone zone) {
+        return Calendar.getInstance(zone, Locale.ROOT);
     }
 
     @Override

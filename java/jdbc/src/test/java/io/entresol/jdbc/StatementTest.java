@@ -15,12 +15,20 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
+import java.sql.Date;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Time;
 import java.sql.Types;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -228,6 +236,38 @@ class StatementTest {
                 assertThrows(SQLException.class, () -> row.setObject(9, "x"));
             }
             grid.cache("people").clear();
+        }
+    }
+
+    @Test
+    void momentsOfManyRowsAreThoseThatAreStored() throws SQLException {
+        Instant moment = Instant.parse("2020-01-02T20:04:05.678Z");
+        for (int number = 0; number < 250; number++) {
+            Person person = new Person();
+            person.born = moment.toEpochMilli();
+            grid.cache("people").put("k" + number, person);
+        }
+        for (Connection connection : connections) {
+            try (Statement statement = connection.createStatement(); ResultSet rows = statement
+                    .executeQuery("select born, cast(born as date), cast(born as time) "
+                            + "from people")) {
+                for (int number = 0; number < 250; number++) {
+                    assertTrue(rows.next());
+                    String row = "row " + number;
+                    assertEquals(moment, rows.getTimestamp(1).toInstant(), row);
+                    assertEquals(moment, rows.getObject(1, Instant.class), row);
+                    assertEquals(moment.atOffset(ZoneOffset.UTC),
+                            rows.getObject(1, OffsetDateTime.class), row);
+                    assertEquals(LocalDateTime.parse("2020-01-02T20:04:05.678"),
+                            rows.getObject(1, LocalDateTime.class), row);
+                    assertEquals(LocalDate.of(2020, 1, 2), rows.getObject(1, LocalDate.class), row);
+                    assertEquals(Date.valueOf("2020-01-02"), rows.getDate(2), row);
+                    assertEquals(LocalDate.of(2020, 1, 2), rows.getObject(2, LocalDate.class), row);
+                    assertEquals(Time.valueOf("20:04:05").toLocalTime(),
+                            rows.getTime(3).toLocalTime().withNano(0), row);
+                    assertEquals(20, rows.getObject(3, LocalTime.class).getHour(), row);
+                }
+            }
         }
     }
 
