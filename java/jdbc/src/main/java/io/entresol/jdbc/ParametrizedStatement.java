@@ -143,7 +143,7 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
         } else if (value instanceof InputStream bytes) {
             setBinaryStream(parameter, bytes);
         } else {
-            slots[place(parameter)] = Parameters.of(parameter, value, getCalendar());
+            slots[place(parameter)] = Parameters.of(parameter, value, zone());
         }
     }
 
@@ -176,6 +176,11 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
         if (decimal && slots[parameter - 1].toLocal() instanceof BigDecimal number) {
             setBigDecimal(parameter, number.setScale(scale, RoundingMode.HALF_UP));
         }
+    }
+
+    /** Avatica's server gives moments in the zone of its program, which it has from UTC. */
+    private Calendar zone() {
+        return Served.is(connection) ? Calendar.getInstance() : getCalendar();
     }
 
     private int place(int parameter) throws SQLException {

@@ -283,6 +283,26 @@ final class Result extends AvaticaResultSet {
         return local(column, moment -> form.apply(moment.atZone(zone)), Types.TIMESTAMP);
     }
 
+    /** Avatica's server asks for the first rows in UTC, and for more in the zone of its program. */
+    private Calendar asked(Calendar zone) {
+        return Served.is(statement.connection) ? calendar(UTC) : zone;
+    }
+
+    @Override
+    public Date getDate(int column, Calendar zone) throws SQLException {
+        return super.getDate(column, asked(zone));
+    }
+
+    @Override
+    public Time getTime(int column, Calendar zone) throws SQLException {
+        return super.getTime(column, asked(zone));
+    }
+
+    @Override
+    public Timestamp getTimestamp(int column, Calendar zone) throws SQLException {
+        return super.getTimestamp(column, asked(zone));
+    }
+
     private static Calendar calendar(TimeZone zone) {
         return Calendar.getInstance(zone, Locale.ROOT);
     }

@@ -88,6 +88,7 @@ public final class SqlServer implements AutoCloseable {
             public void openConnection(ConnectionHandle connection, Map<String, String> given) {
                 Map<String, String> kept = new HashMap<>(given == null ? Map.of() : given);
                 kept.keySet().retainAll(CLIENTS_PROPERTIES);
+                kept.put(Served.MARK, "true");
                 super.openConnection(connection, kept);
             }
         };

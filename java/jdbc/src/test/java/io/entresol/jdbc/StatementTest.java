@@ -22,6 +22,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Time;
+import java.sql.Timestamp;
 import java.sql.Types;
 import java.time.Instant;
 import java.time.LocalDate;
@@ -31,6 +32,7 @@ import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TimeZone;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -239,6 +241,48 @@ class StatementTest {
         }
     }
 
+    @Test
+    void momentsAndDaysAreTheSameInWhateverFormTheyAreGiven() throws SQLException {
+        Instant moment = Instant.parse("2020-01-02T20:04:05.678Z");
+        Object[] moments = {moment, Timestamp.from(moment), moment.atOffset(ZoneOffset.ofHours(7)),
+            moment.atZone(TimeZone.getDefault().toZoneId()),
+            LocalDateTime.ofInstant(moment, ZoneOffset.UTC), new java.util.Date(
+                    moment.toEpochMilli())};
+        for (Connection connection : connections) {
+            try (PreparedStatement insert = connection.prepareStatement(
+                    "insert into people (_key, born) values (?, ?)")) {
+                for (int number = 0; number < moments.length; number++) {
+                    insert.setString(1, "k" + number);
+                    insert.setObject(2, moments[number]);
+                    insert.addBatch();
+                }
+                insert.executeBatch();
+                insert.setString(1, "timestamp");
+                insert.setTimestamp(2, Timestamp.from(moment));
+                insert.executeUpdate();
+                insert.setString(1, "typed");
+                insert.setObject(2, LocalDateTime.ofInstant(moment, ZoneOffset.UTC),
+                        Types.TIMESTAMP);
+                insert.executeUpdate();
+            }
+            for (int number = 0; number < moments.length; number++) {
+                assertEquals(moment.toEpochMilli(), grid.<String, Person>cache("people")
+                        .get("k" + number).born, moments[number].getClass().getName());
+            }
+            assertEquals(List.of(String.valueOf(moments.length + 2)), Answers.of(connection,
+                    "select count(*) from people where born = ?", moment));
+            LocalDate day = LocalDate.of(2020, 1, 2);
+            LocalTime time = LocalTime.of(20, 4, 5);
+            String same = "select date '2020-01-02' = cast(? as date), "
+                    + "time '20:04:05' = cast(? as time)";
+            assertEquals(List.of("true, true"), Answers.of(connection, same, day, time));
+            assertEquals(List.of("true, true"), Answers.of(connection, same, Date.valueOf(day),
+                    Time.valueOf(time)));
+            grid.cache("people").clear();
+        }
+    }
+
+    /** Those after the first frame of the protocol were hours away where the server is. */
     @Test
     void momentsOfManyRowsAreThoseThatAreStored() throws SQLException {
         Instant moment = Instant.parse("2020-01-02T20:04:05.678Z");
