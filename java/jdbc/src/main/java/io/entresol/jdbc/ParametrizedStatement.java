@@ -48,6 +48,12 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
         return run;
     }
 
+    /** None is as many as one likes, and not, as Avatica has it, no more after the first ones. */
+    @Override
+    public void setFetchSize(int rows) throws SQLException {
+        super.setFetchSize(rows == 0 ? DEFAULT_FETCH_SIZE : rows);
+    }
+
     /** Not the next run; and it waits for no lock that a run holds. */
     @Override
     public void cancel() throws SQLException {

@@ -363,4 +363,24 @@ class StatementTest {
             grid.cache("people").clear();
         }
     }
+
+    /** Remotely there were no rows after the first hundred. */
+    @Test
+    void aFetchSizeOfZeroIsAsManyAsTheDriverLikes() throws SQLException {
+        for (int number = 0; number < 250; number++) {
+            grid.cache("people").put("k" + number, new Person());
+        }
+        for (Connection connection : connections) {
+            try (Statement direct = connection.createStatement(); PreparedStatement prepared =
+                    connection.prepareStatement("select _key, remark from people")) {
+                for (int size : new int[] {0, 7, 0}) {
+                    direct.setFetchSize(size);
+                    prepared.setFetchSize(size);
+                    assertEquals(250, Answers.of(
+                            direct.executeQuery("select _key, remark from people")).size());
+                    assertEquals(250, Answers.of(prepared.executeQuery()).size());
+                }
+            }
+        }
+    }
 }
