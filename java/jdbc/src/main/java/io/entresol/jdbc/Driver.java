@@ -43,7 +43,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
     static final String TIMEOUT = "timeout";
 
     private static final String REMOTE = "remote:";
-    private static final String SCHEMA = "caches";
+    static final String SCHEMA = "caches";
     private static final Driver DRIVER = new Driver();
 
     static {

@@ -111,7 +111,7 @@ final class ResultFactory implements AvaticaFactory {
 
     @Override
     public AvaticaSpecificDatabaseMetaData newDatabaseMetaData(AvaticaConnection connection) {
-        return plain.newDatabaseMetaData(connection);
+        return new MetaData(connection);
     }
 
     @Override
