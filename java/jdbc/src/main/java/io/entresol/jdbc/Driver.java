@@ -165,6 +165,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         root.setCacheEnabled(false);
         root.add(SCHEMA, new CacheSchema(Container.of(manager, keys)));
         connection.setSchema(SCHEMA);
+        // As each connection is at first, and as each change is made here.
+        connection.setAutoCommit(true);
         return connection;
     }
 

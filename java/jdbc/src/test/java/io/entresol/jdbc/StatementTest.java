@@ -383,4 +383,12 @@ class StatementTest {
             }
         }
     }
+
+    /** A pool of connections rolled each back that it was given, which is refused. */
+    @Test
+    void aConnectionCommitsByItselfUntilItIsToldOtherwise() throws SQLException {
+        for (Connection connection : connections) {
+            assertTrue(connection.getAutoCommit());
+        }
+    }
 }
