@@ -47,6 +47,11 @@ final class Preparation extends CalcitePrepareImpl {
     private static final String EXPECTED = "Was expecting one of:";
     /** Of a longer list of what was expected nobody learns anything. */
     private static final int EXPECTED_MAX = 400;
+    /** What the compiler of Java throws, which is no dependency of this. */
+    private static final String INTERNAL_LIMIT =
+            "org.codehaus.commons.compiler.InternalCompilerException";
+    private static final String TOO_LONG = "the statement is too long to be carried out; give long "
+            + "lists as rows, as in join (values (1), (2)) t(x) on …, or several statements";
     private static final Pattern NO_COLUMN =
             Pattern.compile("(?:Column '([^']*)' not found|Unknown target column '([^']*)').*");
 
@@ -131,6 +136,8 @@ final class Preparation extends CalcitePrepareImpl {
         try (Hook.Closeable planning = Hook.PROGRAM.addThread(
                 (Holder<Program> program) -> program.set(PlanExchange.PROGRAM))) {
             return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);
+        } catch (StackOverflowError tooDeep) {
+            throw new IllegalArgumentException(TOO_LONG, tooDeep);
         } catch (CalciteContextException mistake) {
             String reason = mistake.getCause() == null ? "" : mistake.getCause().getMessage();
             String told = told(context, query.sql == null ? "" : query.sql, reason);
@@ -140,6 +147,9 @@ final class Preparation extends CalcitePrepareImpl {
             throw new IllegalArgumentException("line " + mistake.getPosLine() + ", column "
                     + mistake.getPosColumn() + ": " + told, mistake);
         } catch (RuntimeException mistake) {
+            if (isTooLong(mistake)) {
+                throw new IllegalArgumentException(TOO_LONG, mistake);
+            }
             String said = String.valueOf(mistake.getMessage());
             int expected = said.indexOf(EXPECTED);
             // Of a statement that ends too soon that is every word that there is.
@@ -148,6 +158,17 @@ final class Preparation extends CalcitePrepareImpl {
             }
             throw new IllegalArgumentException(said.substring(0, expected).strip(), mistake);
         }
+    }
+
+    /** Code of Java has limits that a statement has not. */
+    private static boolean isTooLong(Throwable mistake) {
+        for (Throwable cause = mistake; cause != null; cause = cause.getCause()) {
+            if (cause instanceof StackOverflowError
+                    || cause.getClass().getName().equals(INTERNAL_LIMIT)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The semicolon that ends a statement is none of it: programs send it all the same. */

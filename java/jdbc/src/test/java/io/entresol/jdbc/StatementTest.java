@@ -391,4 +391,13 @@ class StatementTest {
             assertTrue(connection.getAutoCommit());
         }
     }
+
+    @Test
+    void aStatementThatIsTooLongIsRefusedAsSuch() {
+        for (Connection connection : connections) {
+            String said = assertThrows(SQLException.class, () -> Answers.of(connection, "select "
+                    + "max(" + "age + ".repeat(5_000) + "0) from people")).getMessage();
+            assertTrue(said.contains("too long to be carried out"), said);
+        }
+    }
 }
