@@ -17,6 +17,9 @@ import org.apache.calcite.avatica.ConnectStringParser;
 import org.apache.calcite.avatica.DriverVersion;
 import org.apache.calcite.avatica.Handler;
 import org.apache.calcite.avatica.HandlerImpl;
+import org.apache.calcite.avatica.InternalProperty;
+import org.apache.calcite.avatica.util.Casing;
+import org.apache.calcite.avatica.util.Quoting;
 import org.apache.calcite.jdbc.CalciteConnection;
 import org.apache.calcite.schema.SchemaPlus;
 import org.infinispan.manager.EmbeddedCacheManager;
@@ -128,8 +131,15 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             properties.setProperty("avatica_password", properties.getProperty("password", ""));
         }
         try {
-            return Refusals.told(Connection.class, new Remote().connect(
-                    "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties));
+            Connection connection = new Remote().connect(
+                    "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
+            // Names are those of the server, which says nothing of what it does with them.
+            connection.unwrap(AvaticaConnection.class).properties.putAll(Map.of(
+                    InternalProperty.CASE_SENSITIVE, false,
+                    InternalProperty.UNQUOTED_CASING, Casing.UNCHANGED,
+                    InternalProperty.QUOTED_CASING, Casing.UNCHANGED,
+                    InternalProperty.QUOTING, Quoting.DOUBLE_QUOTE));
+            return Refusals.told(Connection.class, connection);
         } catch (RuntimeException failure) {
             throw new SQLException(reason(server, failure), failure);
         }
@@ -200,6 +210,10 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
 
     @Override
     protected DriverVersion createDriverVersion() {
+        return version();
+    }
+
+    private static DriverVersion version() {
         return new DriverVersion("Entresol JDBC Driver", "0.1.0", "Entresol", "0.1.0", true, 0, 1,
                 0, 1);
     }
@@ -244,6 +258,11 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
 
     /** What connects to a {@link SqlServer}. */
     private static final class Remote extends org.apache.calcite.avatica.remote.Driver {
+        @Override
+        protected DriverVersion createDriverVersion() {
+            return version();
+        }
+
         @Override
         protected AvaticaFactory createFactory() {
             return new ResultFactory(super.createFactory());

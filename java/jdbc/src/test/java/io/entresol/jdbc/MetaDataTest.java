@@ -127,4 +127,24 @@ class MetaDataTest {
         assertTrue(Answers.of(connections.get(0), "select \"tableName\" from \"metadata\".tables")
                 .contains("people"));
     }
+
+    /** Remotely names were said to be capitals, so that tools asked for tables that are not there. */
+    @Test
+    void namesAreToldAsTheyAreWritten() throws SQLException {
+        for (Connection connection : connections) {
+            DatabaseMetaData meta = connection.getMetaData();
+            assertTrue(meta.storesMixedCaseIdentifiers());
+            assertTrue(meta.storesMixedCaseQuotedIdentifiers());
+            assertFalse(meta.storesUpperCaseIdentifiers());
+            assertFalse(meta.storesLowerCaseIdentifiers());
+            assertFalse(meta.storesUpperCaseQuotedIdentifiers());
+            assertFalse(meta.supportsMixedCaseIdentifiers());
+            assertFalse(meta.supportsMixedCaseQuotedIdentifiers());
+            assertEquals("\"", meta.getIdentifierQuoteString());
+            assertEquals("Entresol", meta.getDatabaseProductName());
+            assertEquals("Entresol JDBC Driver", meta.getDriverName());
+            assertEquals(List.of("1"), Answers.of(connection,
+                    "select AGE from PEOPLE where \"AGE\" is not null"));
+        }
+    }
 }
