@@ -5,6 +5,7 @@ import java.sql.Date;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import java.sql.Time;
 import java.sql.Timestamp;
 import java.sql.Types;
@@ -25,6 +26,7 @@ import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.avatica.QueryState;
+import org.apache.calcite.avatica.util.ByteString;
 import org.apache.calcite.avatica.util.DateTimeUtils;
 
 /**
@@ -283,24 +285,48 @@ final class Result extends AvaticaResultSet {
         return local(column, moment -> form.apply(moment.atZone(zone)), Types.TIMESTAMP);
     }
 
-    /** Avatica's server asks for the first rows in UTC, and for more in the zone of its program. */
-    private Calendar asked(Calendar zone) {
-        return Served.is(statement.connection) ? calendar(UTC) : zone;
+    private boolean isServed() {
+        return Served.is(statement.connection);
     }
 
+    /**
+     * Avatica's server asks for the first rows in UTC and for more in the zone of its program, and
+     * takes what it gets for days and milliseconds since 1970 by the calendar of today.
+     */
     @Override
     public Date getDate(int column, Calendar zone) throws SQLException {
-        return super.getDate(column, asked(zone));
+        Calendar utc = calendar(UTC);
+        Date day = super.getDate(column, isServed() ? utc : zone);
+        return day == null || !isServed() ? day : new Date(
+                TimeUnit.DAYS.toMillis(DateTimeUtils.sqlDateToUnixDate(day, utc)));
     }
 
     @Override
     public Time getTime(int column, Calendar zone) throws SQLException {
-        return super.getTime(column, asked(zone));
+        return super.getTime(column, isServed() ? calendar(UTC) : zone);
     }
 
     @Override
     public Timestamp getTimestamp(int column, Calendar zone) throws SQLException {
-        return super.getTimestamp(column, asked(zone));
+        Calendar utc = calendar(UTC);
+        Timestamp moment = super.getTimestamp(column, isServed() ? utc : zone);
+        return moment == null || !isServed() ? moment
+                : new Timestamp(DateTimeUtils.sqlTimestampToUnixTimestamp(moment, utc));
+    }
+
+    /** Bytes as the digits of each. */
+    @Override
+    public String getString(int column) throws SQLException {
+        if (!isOf(column, Types.BINARY) && !isOf(column, Types.VARBINARY)) {
+            return super.getString(column);
+        }
+        byte[] bytes = getBytes(column);
+        return bytes == null ? null : new ByteString(bytes).toString();
+    }
+
+    @Override
+    public String getString(String label) throws SQLException {
+        return getString(findColumn(label));
     }
 
     private static Calendar calendar(TimeZone zone) {
@@ -310,6 +336,10 @@ final class Result extends AvaticaResultSet {
     @Override
     public ResultSet create(ColumnMetaData.AvaticaType type, Iterable<Object> cells)
             throws SQLException {
+        if (isServed()) {
+            // Avatica's server expects numbers before the cells, unless there is no such result.
+            throw new SQLFeatureNotSupportedException("cells of an array are read as an array");
+        }
         return like.create(type, cells);
     }
 }

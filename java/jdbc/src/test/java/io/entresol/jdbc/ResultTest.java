@@ -1,7 +1,9 @@
 package io.entresol.jdbc;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -14,6 +16,9 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Time;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.calcite.avatica.AvaticaConnection;
@@ -176,6 +181,33 @@ class ResultTest {
                 assertEquals(Time.valueOf("03:04:05"), row.getTime(2));
                 assertEquals(Time.valueOf("03:04:05"), row.getObject(2));
             }
+        }
+    }
+
+    /** Remotely days were others before 1582, bytes were letters, and arrays could not be read. */
+    @Test
+    void cellsAreTheSameInProcessAndRemotely() throws SQLException {
+        for (Connection connection : connections) {
+            try (Statement statement = connection.createStatement();
+                    ResultSet row = statement.executeQuery("select date '1500-01-02' as past, "
+                            + "timestamp '1500-01-02 03:04:05.678', x'01ff', array[4, 5], "
+                            + "time '03:04:05.678', cast(null as varbinary)")) {
+                assertTrue(row.next());
+                assertEquals("1500-01-02", row.getString("past"));
+                assertEquals(LocalDate.of(1500, 1, 2), row.getObject(1, LocalDate.class));
+                assertEquals(Date.valueOf("1500-01-02"), row.getDate(1));
+                assertEquals("1500-01-02 03:04:05.678", row.getString(2));
+                assertEquals(LocalDateTime.parse("1500-01-02T03:04:05.678"),
+                        row.getObject(2, LocalDateTime.class));
+                assertEquals("01ff", row.getString(3));
+                assertArrayEquals(new byte[] {1, -1}, row.getBytes(3));
+                assertEquals("[4, 5]", row.getString(4));
+                assertEquals(LocalTime.parse("03:04:05.678"), row.getObject(5, LocalTime.class));
+                assertNull(row.getString(6));
+            }
+            assertEquals(List.of("true, true"), Answers.of(connection, "select date '1500-01-02' = "
+                    + "cast(? as date), timestamp '1500-01-02 03:04:05.678' = cast(? as timestamp)",
+                    LocalDate.of(1500, 1, 2), LocalDateTime.parse("1500-01-02T03:04:05.678")));
         }
     }
 }
