@@ -32,6 +32,7 @@ import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.calcite.avatica.AvaticaConnection;
 import java.util.TimeZone;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -169,6 +170,18 @@ class StatementTest {
                     ResultSet result = statement.executeQuery("values 1")) {
                 assertSame(statement, result.getStatement());
             }
+        }
+    }
+
+    @Test
+    void statementsOfWhatAConnectionIsMadeOfRunToo() throws SQLException {
+        for (Connection connection : connections) {
+            Connection inner = connection.unwrap(AvaticaConnection.class);
+            assertEquals(List.of("5"), Answers.of(inner, "select * from (values (1), (5)) t(x) "
+                    + "where x > cast(? as integer)", 3));
+            assertEquals(1, Answers.change(inner, "insert into people (_key) values ('a')"));
+            assertEquals(List.of("a"), Answers.of(inner, "select _key from people"));
+            grid.cache("people").clear();
         }
     }
 
