@@ -19,9 +19,9 @@ use crate::world::World;
 const FILLED: SpaceId = SpaceId(50);
 /// Puts refused one after another: the keys of some would be of each shard.
 const REFUSALS: u32 = 24;
-/// Share of what a fresh store takes that an emptied one must take. The rest is what it happens to
-/// have open, and tombstones that wait for it.
-const ROOM_PERCENT: u64 = 85;
+/// Share of what a fresh store takes that an emptied one must take. The rest is what filled
+/// segments had no record in until then: a mean, so that the full mark is lower for a while.
+const ROOM_PERCENT: u64 = 80;
 
 impl World {
     pub(crate) fn finish(&mut self) {
