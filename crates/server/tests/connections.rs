@@ -1,4 +1,4 @@
-//! How connections end, and what they wait for.
+//! How many connections there are, how they end, and what they wait for.
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
 
@@ -9,7 +9,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use support::{TestServer, encode};
+use support::{Client, TestServer, encode};
 
 /// Where a command and the end of the client's stream came in one event, the end was never read:
 /// the connection stayed, and the client waited for its end.
@@ -102,4 +102,49 @@ fn commands_in_a_request_of_http_are_not_carried_out() {
         assert_eq!(server.client().call("EXISTS k"), ":0\r\n", "{request}");
     }
     assert_eq!(server.client().call("SET host: post"), "+OK\r\n");
+}
+
+/// Those on their way to another thread did not count: twice as many were let in.
+#[test]
+fn no_more_clients_than_allowed_are_served_however_quickly_they_come() {
+    let server = TestServer::start(&[("maxclients", "10"), ("threads", "2")]);
+    for _ in 0..20 {
+        let mut clients: Vec<_> = (0..40).map(|_| server.client()).collect();
+        let served = |client: &mut Client<UnixStream>| {
+            // One that is refused may be gone before it has sent anything.
+            client.reply_if_sent("PING") == b"+PONG\r\n"
+        };
+        let count = clients.iter_mut().filter_map(|client| served(client).then_some(())).count();
+        assert!(count <= 10, "{count} clients are served");
+    }
+}
+
+#[test]
+fn clients_are_listed_named_and_killed() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!(first.call("CLIENT SETNAME one"), "+OK\r\n");
+    assert_eq!(second.call("CLIENT SETNAME two"), "+OK\r\n");
+    let list = first.call("CLIENT LIST");
+    assert!(list.contains("name=one") && list.contains("name=two"), "{list}");
+    let id = second.call("CLIENT ID");
+    let id = id.trim().trim_start_matches(':').to_owned();
+    assert_eq!(first.call(&format!("CLIENT KILL ID {id}")), ":1\r\n");
+    assert_eq!(second.reply(), b"");
+    assert_eq!(first.call("CLIENT KILL ID 99999"), ":0\r\n");
+}
+
+/// `CLIENT KILL TYPE` read the type and killed everybody else, whatever it was.
+#[test]
+fn killing_a_type_of_clients_that_there_is_none_of_kills_nobody() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut first, mut second) = (server.client(), server.client());
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    for kind in ["pubsub", "replica", "slave", "MASTER"] {
+        assert_eq!(first.call(&format!("CLIENT KILL TYPE {kind}")), ":0\r\n");
+    }
+    assert_eq!(first.call("CLIENT KILL TYPE foo"), "-ERR Unknown client type 'foo'\r\n");
+    assert_eq!(second.call("PING"), "+PONG\r\n");
+    assert_eq!(first.call("CLIENT KILL TYPE normal"), ":1\r\n");
+    assert_eq!(second.reply(), b"");
 }
