@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 mvn --batch-mode --quiet --file ../java/pom.xml install -DskipTests \
-    --projects .,native,heap,binding,infinispan
+    --projects .,native,heap,binding,infinispan,jdbc,grid
 mvn --batch-mode --quiet --file java/pom.xml package
 scratch=$(mktemp -d "${COMPARE_DIR:-$PWD}/compare.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT

@@ -1,8 +1,10 @@
 package io.entresol.compare;
 
+import io.entresol.grid.bench.FloorStore;
 import io.entresol.infinispan.EntresolStoreConfigurationBuilder;
 import java.nio.file.Path;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.configuration.cache.CustomStoreConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.rocksdb.configuration.RocksDBStoreConfigurationBuilder;
@@ -13,7 +15,8 @@ enum Contestant {
     FLOOR {
         @Override
         void configure(ConfigurationBuilder builder, Path folder, long bytes) {
-            builder.persistence().addStore(MapStoreConfigurationBuilder.class);
+            builder.persistence().addStore(CustomStoreConfigurationBuilder.class)
+                    .customStoreClass(FloorStore.class);
         }
     },
     ENTRESOL {

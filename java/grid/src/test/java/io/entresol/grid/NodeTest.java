@@ -356,11 +356,12 @@ class NodeTest {
     }
 
     @Test
-    void theBenchmarkHasInfinispansOwnStoresInTheSameTable() {
+    void theBenchmarkHasInfinispansOwnStoresAndTheFloorInTheSameTable() {
         TestGrid.Ran ran = grid.ask("bench", "--iterations", "20", "--rounds", "1", "--warm-up", "0",
-                "--threads", "2", "--protocol", "hotrod", "--stores", "flash,sifs").succeeded();
+                "--threads", "2", "--protocol", "hotrod", "--stores", "flash,floor,sifs").succeeded();
         for (String part : new String[] {"write, flash", "write, SoftIndexFileStore",
-            "read, SoftIndexFileStore", "flash / SoftIndexFileStore: write"}) {
+            "read, SoftIndexFileStore", "flash / SoftIndexFileStore: write", "write, floor",
+            "flash / floor: write"}) {
             assertTrue(ran.out().contains(part), ran.out());
         }
         assertFalse(ran.out().contains("RAM"), ran.out());

@@ -24,6 +24,7 @@ import picocli.CommandLine.Option;
                 + " in the same minutes.",
         footer = {"", "Examples:", "  entresol-grid bench",
             "  entresol-grid bench --protocol resp --iterations 5000 --rounds 5",
+            "  entresol-grid bench --stores ram,flash,floor",
             "  entresol-grid bench --stores flash,sifs,rocksdb --protocol hotrod",
             "  entresol-grid bench --workload bigmemory --json"})
 public final class Bench implements Callable<Integer> {
@@ -44,8 +45,9 @@ public final class Bench implements Callable<Integer> {
     private List<Protocol> protocols;
 
     @Option(names = "--stores", paramLabel = "NAME", split = ",", defaultValue = "ram,flash",
-            description = "what to compare: ram, flash, sifs (Infinispan's SoftIndexFileStore),"
-                    + " rocksdb (its RocksDB store, where nodes have it) (${DEFAULT-VALUE})")
+            description = "what to compare: ram, flash, floor (a store that is a map in the heap:"
+                    + " what Infinispan takes for any), sifs (its SoftIndexFileStore), rocksdb (its"
+                    + " RocksDB store, where nodes have it) (${DEFAULT-VALUE})")
     private List<Storage> stores;
 
     @Option(names = "--threads", paramLabel = "N", defaultValue = "10",

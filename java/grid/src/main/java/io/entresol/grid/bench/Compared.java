@@ -37,6 +37,9 @@ final class Compared implements AutoCloseable {
     enum Storage {
         RAM("RAM", "21,796", "207.9", "23,401", "223.2", null),
         FLASH("flash", "17,185", "163.9", "10,279", "98.0", null),
+        /** What Infinispan takes for any store. */
+        FLOOR("floor", "-", "-", "-", "-",
+                "<store class=\"" + FloorStore.class.getName() + "\" segmented=\"true\"/>"),
         SIFS("SoftIndexFileStore", "-", "-", "-", "-", "<file-store/>"),
         ROCKSDB("RocksDB", "-", "-", "-", "-", "<rocksdb-store"
                 + " xmlns=\"urn:infinispan:config:store:rocksdb:16.0\"/>");
@@ -46,7 +49,7 @@ final class Compared implements AutoCloseable {
         final String tutorialWrittenMegabytes;
         final String tutorialReads;
         final String tutorialReadMegabytes;
-        /** The element of Infinispan's own store; null: none. */
+        /** The element of a store that is not ours; null: none. */
         private final String element;
 
         Storage(String title, String writes, String writtenMegabytes, String reads,
