@@ -7,6 +7,7 @@
 //! Who is kept: a new entry goes to the *small* queue, a tenth of the memory. At its tail, one that
 //! was hit moves to the *main* queue; another leaves, and its fingerprint is remembered: if it is
 //! inserted again soon, it goes to main at once. At main's tail, a hit entry goes round again.
+//! What gets find on flash is *thinned* where the small queue does nothing for it (`thinning`).
 //!
 //! It knows no time and no order of writes: the tier drops what is over, and keeps out what a write
 //! under way may make stale. An earlier version never replaces a later one.
@@ -20,6 +21,7 @@ mod shard;
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod thinning;
 
 use entresol_flash::Result;
 use parking_lot::Mutex;
@@ -118,17 +120,22 @@ impl MemoryCache {
         self.shard(hash).lock().put(hash, &item);
     }
 
-    /// Puts `item` in, in place of an earlier version, if `is_latest` says so. It is asked under
-    /// the shard's lock, which whoever makes the item stale takes after it has: either it is seen
-    /// here, or it finds the item.
-    pub(crate) fn insert_if(&self, hash: u128, item: Cached<'_>, is_latest: &dyn Fn() -> bool) {
+    /// Puts what a get found on flash in, in place of an earlier version, if `is_latest` says so.
+    /// It is asked under the shard's lock, which whoever makes the item stale takes after it has:
+    /// either it is seen here, or it finds the item.
+    pub(crate) fn insert_found_if(
+        &self,
+        hash: u128,
+        item: Cached<'_>,
+        is_latest: &dyn Fn() -> bool,
+    ) {
         let mut shard = self.shard(hash).lock();
         if is_latest() {
-            shard.put(hash, &item);
+            shard.put_found(hash, &item);
         }
     }
 
-    /// As `insert_if`, of what nobody has asked for yet, unless an entry of its key is here.
+    /// As `insert_found_if`, of what nobody has asked for yet, unless an entry of its key is here.
     pub(crate) fn insert_ahead_if(
         &self,
         hash: u128,
@@ -141,8 +148,8 @@ impl MemoryCache {
         }
     }
 
-    /// Puts `item` in if `is_latest` says so, asked as by `insert_if`, and there is `room` or an
-    /// entry of its key to replace. If it is not the latest, none of its key stays.
+    /// Puts `item` in if `is_latest` says so, asked as by `insert_found_if`, and there is `room` or
+    /// an entry of its key to replace. If it is not the latest, none of its key stays.
     pub(crate) fn replace(
         &self,
         hash: u128,

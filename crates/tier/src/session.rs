@@ -384,7 +384,7 @@ fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: V
         (Kind::Get, Ok(Outcome::Found(found))) => {
             if found.expiry.idle_seconds.is_none() && gate.is_open() {
                 let item = cached_entry(done.space, found);
-                tiered.memory.insert_if(done.hash, item, &|| gate.is_at(done.stamp));
+                tiered.memory.insert_found_if(done.hash, item, &|| gate.is_at(done.stamp));
             }
         }
         (Kind::Get, _) => {}

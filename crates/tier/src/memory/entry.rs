@@ -19,6 +19,7 @@ const LABEL: usize = 46;
 const PINNED: usize = 47;
 const DEAD: usize = 48;
 const FREQUENCY: usize = 49;
+const NEWCOMER: usize = 50;
 
 /// Most hits that are remembered.
 const FREQUENCY_MAX: u8 = 3;
@@ -26,13 +27,22 @@ const FREQUENCY_MAX: u8 = 3;
 /// such entries are asked for once.
 pub(super) const UNASKED: u8 = u8::MAX;
 
+/// What the queues know of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    /// Hits that are remembered.
+    pub(super) frequency: u8,
+    /// Whether a get put it in, at its first time.
+    pub(super) newcomer: bool,
+}
+
 /// Bytes an entry takes in a chunk.
 pub(super) fn stored_bytes(item: &Cached<'_>) -> usize {
     (HEADER_BYTES + item.key.len() + item.value.len()).next_multiple_of(ALIGNMENT)
 }
 
 /// Writes an entry to `bytes`, which is at least `stored_bytes` long.
-pub(super) fn write(bytes: &mut [u8], hash: u128, item: &Cached<'_>, frequency: u8) {
+pub(super) fn write(bytes: &mut [u8], hash: u128, item: &Cached<'_>, state: State) {
     let mut header = [0; HEADER_BYTES];
     let mut put = |at: usize, field: &[u8]| header[at..at + field.len()].copy_from_slice(field);
     put(HASH, &hash.to_le_bytes());
@@ -44,7 +54,7 @@ pub(super) fn write(bytes: &mut [u8], hash: u128, item: &Cached<'_>, frequency: 
     put(SPACE, &item.space.to_le_bytes());
     put(LABEL, &[item.label]);
     put(PINNED, &[u8::from(item.pinned)]);
-    put(FREQUENCY, &[frequency]);
+    put(FREQUENCY, &[state.frequency, u8::from(state.newcomer)]);
     let key_end = HEADER_BYTES + item.key.len();
     bytes[..HEADER_BYTES].copy_from_slice(&header);
     bytes[HEADER_BYTES..key_end].copy_from_slice(item.key);
@@ -83,12 +93,12 @@ impl<'a> Stored<'a> {
         self.0[DEAD] == 0
     }
 
-    /// Hits that are remembered.
-    pub(super) fn frequency(&self) -> u8 {
-        match self.0[FREQUENCY] {
+    pub(super) fn state(&self) -> State {
+        let frequency = match self.0[FREQUENCY] {
             UNASKED => 0,
             frequency => frequency,
-        }
+        };
+        State { frequency, newcomer: self.0[NEWCOMER] == 1 }
     }
 
     #[inline]

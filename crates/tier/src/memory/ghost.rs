@@ -1,9 +1,11 @@
-//! Fingerprints of entries that left the small queue without a second hit.
+//! Fingerprints of entries that left the small queue without a second hit, or were left out.
 //!
 //! A fixed table of buckets of eight; a full bucket forgets its oldest. A fingerprint counts only
-//! while fewer entries were forgotten since than the main queue holds, as in the paper.
+//! while fewer entries came here since than the cache holds. The paper has it so many as the main
+//! queue holds: none as long as that is empty, so that gets in a loop longer than the cache would
+//! never find anything.
 
-/// Which entries were evicted from the small queue lately.
+/// Which entries left the small queue lately.
 #[derive(Debug)]
 pub(super) struct Ghosts {
     buckets: Vec<Bucket>,

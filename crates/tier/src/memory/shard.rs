@@ -13,8 +13,9 @@ use entresol_device::WriteBuffer;
 use entresol_flash::Result;
 use entresol_flash::index::{Candidates, Index, Place, SizeCode};
 
-use super::entry::{self, ALIGNMENT, Stored};
+use super::entry::{self, ALIGNMENT, State, Stored};
 use super::ghost::Ghosts;
+use super::thinning::Thinning;
 use super::{Cached, MemoryStatistics};
 
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(super) struct Shard {
     index: Index,
     found: Candidates,
     ghosts: Ghosts,
+    thinning: Thinning,
     /// A running mean of the bytes of new entries.
     usual_bytes: usize,
     statistics: MemoryStatistics,
@@ -63,6 +65,14 @@ enum QueueName {
     #[default]
     Small,
     Main,
+}
+
+/// Why an entry is put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Write,
+    Get,
+    ReadAhead,
 }
 
 /// What became of the entry at a tail.
@@ -110,6 +120,7 @@ impl Shard {
             index: Index::new(ADDRESS_BITS, buckets_max(capacity))?,
             found: Candidates::default(),
             ghosts: Ghosts::new(capacity / BYTES_A_GHOST),
+            thinning: Thinning::default(),
             usual_bytes: 0,
             statistics: MemoryStatistics::default(),
         })
@@ -154,50 +165,73 @@ impl Shard {
 
     /// Puts `item` in place of what is there, unless that is of a later version.
     pub(super) fn put(&mut self, hash: u128, item: &Cached<'_>) {
-        self.put_into(hash, item, None);
+        self.put_into(hash, item, Cause::Write);
+    }
+
+    /// The same of what a get found on flash. One that is new here may be left out the first time.
+    pub(super) fn put_found(&mut self, hash: u128, item: &Cached<'_>) {
+        self.put_into(hash, item, Cause::Get);
     }
 
     /// Puts an entry in that nobody has asked for yet. It may have to wait longer for its first get
     /// than the small queue keeps entries.
     pub(super) fn put_ahead(&mut self, hash: u128, item: &Cached<'_>) {
-        self.put_into(hash, item, Some(QueueName::Main));
+        self.put_into(hash, item, Cause::ReadAhead);
     }
 
-    fn put_into(&mut self, hash: u128, item: &Cached<'_>, new: Option<QueueName>) {
+    fn put_into(&mut self, hash: u128, item: &Cached<'_>, cause: Cause) {
         let bytes = entry::stored_bytes(item);
-        let (mut queue, mut frequency) = (None, if new.is_some() { entry::UNASKED } else { 0 });
+        let mut state = State { frequency: 0, newcomer: cause == Cause::Get };
+        let mut queue = None;
         if let Some(address) = self.locate(hash, (item.space, item.key)) {
             let old = self.stored(address);
             if old.version() > item.version {
                 return;
             }
-            frequency = old.frequency();
+            state = old.state();
             if old.bytes() == bytes {
-                entry::write(self.stored_mut(address), hash, item, frequency);
+                entry::write(self.stored_mut(address), hash, item, state);
                 self.statistics.inserts += 1;
                 return;
             }
             queue = Some(self.chunks[self.chunk_of(address)].queue);
             self.bury(hash, address);
+        } else if cause == Cause::ReadAhead {
+            state.frequency = entry::UNASKED;
         }
         if bytes > self.entry_bytes_max() {
             return;
         }
-        let queue = queue.or(new).unwrap_or_else(|| {
-            let recalled = self.ghosts.recall(hash, self.main.entries);
-            self.statistics.ghost_hits += u64::from(recalled);
-            if recalled { QueueName::Main } else { QueueName::Small }
-        });
+        let Some(queue) = queue.or_else(|| self.queue_of_new(hash, cause)) else { return };
         self.make_room(queue, bytes);
         if let Some(address) = self.claim(queue, bytes, SPARE_CHUNKS) {
             let usual = self.usual_bytes * (USUAL_OVER - 1);
             self.usual_bytes = (usual + bytes).div_ceil(USUAL_OVER);
-            entry::write(self.stored_mut(address), hash, item, frequency);
+            entry::write(self.stored_mut(address), hash, item, state);
             self.index.insert(index_hash(hash), place(address));
             self.queue(queue).entries += 1;
             self.statistics.inserts += 1;
         }
         self.keep_cap(if self.shrinking { PASSES_A_PUT } else { usize::MAX });
+    }
+
+    /// Where an entry begins that is not here; `None`: nowhere, this time.
+    fn queue_of_new(&mut self, hash: u128, cause: Cause) -> Option<QueueName> {
+        if cause == Cause::ReadAhead {
+            return Some(QueueName::Main);
+        }
+        if self.ghosts.recall(hash, self.index.len()) {
+            self.statistics.ghost_hits += 1;
+            return Some(QueueName::Main);
+        }
+        // Not while there is room, or the main queue has yet to fill: it takes from the small one.
+        let is_full = self.chunks_available() <= SPARE_CHUNKS + 1
+            && self.small.chunks.len() <= self.small_chunks_max() + 1;
+        if cause == Cause::Get && is_full && !self.thinning.takes() {
+            self.ghosts.remember(hash);
+            return None;
+        }
+        Some(QueueName::Small)
     }
 
     pub(super) fn remove(&mut self, hash: u128, key: (u16, &[u8])) {
@@ -312,6 +346,10 @@ impl Shard {
         self.capacity.saturating_sub(self.overhead()) / self.chunk_bytes
     }
 
+    fn small_chunks_max(&self) -> usize {
+        (self.chunks_max() / SMALL_SHARE).max(1)
+    }
+
     /// Chunks that could be put into a queue now.
     fn chunks_available(&self) -> usize {
         let held = self.chunks.len() - self.vacant.len();
@@ -396,8 +434,8 @@ impl Shard {
 
     /// Decides on the oldest entry of the queue that is over its share.
     fn pass_tail(&mut self) -> Passed {
-        let small_max = (self.chunks_max() / SMALL_SHARE).max(1);
-        let from_small = self.small.chunks.len() > small_max || self.main.chunks.is_empty();
+        let from_small =
+            self.small.chunks.len() > self.small_chunks_max() || self.main.chunks.is_empty();
         let name = if from_small { QueueName::Small } else { QueueName::Main };
         let queue = self.queue(name);
         let tail = queue.tail;
@@ -411,10 +449,13 @@ impl Shard {
         }
         let stored = Stored(&self.chunks[number].bytes()[tail..]);
         let (hash, bytes, live) = (stored.hash(), stored.bytes(), stored.is_live());
-        let frequency = stored.frequency();
+        let State { frequency, newcomer } = stored.state();
         self.queue(name).tail += bytes;
         if !live {
             return Passed::Freed;
+        }
+        if newcomer && name == QueueName::Small {
+            self.thinning.passed(frequency >= PROMOTION_HITS);
         }
         let address = (number * self.chunk_bytes + tail) / ALIGNMENT;
         let kept = match name {

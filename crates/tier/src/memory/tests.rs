@@ -171,7 +171,7 @@ fn what_is_not_the_latest_is_not_put_in_and_takes_out_what_is_there() {
     let cache = MemoryCache::new(16 << 20, 2).unwrap();
     let held = || cache.get(hash(1), item(1, b"key", b"", 1).space, b"key", &mut |_| ());
     let old = item(1, b"key", b"old", 1);
-    cache.insert_if(hash(1), old, &|| false);
+    cache.insert_found_if(hash(1), old, &|| false);
     cache.insert_ahead_if(hash(1), old, &|| false);
     cache.replace(hash(1), old, false, &|| true);
     assert!(!held());
