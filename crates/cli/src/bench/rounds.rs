@@ -52,7 +52,8 @@ pub(crate) fn interleave(
         if let Some((probe, store)) = probe {
             rounds.probes.push(probe.run(&store.engine.device, round)?);
         }
-        let job = Job { seed: job.seed.wrapping_add(round), ..job.clone() };
+        // None has the keys of the warm-up before it: they would be in memory.
+        let job = Job { seed: job.seed.wrapping_add(round + 1), ..job.clone() };
         let before = Counted::of(&subject.statistics());
         let tally = subject.drive(setup, &job, shared)?.sound()?;
         rounds.counted.add(&before.until(&subject.statistics()));
