@@ -465,7 +465,7 @@ impl Inner {
             partition: record.header.partition,
             bytes: record.key,
         };
-        shard.bury(key, hash, (place, ends))
+        shard.bury(key, hash, (plan.location(), ends))
     }
 }
 

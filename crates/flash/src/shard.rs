@@ -21,6 +21,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use entresol_planted::planted;
+
 pub use ahead::SegmentUse;
 use ahead::Trail;
 use pinned::PinnedBytes;
@@ -120,6 +122,13 @@ pub(crate) struct Limits {
     pub slow_mark_percent: u8,
 }
 
+/// Where a record is, in one use of its segment: in a later one another may be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub place: Place,
+    pub segment_sequence: u64,
+}
+
 /// A read that has to happen before the operation can be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -134,6 +143,12 @@ pub(crate) struct Plan {
     pub bytes: u64,
     /// The record is hidden behind another key's slot.
     pub hidden: bool,
+}
+
+impl Plan {
+    pub(crate) fn location(&self) -> Location {
+        Location { place: self.place, segment_sequence: self.segment_sequence }
+    }
 }
 
 /// What the shard knows of a key without reading.
@@ -203,13 +218,13 @@ impl Shard {
         &mut self,
         key: Key<'_>,
         hash: u128,
-        tried: &[u64],
+        tried: &[Location],
     ) -> Result<Located<'_>> {
         self.index.candidates(index_hash(hash), &mut self.found);
         let mut step = Step::Absent;
         for at in 0..self.found.len() {
             let Some(place) = self.found.get(at) else { break };
-            if tried.contains(&place.address) || self.is_dropped(key, place.address) {
+            if self.is_tried(tried, place.address) || self.is_dropped(key, place.address) {
                 continue;
             }
             let generation = self.segment_sequence(place.address);
@@ -229,9 +244,8 @@ impl Shard {
             }
         }
         if matches!(step, Step::Absent) && self.notes.len() > 0 {
-            let mut hidden = self.notes.hidden(hash);
-            let hidden = hidden
-                .find(|note| !tried.contains(&note.address) && !self.is_dropped(key, note.address));
+            let passed = |address| self.is_tried(tried, address) || self.is_dropped(key, address);
+            let hidden = self.notes.hidden(hash).find(|note| !passed(note.address));
             if let Some(note) = hidden {
                 step = Step::Read(Place { address: note.address, size: note.size }, true);
             }
@@ -277,6 +291,24 @@ impl Shard {
     pub(crate) fn segment_sequence(&self, address: u64) -> u64 {
         let (segment, _) = self.log.shape.split(address);
         self.log.segments.get(segment as usize).map_or(0, |s| s.sequence)
+    }
+
+    /// The location of what is at `place` now.
+    pub(crate) fn location(&self, place: Place) -> Location {
+        Location { place, segment_sequence: self.segment_sequence(place.address) }
+    }
+
+    /// Whether the index holds the record that was found at `location`: its segment may be in use
+    /// anew, with another record of the key at the same address.
+    pub(crate) fn holds(&self, hash: u128, location: Location) -> bool {
+        let same = self.location(location.place) == location || planted!("location-by-address");
+        same && self.index.contains(index_hash(hash), location.place.address)
+    }
+
+    /// Whether what is at `address` is among the records that were `tried`.
+    fn is_tried(&self, tried: &[Location], address: u64) -> bool {
+        let mut there = tried.iter().filter(|location| location.place.address == address);
+        there.any(|location| location.segment_sequence == self.segment_sequence(address))
     }
 
     /// The read of the record at `place`, hidden or not.

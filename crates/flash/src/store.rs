@@ -28,7 +28,7 @@ use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads, check_space};
 use crate::segment::SegmentState;
 use crate::session::{Session, SessionOptions};
-use crate::shard::{Absence, Known, Pace, Plan, PutRequest, PutStep, Shard};
+use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
 
@@ -397,22 +397,22 @@ impl Inner {
         }
     }
 
-    /// Removes the entry at `place`, which was found to be the key's.
+    /// Removes the entry at `location`, which was found to be the key's.
     pub(crate) fn remove(
         &self,
         (key, hash): (Key<'_>, u128),
-        place: crate::index::Place,
+        location: Location,
         now: Timestamp,
     ) -> Result<Option<u64>> {
-        self.entomb((hash, now), |shard| shard.remove(key, hash, place))
+        self.entomb((hash, now), |shard| shard.remove(key, hash, location))
     }
 
     /// Sees to it that nothing of a key comes back that was found to have no entry: all that
-    /// matched, the `tried` addresses, are of other keys or over.
+    /// matched, those that were `tried`, are of other keys or over.
     pub(crate) fn remove_evicted(
         &self,
         (key, hash): (Key<'_>, u128),
-        tried: &[u64],
+        tried: &[Location],
         now: Timestamp,
     ) -> Result<Absence> {
         self.entomb((hash, now), |shard| shard.remove_evicted(key, hash, tried))

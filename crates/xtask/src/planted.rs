@@ -32,6 +32,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "segment-released-before-copies-synced", caught_by: CRASH },
     Bug { name: "begun-unit-reported-durable", caught_by: STORE },
     Bug { name: "dropped-in-flight", caught_by: STORE },
+    Bug { name: "location-by-address", caught_by: STORE },
     Bug { name: "erasure-not-awaited", caught_by: STORE },
     Bug { name: "erasure-torn", caught_by: STORE },
     Bug { name: "tombstone-dropped-early", caught_by: CRASH },

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::record::hash_key;
-use crate::shard::Plan;
+use crate::shard::{Location, Plan};
 use crate::types::{Condition, Expiry, Key, PutOptions, SpaceId, Timestamp};
 
 /// What to do once the present record is known.
@@ -25,8 +25,8 @@ pub(super) struct Pending {
     pub key: Vec<u8>,
     pub hash: u128,
     pub value: Vec<u8>,
-    /// Addresses that hold other keys.
-    pub tried: Vec<u64>,
+    /// Where other keys are.
+    pub tried: Vec<Location>,
     pub plan: Option<Plan>,
     /// Times the index changed under it.
     pub retries: u32,

@@ -6,10 +6,10 @@ use super::pending::PendingKind;
 use super::{Ack, ReadAhead, Session, Visit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, RecordKind, u32_at, u64_at};
-use crate::index::{Place, SizeCode};
+use crate::index::SizeCode;
 use crate::record::{Mismatch, Record, hash_key, piece_key};
 use crate::shard::{
-    Absence, Known, Located, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
+    Absence, Known, Located, Location, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
 };
 use crate::types::{
     Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
@@ -18,7 +18,7 @@ use crate::types::{
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Present {
-    pub place: Place,
+    pub location: Location,
     pub version: Version,
     pub ended: bool,
     pub label: u8,
@@ -26,9 +26,9 @@ pub(super) struct Present {
 }
 
 impl Present {
-    fn of(record: &Record<'_>, place: Place) -> Present {
+    fn of(record: &Record<'_>, location: Location) -> Present {
         Present {
-            place,
+            location,
             version: Version(record.header.version),
             ended: false,
             label: record.header.label,
@@ -109,8 +109,9 @@ impl Session {
             Ok(Located::Memory(record, place)) => {
                 // Copied: what follows needs the shard, or the lock given up.
                 let copy = OwnedRecord::of(&record);
+                let location = shard.location(place);
                 drop(shard);
-                self.found(slot, (copy.record(), place), now, visit)
+                self.found(slot, (copy.record(), location), now, visit)
             }
         }
     }
@@ -176,18 +177,18 @@ impl Session {
         let ended = match opened {
             Ok(record) => {
                 let size = SizeCode::covering(record.header.record_bytes() as u64);
-                let place = Place { address: plan.place.address, size };
+                let mut location = plan.location();
                 if plan.hidden {
-                    self.inner.shards[shard_number].lock().unhide(pending.hash, place);
+                    location.place.size = size;
+                    self.inner.shards[shard_number].lock().unhide(pending.hash, location.place);
                 }
-                let place = if plan.hidden { place } else { plan.place };
                 self.count(|c| &c.gets_flash);
                 if is_get && self.inner.evicts() {
                     // What reclaim meets unmarked goes.
                     let mut shard = self.inner.shards[shard_number].lock();
-                    shard.mark_referenced(hash, place.address);
+                    shard.mark_referenced(hash, location.place.address);
                 }
-                self.found(slot, (record, place), now, visit)
+                self.found(slot, (record, location), now, visit)
             }
             Err(mismatch) => self.mismatched(slot, &plan, mismatch, visit),
         };
@@ -205,7 +206,7 @@ impl Session {
     ) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         if mismatch == Mismatch::OtherKey {
-            pending.tried.push(plan.place.address);
+            pending.tried.push(plan.location());
             self.count(|c| &c.collisions_get);
             return self.resolve(slot, visit);
         }
@@ -256,12 +257,12 @@ impl Session {
     fn found(
         &mut self,
         slot: u32,
-        (record, place): (Record<'_>, Place),
+        (record, location): (Record<'_>, Location),
         now: Timestamp,
         visit: Visit<'_>,
     ) -> Result<()> {
         if Shard::has_ended(&record, now) {
-            return self.found_ended(slot, record, place, visit);
+            return self.found_ended(slot, record, location, visit);
         }
         let pending = &mut self.pending[slot as usize];
         let manifest = record.header.flags.kind == RecordKind::Manifest;
@@ -270,7 +271,7 @@ impl Session {
                 match self.inner.assemble(pending.hash, &record) {
                     Ok(Some(value)) => {
                         let whole = Record { value: &value, ..record };
-                        self.found_whole(slot, whole, place, visit)
+                        self.found_whole(slot, whole, location, visit)
                     }
                     Ok(None) => self.start_over(slot, visit),
                     Err(error) => {
@@ -279,7 +280,7 @@ impl Session {
                     }
                 }
             }
-            _ => self.found_whole(slot, record, place, visit),
+            _ => self.found_whole(slot, record, location, visit),
         }
     }
 
@@ -289,26 +290,30 @@ impl Session {
         &mut self,
         slot: u32,
         record: Record<'_>,
-        place: Place,
+        location: Location,
         visit: Visit<'_>,
     ) -> Result<()> {
         let header = &record.header;
         let pending = &self.pending[slot as usize];
         let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
-        let end = (place, header.ends_seconds());
+        let ends_seconds = header.ends_seconds();
         let removes = matches!(pending.kind, PendingKind::Remove(_));
-        let dropped = if removes || !shard.is_over(header.ends_seconds(), pending.now) {
+        let dropped = if removes || !shard.is_over(ends_seconds, pending.now) {
             // Who removes it leaves a tombstone: a clock that goes back must not undo that.
             false
+        } else if !shard.holds(pending.hash, location) {
+            drop(shard);
+            return self.start_over(slot, visit);
         } else if header.flags.kind == RecordKind::Manifest {
             // There may be no room for its tombstone: then it goes later.
-            shard.bury(pending.key(), pending.hash, end).is_ok()
+            shard.bury(pending.key(), pending.hash, (location, ends_seconds)).is_ok()
         } else {
-            shard.expire(pending.hash, end, (header.space, header.partition));
+            let owner = (header.space, header.partition);
+            shard.expire(pending.hash, (location.place, ends_seconds), owner);
             true
         };
         drop(shard);
-        let present = Present { ended: true, ..Present::of(&record, place) };
+        let present = Present { ended: true, ..Present::of(&record, location) };
         self.decide(slot, Some(present).filter(|_| !dropped), visit)
     }
 
@@ -316,12 +321,12 @@ impl Session {
         &mut self,
         slot: u32,
         record: Record<'_>,
-        place: Place,
+        location: Location,
         visit: Visit<'_>,
     ) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         let now = pending.now;
-        let present = Present::of(&record, place);
+        let present = Present::of(&record, location);
         match pending.kind {
             PendingKind::Get => {
                 if wants_touch(&record, now) {
@@ -393,7 +398,7 @@ impl Session {
             version,
             mark: Mark::Touch,
         };
-        let step = self.inner.put(request, Known::At(present.place));
+        let step = self.inner.put(request, Known::At(present.location));
         if let Ok(PutStep::Stored(_)) = step {
             let shard = self.inner.shard_of(pending.hash);
             self.inner.shards[shard].lock().counters.touches += 1;
@@ -480,7 +485,8 @@ impl Session {
                     version: None,
                     mark: Mark::Full,
                 };
-                let known = present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.place));
+                let known =
+                    present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.location));
                 self.inner.put(request, known).map(|step| match step {
                     PutStep::Stored(w) => Some((w, options.durability, Ack::Stored(w.version))),
                     _ => None,
@@ -488,7 +494,7 @@ impl Session {
             }
             (_, Some(present)) => {
                 let named = (pending.key(), hash);
-                let removed = self.inner.remove(named, present.place, pending.now);
+                let removed = self.inner.remove(named, present.location, pending.now);
                 removed.map(|stamp| {
                     let version = present.version;
                     let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };

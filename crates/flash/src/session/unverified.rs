@@ -39,19 +39,19 @@ impl Session {
             self.count(|c| &c.damaged);
         }
         if others(&line) {
-            self.pending[slot as usize].tried.push(plan.place.address);
+            self.pending[slot as usize].tried.push(plan.location());
             return self.resolve(slot, visit);
         }
-        let mut place = plan.place;
+        let mut location = plan.location();
         let mut shard = self.inner.shards[shard].lock();
         if plan.hidden {
-            place.size = SizeCode::covering(u64::from(line.record_bytes));
-            shard.unhide(hash, place);
+            location.place.size = SizeCode::covering(u64::from(line.record_bytes));
+            shard.unhide(hash, location.place);
         }
         let ended = shard.is_over(line.ends_seconds, now);
         drop(shard);
         let present = Present {
-            place,
+            location,
             version: Version(line.sequence),
             ended,
             label: 0,

@@ -2,7 +2,7 @@
 
 use entresol_planted::planted;
 
-use super::{Mark, Pace, Shard};
+use super::{Location, Mark, Pace, Shard};
 use crate::error::Result;
 use crate::format::{Codec, Flags, RecordHeader, RecordKind};
 use crate::index::{Place, SizeCode};
@@ -33,10 +33,10 @@ pub(crate) struct PutRequest<'a> {
 pub(crate) enum Known<'a> {
     /// Nothing was read: fine for puts without a condition.
     Nothing,
-    /// It is the one at this place.
-    At(Place),
-    /// There is none: all that matched (these addresses) are of other keys.
-    Absent(&'a [u64]),
+    /// It is the one there.
+    At(Location),
+    /// There is none: all that matched (these) are of other keys.
+    Absent(&'a [Location]),
 }
 
 /// How far a put came.
@@ -138,12 +138,18 @@ impl Shard {
         Ok(PutStep::Stored(Written { version, stamp: self.log.appended() }))
     }
 
-    /// Removes the entry at `place`, which was found to be the key's.
-    pub(crate) fn remove(&mut self, key: Key<'_>, hash: u128, place: Place) -> Result<Option<u64>> {
+    /// Removes the entry at `location`, which was found to be the key's.
+    pub(crate) fn remove(
+        &mut self,
+        key: Key<'_>,
+        hash: u128,
+        location: Location,
+    ) -> Result<Option<u64>> {
         self.log.check_poisoned()?;
-        if !self.is_entry(key, hash, place) {
+        if !self.is_entry(key, hash, location) {
             return Ok(None);
         }
+        let place = location.place;
         self.append_tombstone(key, hash)?;
         self.index.remove(index_hash(hash), place.address);
         self.forget(place);
@@ -158,25 +164,25 @@ impl Shard {
         &mut self,
         key: Key<'_>,
         hash: u128,
-        (place, ends_seconds): (Place, u32),
+        (location, ends_seconds): (Location, u32),
     ) -> Result<()> {
         self.log.check_poisoned()?;
-        if !self.is_entry(key, hash, place) {
+        if !self.is_entry(key, hash, location) {
             return Ok(());
         }
         self.append_tombstone(key, hash)?;
-        self.expire(hash, (place, ends_seconds), (key.space, key.partition));
+        self.expire(hash, (location.place, ends_seconds), (key.space, key.partition));
         Ok(())
     }
 
-    /// Leaves a tombstone for a key that was found to have no entry (all that matched, the `tried`
-    /// addresses, are of other keys or over), where a cache may have evicted one that is still on
+    /// Leaves a tombstone for a key that was found to have no entry (all that matched, those that
+    /// were `tried`, are of other keys or over), where a cache may have evicted one that is still on
     /// the medium: it must not come back after the key was removed.
     pub(crate) fn remove_evicted(
         &mut self,
         key: Key<'_>,
         hash: u128,
-        tried: &[u64],
+        tried: &[Location],
     ) -> Result<Absence> {
         self.log.check_poisoned()?;
         if !self.is_absent(key, hash, tried) {
@@ -288,8 +294,8 @@ impl Shard {
         known: Known<'_>,
     ) -> std::result::Result<Slot, PutStep> {
         match known {
-            Known::At(place) if self.is_entry(request.key, request.hash, place) => {
-                Ok(Slot::Own(place))
+            Known::At(location) if self.is_entry(request.key, request.hash, location) => {
+                Ok(Slot::Own(location.place))
             }
             Known::At(_) => Err(PutStep::Changed),
             Known::Absent(tried) if self.is_absent(request.key, request.hash, tried) => {
@@ -300,27 +306,26 @@ impl Shard {
         }
     }
 
-    /// Whether the record at `place`, which was found to be the key's, is its entry yet: it may
+    /// Whether the record at `location`, which was found to be the key's, is its entry yet: it may
     /// have been moved or replaced meanwhile, or dropped with its space or partition.
-    fn is_entry(&self, key: Key<'_>, hash: u128, place: Place) -> bool {
-        let dropped = self.is_dropped(key, place.address) && !planted!("dropped-in-flight");
-        self.index.contains(index_hash(hash), place.address) && !dropped
+    fn is_entry(&self, key: Key<'_>, hash: u128, location: Location) -> bool {
+        let address = location.place.address;
+        let dropped = self.is_dropped(key, address) && !planted!("dropped-in-flight");
+        self.holds(hash, location) && !dropped
     }
 
-    /// Whether all that matches the key is at the addresses that were `tried`, or of other keys.
-    fn is_absent(&mut self, key: Key<'_>, hash: u128, tried: &[u64]) -> bool {
+    /// Whether all that matches the key is among what was `tried`, or of other keys.
+    fn is_absent(&mut self, key: Key<'_>, hash: u128, tried: &[Location]) -> bool {
         let mut found = std::mem::take(&mut self.found);
         self.index.candidates(index_hash(hash), &mut found);
         let all_other = found.iter().all(|place| {
-            tried.contains(&place.address)
+            self.is_tried(tried, place.address)
                 || self.is_dropped(key, place.address)
                 || self.is_other_in_memory(key, place)
         });
         self.found = found;
-        let mut hidden = self.notes.hidden(hash);
-        all_other
-            && hidden
-                .all(|note| tried.contains(&note.address) || self.is_dropped(key, note.address))
+        let passed = |address| self.is_tried(tried, address) || self.is_dropped(key, address);
+        all_other && self.notes.hidden(hash).all(|note| passed(note.address))
     }
 
     /// Whether the record at `place` is in memory and of another key.

@@ -13,6 +13,7 @@ mod keys;
 mod last;
 mod promises;
 mod quiet;
+mod reuse;
 mod rounds;
 mod secrets;
 mod steps;
