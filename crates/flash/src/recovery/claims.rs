@@ -307,7 +307,7 @@ impl<'a> Settling<'a> {
             let same = keys[at + 1..].iter().take_while(|key| **key >> number_bits == leading);
             let end = at + 1 + same.count();
             if end == at + 1 {
-                self.settle_one(&Claim(claims[number_of(keys[at])]))?;
+                self.settle_one(&Claim(claims[number_of(keys[at])]), false)?;
             } else {
                 let group = keys[at..end].iter().map(|key| Claim(claims[number_of(*key)]));
                 self.group.extend(group);
@@ -325,8 +325,11 @@ impl<'a> Settling<'a> {
         let rank = |claim: &Claim| (claim.sequence(), self.shard.segment_sequence(claim.address()));
         claims.sort_unstable_by(|a, b| (a.hash(), rank(b)).cmp(&(b.hash(), rank(a))));
         let mut settled = None;
-        for claim in claims.iter() {
-            if settled != Some(claim.hash()) && self.settle_one(claim)? {
+        for (at, claim) in claims.iter().enumerate() {
+            let same =
+                |next: &Claim| (next.hash(), next.sequence()) == (claim.hash(), claim.sequence());
+            let copied = claims.get(at + 1).is_some_and(same);
+            if settled != Some(claim.hash()) && self.settle_one(claim, copied)? {
                 settled = Some(claim.hash());
             }
         }
@@ -336,16 +339,18 @@ impl<'a> Settling<'a> {
     }
 
     /// Takes `claim` for the newest of its key; false if it cannot be: a large value of which a
-    /// piece is missing never was whole, so the next older claim counts.
+    /// piece is missing never was whole, so the next older claim counts. One whose manifest the
+    /// medium damaged was: whoever reads it is told, unless another `copied` one stands.
     #[inline]
-    fn settle_one(&mut self, claim: &Claim) -> Result<bool> {
+    fn settle_one(&mut self, claim: &Claim, copied: bool) -> Result<bool> {
         let kind = claim.kind();
         let ends = claim.ends_seconds();
         let ended = ends != 0 && u64::from(ends) * 1000 <= self.context.now.0;
         let whole = if kind == Some(RecordKind::Manifest) {
             match gather(self.shard, claim, self.pieces)? {
-                None => return Ok(false),
-                some => some,
+                Gathering::Whole(version, pieces) => Some((version, pieces)),
+                Gathering::Damaged if !copied => None,
+                Gathering::Lacking | Gathering::Damaged => return Ok(false),
             }
         } else {
             None
@@ -390,9 +395,18 @@ impl<'a> Settling<'a> {
     }
 }
 
-/// What the value whose manifest is `claim` is known by, and its pieces, which are taken out: they
-/// belong to one value. `None` if it is not whole.
-fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Option<(u64, Pieces)>> {
+/// What was found of a large value.
+enum Gathering {
+    /// What it is known by, and its pieces.
+    Whole(u64, Pieces),
+    /// A piece is missing.
+    Lacking,
+    /// The manifest does not verify.
+    Damaged,
+}
+
+/// Finds the value whose manifest is `claim`. Its pieces are taken out: they belong to one value.
+fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Gathering> {
     let (segment, offset) = shard.log.shape.split(claim.address());
     let sector = 4096;
     let start = u64::from(offset) / sector * sector;
@@ -409,13 +423,15 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Option<
     let wanted = (shard.segment_sequence(claim.address()) as u32, None);
     let mut scratch = Vec::new();
     let opened = shard.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
-    let Ok(record) = opened else { return Ok(None) };
+    let Ok(record) = opened else { return Ok(Gathering::Damaged) };
     let version = record.header.sequence;
-    let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else { return Ok(None) };
+    let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else {
+        return Ok(Gathering::Damaged);
+    };
     if pieces.get(&version).map_or(0, Vec::len) != count as usize {
-        return Ok(None);
+        return Ok(Gathering::Lacking);
     }
     let list = pieces.remove(&version).unwrap_or_default();
     let places = list.iter().map(|(_, address, bytes)| (*address, *bytes)).collect();
-    Ok(Some((version, Pieces { stored_bytes, places })))
+    Ok(Gathering::Whole(version, Pieces { stored_bytes, places }))
 }

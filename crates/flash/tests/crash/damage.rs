@@ -3,7 +3,7 @@
 use entresol_flash::Durability;
 use entresol_sim::{CrashChoice, Random};
 
-use crate::model::{KEYS, Name, Put, SPACES};
+use crate::model::{KEYS, Name, Put, SPACES, key_bytes};
 use crate::setup::{Ending, Setup};
 use crate::world::World;
 
@@ -97,4 +97,35 @@ fn after_a_crash_a_flipped_bit_in_a_record_or_a_footer_costs_one_record_at_most(
         let found = damaged(&mut after, &puts, &context);
         assert!(found <= 1, "{found} records damaged; {context}");
     }
+}
+
+// What the medium did to the manifest of a large value was taken for a put that a crash had cut
+// short: an older value of the key showed, or none.
+#[test]
+fn after_a_crash_a_flipped_bit_in_a_manifest_shows_no_older_value() {
+    let setup = Setup::of("memory", Durability::Memory);
+    let mut world = World::new(&setup, 12);
+    world.open().unwrap();
+    let name = (SPACES[0], 0);
+    let put = |id, length| Put { id, length, ends_ms: None };
+    world.put_one(name, put(1, 3000)).unwrap();
+    // The segment of the large value is one of its own.
+    world.parts().0.verify().unwrap();
+    world.put_one(name, put(2, 50_000)).unwrap();
+    world.parts().0.verify().unwrap();
+    world.sync().unwrap();
+    world.open = None;
+    let (image, key) = (world.device.image().to_vec(), key_bytes(name));
+    let places = image.windows(key.len()).enumerate().filter(|(_, bytes)| *bytes == key);
+    let mut found = 0;
+    for (at, _) in places {
+        for offset in [at, at + key.len(), at - 20] {
+            let device = world.device.reopened(CrashChoice::KeepAll);
+            device.flip_bits(offset as u64, 4);
+            let mut after = world.after(device, Ending::Kill);
+            after.open().unwrap();
+            found += damaged(&mut after, &[(name, put(2, 50_000))], &format!("byte {offset}"));
+        }
+    }
+    assert_eq!(found, 3, "a flip in each part of the manifest is found");
 }
