@@ -469,7 +469,9 @@ fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Ve
     }
     for _ in 0..input.u64()? {
         let key = (SpaceId(input.u16()?), input.u16()?);
-        shard.counts.insert(key, input.u64().filter(|count| *count < COUNT_END)? as i64);
+        let count = input.u64()? as i64;
+        // Below zero where a key was removed that hides one which another partition counts.
+        shard.counts.insert(key, Some(count).filter(|count| count.unsigned_abs() < COUNT_END)?);
     }
     decode_notes_and_pieces(shard, input)?;
     let shape = shard.log.shape;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use entresol_device::Device;
-use entresol_flash::Store;
+use entresol_flash::{Opened, Store};
 use entresol_sim::CrashChoice;
 
 use crate::history::{Ending, History, Name, Put, State, Visibility};
@@ -82,6 +82,9 @@ impl World {
         self.open();
         let opened = self.store().statistics().opened;
         self.note(None, &("opened", opened));
+        if opened == Opened::DamagedCheckpoint {
+            self.fail_of(&|_| false, "a checkpoint is damaged, though no fault was ordered");
+        }
         for name in self.names() {
             self.compare(name, ending);
         }
