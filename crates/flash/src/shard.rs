@@ -383,6 +383,12 @@ impl Shard {
         is_past(ends_seconds, now) || (ends_seconds != 0 && ends_seconds <= self.ended_until)
     }
 
+    /// Whether a record that ends later than at `ends_seconds` may have been dropped as ended: the
+    /// clock has gone back since, and a recovery may find it.
+    pub(crate) fn dropped_later(&self, ends_seconds: u32) -> bool {
+        ends_seconds < self.ended_until
+    }
+
     /// The same of the record at `place`. What the index has yet was not dropped: it lives as long
     /// as the clock lets it.
     pub(crate) fn is_over_at(

@@ -409,13 +409,13 @@ impl Inner {
 
     /// Sees to it that nothing of a key comes back that was found to have no entry: all that
     /// matched, those that were `tried`, are of other keys or over.
-    pub(crate) fn remove_evicted(
+    pub(crate) fn remove_absent(
         &self,
         (key, hash): (Key<'_>, u128),
         tried: &[Location],
         now: Timestamp,
     ) -> Result<Absence> {
-        self.entomb((hash, now), |shard| shard.remove_evicted(key, hash, tried))
+        self.entomb((hash, now), |shard| shard.remove_absent((key, hash), tried, now))
     }
 
     /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is

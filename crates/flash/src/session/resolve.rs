@@ -10,6 +10,7 @@ use crate::index::SizeCode;
 use crate::record::{Mismatch, Record, hash_key, piece_key};
 use crate::shard::{
     Absence, Known, Located, Location, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
+    seconds_of,
 };
 use crate::types::{
     Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
@@ -430,8 +431,8 @@ impl Session {
                 (PendingKind::Remove(wanted), Some(ended)) if wanted.holds(Some(ended.version)) => {
                     return self.apply(slot, present, visit);
                 }
-                (PendingKind::Remove(_), None) if self.inner.evicts() => {
-                    return self.remove_evicted(slot, visit);
+                (PendingKind::Remove(_), None) if self.may_come_back(slot) => {
+                    return self.remove_absent(slot, visit);
                 }
                 _ => {}
             }
@@ -447,11 +448,18 @@ impl Session {
         self.apply(slot, present, visit)
     }
 
-    /// A key without an entry is removed from a cache.
-    fn remove_evicted(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
+    /// Whether an entry of a key that has none may be on the medium yet.
+    fn may_come_back(&self, slot: u32) -> bool {
+        let pending = &self.pending[slot as usize];
+        let shard = &self.inner.shards[self.inner.shard_of(pending.hash)];
+        self.inner.evicts() || shard.lock().dropped_later(seconds_of(pending.now))
+    }
+
+    /// A key without an entry is removed, where one may come back.
+    fn remove_absent(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let (token, hash, now) = (pending.token, pending.hash, pending.now);
-        match self.inner.remove_evicted((pending.key(), hash), &pending.tried, now) {
+        match self.inner.remove_absent((pending.key(), hash), &pending.tried, now) {
             Ok(Absence::Changed) => self.start_over(slot, visit),
             Ok(Absence::Final) => {
                 self.give_back(slot);

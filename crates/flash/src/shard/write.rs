@@ -2,7 +2,7 @@
 
 use entresol_planted::planted;
 
-use super::{Location, Mark, Pace, Shard};
+use super::{Location, Mark, Pace, Shard, seconds_of};
 use crate::error::Result;
 use crate::format::{Codec, Flags, RecordHeader, RecordKind};
 use crate::index::{Place, SizeCode};
@@ -176,23 +176,25 @@ impl Shard {
     }
 
     /// Leaves a tombstone for a key that was found to have no entry (all that matched, those that
-    /// were `tried`, are of other keys or over), where a cache may have evicted one that is still on
-    /// the medium: it must not come back after the key was removed.
-    pub(crate) fn remove_evicted(
+    /// were `tried`, are of other keys or over), where one may be on the medium yet that has not
+    /// ended: a cache may have evicted it, or it was dropped as ended before the clock went back.
+    /// It must not come back after the key was removed.
+    pub(crate) fn remove_absent(
         &mut self,
-        key: Key<'_>,
-        hash: u128,
+        (key, hash): (Key<'_>, u128),
         tried: &[Location],
+        now: Timestamp,
     ) -> Result<Absence> {
         self.log.check_poisoned()?;
         if !self.is_absent(key, hash, tried) {
             return Ok(Absence::Changed);
         }
-        let evicted = self.reclaiming + self.log.releasing_count() > 0;
+        let evicted = self.limits.reclaim == Reclaim::Evict
+            && self.reclaiming + self.log.releasing_count() > 0;
         let wanted = self.header(Flags::of(RecordKind::Tombstone), 0, key);
+        let returns = evicted || self.dropped_later(seconds_of(now));
         // What no segment has room for was never put.
-        let evicted = evicted && self.fits_segment(&wanted, MANIFEST_BYTES);
-        if self.limits.reclaim != Reclaim::Evict || !evicted {
+        if !returns || !self.fits_segment(&wanted, MANIFEST_BYTES) {
             return Ok(Absence::Final);
         }
         self.append_tombstone(key, hash)?;
@@ -413,7 +415,7 @@ impl Shard {
         let mut packed = std::mem::take(&mut self.pieces_scratch);
         let (codec, stored) = self.payloads.compress(request.value, &mut packed);
         let expiry = request.options.expiry;
-        let header = RecordHeader {
+        let mut header = RecordHeader {
             version: version.0,
             raw_bytes: request.value.len() as u32,
             expiry_ms: expiry.at.map_or(0, |at| at.0.max(1)),
@@ -428,6 +430,8 @@ impl Shard {
             },
             ..self.header(Flags::of(RecordKind::Value), sequence, request.key)
         };
+        let ends_seconds = header.ends_seconds();
+        header.flags.follows |= ends_seconds != 0 && self.dropped_later(ends_seconds);
         let whole =
             header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES_MAX;
         let piece_bytes = piece_bytes(self.log.shape.segment_bytes);

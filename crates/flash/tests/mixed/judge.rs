@@ -172,14 +172,21 @@ impl World {
     }
 
     /// A removal found nothing. What was over stays away, whatever the clock says later; but what
-    /// the store had dropped already needs no tombstone while it runs, and may be found again by a
-    /// recovery whose clock went back.
+    /// the store had dropped already needs no tombstone unless the clock has gone back, and may be
+    /// found again by a recovery before whose opening it does.
     fn take_missed(&mut self, name: Name, scene: &Scene, condition: Condition) {
         let ends = |state: &State| {
             state.is_some_and(|put| put.ends.at_ms.is_some() || put.ends.idle_seconds.is_some())
         };
         if self.evicting && !scene.states.iter().any(|(state, _)| ends(state)) {
             // A cache leaves a tombstone for what was evicted and might come back.
+            return self.history_mut(name).acknowledge(&[None], scene.kept);
+        }
+        // It was dropped as over, and would not be by now: the clock went back since.
+        let dropped = |(state, seen): &(State, Visibility)| {
+            state.is_none_or(|put| put.ends.idle_seconds.is_none() && *seen == Visibility::Perhaps)
+        };
+        if !self.ever_evicted && scene.states.iter().all(dropped) {
             return self.history_mut(name).acknowledge(&[None], scene.kept);
         }
         for put in self.history_mut(name).current_puts_mut() {

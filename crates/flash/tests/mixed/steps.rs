@@ -107,7 +107,12 @@ impl World {
             self.maintain(2);
         }
         self.set_clock(now_ms);
-        self.run_and_judge(name, Request::Get);
+        let request = match self.random.below(4) {
+            0 => Request::Remove(Condition::Always),
+            1 => self.draw_request(name),
+            _ => Request::Get,
+        };
+        self.run_and_judge(name, request);
     }
 
     fn batch(&mut self) {

@@ -141,3 +141,52 @@ fn an_entry_lives_to_its_end_after_a_clock_that_ran_ahead_was_put_right() {
     assert_eq!(found as u64, ENTRIES, "the others went an hour too early");
     assert!((0..ENTRIES).all(|n| get_at(&mut session, &name(n), later).is_none()));
 }
+
+// What had been dropped as ended by a clock that ran ahead left no tombstone when it was removed
+// after the clock was put right: a recovery found it, and its end was yet to come.
+#[test]
+fn what_was_removed_after_a_clock_was_put_right_stays_away() {
+    for reclaim in [Reclaim::Compact, Reclaim::Evict] {
+        let device = device(16 << 20);
+        let options = StoreOptions { reclaim, ..small() };
+        let (store, mut session) = open(&device, options.clone());
+        put(&mut session, b"ended", b"value", ending()).unwrap();
+        assert_eq!(get_at(&mut session, b"ended", Timestamp(END.0 + 9000)), None);
+        assert_eq!(remove_at(&mut session, b"ended", NOW, Condition::Always), "Missing");
+        store.sync().unwrap();
+        drop((session, store));
+        let (_store, mut session) = open(&device, options);
+        assert_eq!(get(&mut session, b"ended"), None, "{reclaim:?}");
+    }
+}
+
+// An entry put over one that a clock ran ahead of, with an earlier end, was taken for the first of
+// its key: reclaim let it go without a tombstone, and the older value came back.
+#[test]
+fn what_ended_hides_a_value_that_was_dropped_before_a_clock_was_put_right() {
+    let device = device(4 << 20);
+    let options = StoreOptions { shards: 1, ..small() };
+    let (store, mut session) = open(&device, options.clone());
+    let tomorrow = Timestamp(NOW.0 + 86_400_000);
+    put_at(&mut session, b"name", b"older", NOW, Some(tomorrow));
+    let put_others = |session: &mut Session, names: std::ops::Range<u64>| {
+        for n in names {
+            put_at(session, &n.to_be_bytes(), &value_of(n, 1000), NOW, None);
+        }
+    };
+    // The first keep the segment of the older value where it is; the rest go with the newer one's.
+    put_others(&mut session, 1000..1070);
+    assert_eq!(get_at(&mut session, b"name", Timestamp(tomorrow.0 + 5000)), None);
+    put_at(&mut session, b"name", b"newer", NOW, Some(END));
+    put_others(&mut session, 2000..2070);
+    put_others(&mut session, 2000..2070);
+    put_others(&mut session, 1050..1070);
+    let later = Timestamp(END.0 + 2000);
+    assert_eq!(get_at(&mut session, b"name", later), None);
+    overwrite(&store, &mut session, later);
+    store.sync().unwrap();
+    drop((session, store));
+    let store = Store::open(Arc::clone(&device), options, later).unwrap();
+    let mut session = store.session(SessionOptions::default()).unwrap();
+    assert_eq!(get_at(&mut session, b"name", later), None, "an older value came back");
+}
