@@ -84,6 +84,7 @@ pub(crate) fn open(
     let mut opened = load_checkpoint(&mut shards, &superblock, options.parallel)?;
     if made {
         opened = Opened::Made;
+        shards.iter_mut().for_each(|shard| shard.sequence = superblock.record_sequence);
     } else if opened != Opened::Checkpoint {
         let context =
             scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
@@ -213,12 +214,24 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
     let lost = if opened.is_clean() { 0 } else { 2 * count };
     superblock.next_segment_sequence = next + lost;
     if opened.is_clean() {
+        shards.iter_mut().for_each(|shard| date_segments(shard, 0));
         return;
     }
     let highest = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
     let sequence = highest.max(superblock.record_sequence) + SEQUENCE_GAP;
-    shards.iter_mut().for_each(|shard| shard.sequence = sequence);
+    for shard in shards {
+        date_segments(shard, sequence - shard.sequence);
+        shard.sequence = sequence;
+    }
     superblock.record_sequence = sequence;
+}
+
+/// Says how old what was found in segments is, beside what is put from now on: as old as its
+/// records are, but for the `skipped` sequences that no record has.
+fn date_segments(shard: &mut Shard, skipped: u64) {
+    for segment in shard.log.segments.iter_mut().filter(|segment| segment.sequence != 0) {
+        segment.sealed_at = segment.age.saturating_add(skipped);
+    }
 }
 
 /// Set apart from the sequences of records that a crash may have lost: they must not be used again,
@@ -319,7 +332,8 @@ fn new_superblock(
         key_check: payloads.key_check(),
         // A former store on the medium may have left records behind: ours are of other generations.
         next_segment_sequence: 1 + ((seed >> 32) as u64 & 0x7fff_ffff),
-        record_sequence: 0,
+        // Stores may share a key: each has nonces of its own.
+        record_sequence: 1 + if payloads.encrypts() { (seed >> 64) as u64 >> 3 } else { 0 },
         floors: Vec::new(),
         checkpoint: Vec::new(),
     })

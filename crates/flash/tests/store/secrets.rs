@@ -88,3 +88,30 @@ fn sealed(bytes: &[u8]) -> Option<Sealed> {
         payload: payload.to_vec(),
     })
 }
+
+// The records of each new store were numbered from 1 on, and with them the nonces: two stores of
+// one key, or one that was made over another, encrypted different entries with the same.
+#[test]
+fn stores_of_one_key_encrypt_nothing_with_the_same_nonces() {
+    let options = StoreOptions { shards: 1, ..small() };
+    let options = StoreOptions { encryption: Some(EncryptionKey([7; 32])), ..options };
+    let (first, second) = (device(4 << 20), device(4 << 20));
+    let mut seen = HashMap::new();
+    let made = [(&first, 1), (&second, 2), (&first, 3)];
+    for (round, (device, seed)) in (0..).zip(made) {
+        let options = StoreOptions { mode: OpenMode::Reformat, seed, ..options.clone() };
+        let (store, mut session) = open(device, options);
+        for n in 0..100_u64 {
+            let name = n.to_be_bytes();
+            put(&mut session, &name, &value_of(n + seed, 300), PutOptions::default());
+            assert!(n % 3 != 0 || remove(&mut session, &name));
+        }
+        store.close(NOW).unwrap();
+        for record in scan(&**device) {
+            let nonce = (record.sequence, record.kind == TOMBSTONE);
+            let before = seen.insert(nonce, record.payload.clone());
+            assert!(before.is_none_or(|payload| payload == record.payload), "store {round}");
+        }
+    }
+    assert!(seen.len() >= 3 * 133, "{} nonces", seen.len());
+}
