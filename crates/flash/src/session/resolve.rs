@@ -306,8 +306,10 @@ impl Session {
             drop(shard);
             return self.start_over(slot, visit);
         } else if header.flags.kind == RecordKind::Manifest {
-            // There may be no room for its tombstone: then it goes later.
-            shard.bury(pending.key(), pending.hash, (location, ends_seconds)).is_ok()
+            // There may be no room for its tombstone: then it goes later. A store that is only read
+            // has none.
+            self.inner.check_open().is_ok()
+                && shard.bury(pending.key(), pending.hash, (location, ends_seconds)).is_ok()
         } else {
             let owner = (header.space, header.partition);
             shard.expire(pending.hash, (location.place, ends_seconds), owner);

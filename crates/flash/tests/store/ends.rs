@@ -190,3 +190,28 @@ fn what_ended_hides_a_value_that_was_dropped_before_a_clock_was_put_right() {
     let mut session = store.session(SessionOptions::default()).unwrap();
     assert_eq!(get_at(&mut session, b"name", later), None, "an older value came back");
 }
+
+// A get of a large value that had ended left a tombstone in a store that was to be read only, and a
+// sync wrote it.
+#[test]
+fn a_store_that_is_opened_for_reading_writes_nothing_for_what_has_ended() {
+    for closes in [true, false] {
+        let sim = SimDevice::new(SimOptions::new(1, 16 << 20));
+        let device: Arc<dyn Device> = Arc::new(sim.clone());
+        let (store, mut session) = open(&device, small());
+        put(&mut session, b"ended", &value_of(1, 200_000), ending()).unwrap();
+        store.sync().unwrap();
+        if closes {
+            store.close(NOW).unwrap();
+        }
+        drop((session, store));
+        let before = sim.calls();
+        let (store, mut session) =
+            open(&device, StoreOptions { mode: OpenMode::ReadOnly, ..small() });
+        assert!(get(&mut session, b"ended").is_some());
+        assert_eq!(get_at(&mut session, b"ended", Timestamp(END.0 + 5000)), None);
+        store.sync().unwrap();
+        drop((session, store));
+        assert_eq!(sim.calls(), before, "closes: {closes}");
+    }
+}
