@@ -61,8 +61,8 @@ type VisitRecord<'v> = &'v mut dyn FnMut(&Store, (u128, Place), &Record<'_>, boo
 
 impl Store {
     /// Visits every live entry, segment by segment in the order they were written: large reads,
-    /// fast on any device. Entries put meanwhile may or may not be visited. Damaged records are
-    /// noted, and the scan goes on.
+    /// fast on any device. Entries that are put meanwhile, or moved by reclaim, may or may not be
+    /// visited. Damaged records are noted, and the scan goes on.
     pub fn scan_log(
         &self,
         now: Timestamp,
@@ -146,7 +146,10 @@ impl Store {
                 let shard = shard.lock();
                 let sealed = shard.log.segments.iter().enumerate();
                 let in_use = |s: &crate::segment::Segment| {
-                    matches!(s.state, SegmentState::Sealed | SegmentState::Damaged)
+                    // Records of a victim that are not decided yet are nowhere else.
+                    let states =
+                        [SegmentState::Sealed, SegmentState::Reclaiming, SegmentState::Damaged];
+                    states.contains(&s.state)
                 };
                 sealed.filter(|(_, s)| in_use(s)).map(|(n, s)| (s.sequence, n as u32)).collect()
             };
@@ -188,7 +191,10 @@ impl Store {
                 shard.large.holds((entry.hash >> 32) as u64, entry.hash as u32, address)
             }
             _ => {
-                shard.index.contains(index_hash(entry.hash), address)
+                let hidden = || shard.notes.hidden(entry.hash).any(|n| n.address == address);
+                // It may be in use anew by now, with another record of the key at that place.
+                shard.segment_sequence(address) == sequence
+                    && (shard.index.contains(index_hash(entry.hash), address) || hidden())
                     && shard.floor_of(entry.space, entry.partition) <= sequence
             }
         };

@@ -58,6 +58,28 @@ impl World {
         }
     }
 
+    /// Scans the whole store in the order of the log.
+    pub(crate) fn scan_log(&self) {
+        let names: BTreeMap<(SpaceId, Vec<u8>), Name> = self
+            .names()
+            .into_iter()
+            .map(|name| ((SpaceId(name.space), name.bytes()), name))
+            .collect();
+        let mut visits = Visits::default();
+        let mut visit = |space, entry: Entry<'_>| {
+            let found = Found::of(&entry);
+            let name = names[&(space, found.key.clone())];
+            self.judge_visit(name, &found);
+            *visits.times.entry(name).or_default() += 1;
+        };
+        let scanned = self.store().scan_log(self.now(), &mut visit);
+        let scanned = scanned.expect("a scan goes on, as no fault was ordered");
+        assert!(scanned.damaged.is_empty(), "seed {}: {:?}", self.seed, scanned.damaged);
+        for name in names.values() {
+            self.judge_visits(*name, &self.model[name], &visits);
+        }
+    }
+
     fn scan_page(
         &mut self,
         (space, partition): (u16, Option<u16>),

@@ -45,7 +45,8 @@ impl World {
             850..880 => self.sync(),
             880..910 => self.pass(3000 * self.plan.stretch),
             910..912 => self.go_back(5000 * self.plan.stretch),
-            912..930 => self.scan(),
+            912..926 => self.scan(),
+            926..930 => self.scan_log(),
             930..945 => self.check_counts(),
             945..949 => {
                 self.drop_some();

@@ -89,3 +89,28 @@ fn what_was_read_says_nothing_of_a_later_entry_at_the_same_address() {
         }
     }
 }
+
+// A scan in the order of the log showed a value that was replaced before it began, once a later one
+// had come to its address.
+#[test]
+fn a_scan_of_the_log_shows_nothing_that_was_replaced_before_it_began() {
+    let device = device((128 << 10) + (16 << 16));
+    let options = StoreOptions { shards: 1, buffers_per_shard: 6, ..small() };
+    let (store, mut session) = open(&device, options);
+    let (replaced, latest) = (value_of(ROUND + 1, LENGTH), value_of(ROUND + 2, LENGTH));
+    for round in 0..ROUND {
+        put(&mut session, b"first", &value_of(round, LENGTH), PutOptions::default());
+        put(&mut session, NAME, &replaced, PutOptions::default());
+        put(&mut session, NAME, &value_of(round, LENGTH), PutOptions::default());
+        let mut waits = true;
+        let mut visit = |_, entry: entresol_flash::Entry<'_>| {
+            assert!(entry.value != replaced, "after {round} puts");
+            if entry.key == b"first" && std::mem::take(&mut waits) {
+                put(&mut session, b"first", &value_of(round, LENGTH), PutOptions::default());
+                put_others(&mut session, round);
+                put(&mut session, NAME, &latest, PutOptions::default());
+            }
+        };
+        store.scan_log(NOW, &mut visit).unwrap();
+    }
+}
