@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub turns: bool,
     /// At the end the store is filled.
     pub fills: bool,
+    /// It begins with a part of the device, and takes more of it when it is opened again.
+    pub grows: bool,
 }
 
 impl Plan {
@@ -57,12 +59,18 @@ impl Plan {
             restless_clock: random.one_in(3),
             turns: random.one_in(3),
             fills: random.one_in(4),
+            grows: random.one_in(3),
         }
     }
 
     pub(crate) fn device(&self, seed: u64) -> SimOptions {
+        SimOptions::new(seed, self.bytes_of(self.segments_per_shard))
+    }
+
+    /// Bytes of a store with so many segments a shard.
+    fn bytes_of(&self, segments: u64) -> u64 {
         let segment_bytes = u64::from(self.segment_bytes);
-        SimOptions::new(seed, segment_bytes.max(128 << 10) + self.log_bytes())
+        segment_bytes.max(128 << 10) + segments * u64::from(self.shards) * segment_bytes
     }
 
     fn log_bytes(&self) -> u64 {
@@ -72,6 +80,7 @@ impl Plan {
     /// The options that the store is made with.
     pub(crate) fn options(&self, random: &mut Random, directory: &Path) -> StoreOptions {
         StoreOptions {
+            capacity_bytes: self.grows.then(|| self.bytes_of(16)),
             segment_bytes: self.segment_bytes,
             shards: self.shards,
             durability: durability(random),
@@ -100,6 +109,10 @@ impl Plan {
         if random.one_in(4) {
             // The store keeps the shape that it was made with.
             (options.shards, options.segment_bytes) = (5, 1 << 20);
+        }
+        if let Some(bytes) = options.capacity_bytes {
+            let more = self.bytes_of(random.below(6)) - self.bytes_of(0);
+            options.capacity_bytes = Some(bytes + more);
         }
         if self.turns && random.one_in(2) {
             options.reclaim = if random.one_in(2) { Reclaim::Evict } else { Reclaim::Compact };
