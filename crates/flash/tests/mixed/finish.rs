@@ -1,14 +1,11 @@
 //! The end of a run: all that ends has ended, then everything is removed, and the store has the
 //! room again that it had when it was made.
 
-use std::sync::Arc;
-
-use entresol_device::Device;
 use entresol_flash::{
     Budget, Condition, Durability, ErrorKind, Key, Operation, PutOptions, Reclaim, SessionOptions,
     SpaceId, Store, StoreOptions, Timestamp,
 };
-use entresol_sim::{Random, SimDevice};
+use entresol_sim::Random;
 
 use crate::history::SPACES;
 use crate::plan::ENDS_MS_MAX;
@@ -107,8 +104,8 @@ impl World {
             buffer_directory: None,
             ..self.options.clone()
         };
-        let device: Arc<dyn Device> = Arc::new(SimDevice::new(self.plan.device(self.seed)));
-        let fresh = Store::open(device, options, now).expect("a store is made");
+        let devices = self.plan.devices(self.seed);
+        let fresh = Store::open(devices.open(), options, now).expect("a store is made");
         let taken_fresh = fill(&fresh, now);
         if taken * 100 < taken_fresh * ROOM_PERCENT {
             let what = format!("room for {taken} entries; a fresh store takes {taken_fresh}");

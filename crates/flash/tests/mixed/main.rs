@@ -6,11 +6,13 @@
 //! durability, shared write buffers, drops of partitions and spaces under what is in flight, scans
 //! while entries are moved, clean stops, kills, losses of power also during recovery, openings with
 //! other options, with more of the device, for reading only and as the other kind, and a clock that
-//! leaps and goes back. The device works: faults are the matter of `simulation.rs`.
+//! leaps and goes back, on one device or a stripe. They work: faults are the matter of
+//! `simulation.rs`.
 //!
 //! One run is a function of its seed. `ENTRESOL_SEED` replaces the seeds. A failure prints its
 //! seed, the options, and what happened to the key that is wrong.
 
+mod devices;
 mod finish;
 mod history;
 mod judge;

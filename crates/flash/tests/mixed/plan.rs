@@ -7,8 +7,9 @@ use std::path::Path;
 use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Reclaim, StoreOptions, Version, WriteMode,
 };
-use entresol_sim::{Random, SimOptions};
+use entresol_sim::Random;
 
+use crate::devices::Devices;
 use crate::history::{Ends, Kept, Name, Put, SPACES, State};
 use crate::requests::Request;
 
@@ -41,6 +42,8 @@ pub(crate) struct Plan {
     pub fills: bool,
     /// It begins with a part of the device, and takes more of it when it is opened again.
     pub grows: bool,
+    /// How many devices it lies on, and bytes of each before the next.
+    pub members: (u64, u64),
 }
 
 impl Plan {
@@ -60,11 +63,15 @@ impl Plan {
             turns: random.one_in(3),
             fills: random.one_in(4),
             grows: random.one_in(3),
+            members: match random.below(4) {
+                0 => (2 + random.below(2), 4096 << random.below(6)),
+                _ => (1, 4096),
+            },
         }
     }
 
-    pub(crate) fn device(&self, seed: u64) -> SimOptions {
-        SimOptions::new(seed, self.bytes_of(self.segments_per_shard))
+    pub(crate) fn devices(&self, seed: u64) -> Devices {
+        Devices::new(seed, self.bytes_of(self.segments_per_shard), self.members)
     }
 
     /// Bytes of a store with so many segments a shard.

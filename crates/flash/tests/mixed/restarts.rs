@@ -1,9 +1,6 @@
 //! Ends of a store, by a clean stop, a kill or a loss of power, its opening again with other
 //! options, and the comparison of every key with what that ending permits.
 
-use std::sync::Arc;
-
-use entresol_device::Device;
 use entresol_flash::{OpenMode, Opened, Outcome, Result, SessionOptions, Store, StoreOptions};
 use entresol_sim::CrashChoice;
 
@@ -98,9 +95,9 @@ impl World {
     /// Opens the store for reading only, which changes nothing.
     fn look(&mut self, ending: Ending) {
         let before = self.device.calls();
-        let device: Arc<dyn Device> = Arc::new(self.device.clone());
         let options = StoreOptions { mode: OpenMode::ReadOnly, ..self.options.clone() };
-        let store = Store::open(device, options, self.now()).expect("it opens for reading");
+        let store =
+            Store::open(self.device.open(), options, self.now()).expect("it opens for reading");
         let mut session = store.session(SessionOptions::default()).expect("a session opens");
         for name in self.names() {
             let mut answer = None;
@@ -122,8 +119,7 @@ impl World {
     /// Loses power once more while the store recovers.
     fn crash_recovery(&mut self) {
         self.device.crash_after(self.random.below(8));
-        let device: Arc<dyn Device> = Arc::new(self.device.clone());
-        drop(Store::open(device, self.options.clone(), self.now()));
+        drop(Store::open(self.device.open(), self.options.clone(), self.now()));
         self.device = self.device.reopened(CrashChoice::Random(self.random.next_u64()));
         self.reboot();
         self.note(None, &"power lost in recovery");

@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use entresol_device::Device;
 use entresol_flash::{
     Budget, Outcome, Reclaim, Result, Session, SessionOptions, Store, StoreOptions, Timestamp,
 };
-use entresol_sim::{Random, SimDevice};
+use entresol_sim::Random;
 
+use crate::devices::Devices;
 use crate::history::{History, Name, SPACES, State, Visibility};
 use crate::plan::Plan;
 use crate::requests::{Answer, Request};
@@ -22,7 +21,7 @@ pub(crate) struct World {
     pub seed: u64,
     pub random: Random,
     pub plan: Plan,
-    pub device: SimDevice,
+    pub device: Devices,
     pub directory: Directory,
     pub options: StoreOptions,
     opened: Option<Opened>,
@@ -57,7 +56,7 @@ impl World {
         });
         let mut world = World {
             seed,
-            device: SimDevice::new(plan.device(seed)),
+            device: plan.devices(seed),
             model: names.collect(),
             random,
             plan,
@@ -95,8 +94,7 @@ impl World {
 
     pub(crate) fn open(&mut self) {
         self.opened = None;
-        let device: Arc<dyn Device> = Arc::new(self.device.clone());
-        let store = match Store::open(device, self.options.clone(), self.now()) {
+        let store = match Store::open(self.device.open(), self.options.clone(), self.now()) {
             Ok(store) => store,
             Err(error) => self.fail_of(&|_| false, &format!("it does not open: {error}")),
         };
