@@ -198,7 +198,7 @@ fn run_tables(setup: &Setup, mut tables: Vec<Table>) -> Outcome<Vec<Table>> {
 
 /// Reads every entry once, so that the memory table has in memory what it will have there.
 fn warm_up(setup: &Setup, tables: &[Table], shared: &Shared) -> Outcome<()> {
-    let job = setup.job(Mix::gets(Distribution::Sequential), Until::Keys(0..setup.keys));
+    let job = setup.fast_job(Mix::gets(Distribution::Sequential), Until::Keys(0..setup.keys));
     for table in tables {
         table.subject.drive(setup, &job, shared)?.sound()?;
     }

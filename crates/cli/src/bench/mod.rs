@@ -396,3 +396,35 @@ fn parse_target(text: &str) -> Result<Target, String> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use entresol_workload::Mix;
+
+    use super::driver::Until;
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    /// The options of a command line, the program's name first.
+    pub(crate) fn setup_of(words: &[&str]) -> Setup {
+        Line::parse_from(words).args.setup().unwrap()
+    }
+
+    /// To warm up, `zipf-get` made three million gets at the rate asked for, and one get in flight
+    /// was held against the device while thousands waited behind it.
+    #[test]
+    fn only_what_is_measured_keeps_to_the_rate() {
+        let setup = setup_of(&["bench", "flash-get", "--rate", "10", "--threads", "2"]);
+        let mix = Mix::gets(Distribution::Uniform);
+        let arrivals = |job: driver::Job| job.arrivals;
+        assert_eq!(arrivals(setup.job(mix, Until::Operations(1))), Arrivals::Poisson(5.0));
+        assert_eq!(arrivals(setup.fast_job(mix, Until::Operations(1))), Arrivals::Closed);
+        assert_eq!(arrivals(setup.fill_job(0..1)), Arrivals::Closed);
+    }
+}

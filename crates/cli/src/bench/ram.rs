@@ -41,8 +41,8 @@ pub(crate) fn per_record(setup: &Setup, verify_all: bool) -> Outcome<Report> {
     describe(&mut report, &points);
     let sample = if verify_all { setup.keys } else { setup.keys.min(1_000_000) };
     let distribution = if verify_all { Distribution::Sequential } else { Distribution::Uniform };
-    let one_thread = Setup { threads: 1, ..setup.clone() };
-    let job = one_thread.job(Mix::gets(distribution), Until::Operations(sample));
+    let one_thread = Setup { threads: 1, distribution: None, ..setup.clone() };
+    let job = one_thread.fast_job(Mix::gets(distribution), Until::Operations(sample));
     let tally = subject.drive(&one_thread, &job, &shared)?.sound()?;
     let statistics = subject.statistics();
     let count = subject.store().map_or(0, |s| s.engine.tiered.count(SpaceId(0)));
@@ -64,7 +64,7 @@ fn touch_what_is_fixed(
     keys: u64,
 ) -> Outcome<()> {
     let some = Setup { keys, ..setup.clone() };
-    let job = some.job(Mix::gets(Distribution::Uniform), Until::Operations(keys.min(400_000)));
+    let job = some.fast_job(Mix::gets(Distribution::Uniform), Until::Operations(keys.min(400_000)));
     subject.drive(&some, &job, shared)?.sound()?;
     Ok(())
 }

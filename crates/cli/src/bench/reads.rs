@@ -49,7 +49,7 @@ pub(crate) fn zipf_get(setup: &Setup) -> Outcome<Report> {
     fill_to_flash(setup, &subject, &shared)?;
     let mut report = head("zipf-get", setup);
     let mix = Mix::gets(Distribution::Zipf { theta: 0.99 });
-    let warm = setup.job(mix, Until::Operations(setup.keys * 3));
+    let warm = setup.fast_job(mix, Until::Operations(setup.keys * 3));
     subject.drive(setup, &warm, &shared)?.sound()?;
     let probe = warm_probe(setup, &subject, &shared, mix)?;
     let job = setup.job(mix, Until::Elapsed(setup.round_time()));
@@ -121,7 +121,7 @@ fn one_in_flight(
     // Devices wander by more than the difference within a second: many short rounds by turns.
     let single = Setup { threads: 1, in_flight: 1, seconds: 3.0, rounds: 30, ..setup.clone() };
     let time = single.round_time();
-    let job = single.job(Mix::gets(Distribution::Uniform), Until::Elapsed(time));
+    let job = single.fast_job(Mix::gets(Distribution::Uniform), Until::Elapsed(time));
     let probe = ReadProbe { depth: 1, threads: 1, time, ..probe.clone() };
     let rounds = interleave(&single, subject, shared, &job, Some(&probe))?;
     let ours = rounds.total().reads.summary();
@@ -159,7 +159,7 @@ fn absent_keys(
 ) -> Outcome<()> {
     let job = Job {
         first_key: setup.keys * 4,
-        ..setup.job(Mix::gets(Distribution::Uniform), Until::Operations(1_000_000))
+        ..setup.fast_job(Mix::gets(Distribution::Uniform), Until::Operations(1_000_000))
     };
     let before = Counted::of(&subject.statistics());
     let tally = subject.drive(setup, &job, shared)?;

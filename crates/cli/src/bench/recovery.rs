@@ -75,7 +75,7 @@ fn sample(setup: &Setup, store: Store, entries: u64, report: &mut Report) -> Out
     let subject = Subject::Embedded(Box::new(store));
     let shared = Shared::new(setup.keys);
     let until = Until::Operations(SAMPLE.min(setup.keys));
-    let job: Job = setup.job(Mix::gets(Distribution::Uniform), until);
+    let job: Job = setup.fast_job(Mix::gets(Distribution::Uniform), until);
     let tally = subject.drive(setup, &job, &shared)?.sound()?;
     report.set("keys_sampled", tally.operations());
     report.set("keys_missing_in_sample", tally.misses);

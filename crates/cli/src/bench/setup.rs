@@ -134,12 +134,14 @@ impl Setup {
         }
     }
 
+    /// A job that prepares or checks what is measured at `--rate`: as fast as it goes.
+    pub(crate) fn fast_job(&self, mix: Mix, until: Until) -> Job {
+        Job { arrivals: Arrivals::Closed, ..self.job(mix, until) }
+    }
+
     /// A job that puts the keys of `keys` once each, in order.
     pub(crate) fn fill_job(&self, keys: Range<u64>) -> Job {
-        Job {
-            arrivals: Arrivals::Closed,
-            ..self.job(Mix::updating(0, Distribution::Sequential), Until::Keys(keys))
-        }
+        self.fast_job(Mix::updating(0, Distribution::Sequential), Until::Keys(keys))
     }
 
     /// The time of one round.

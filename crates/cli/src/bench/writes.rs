@@ -88,7 +88,7 @@ fn read_back(setup: &Setup, subject: &Subject, shared: &Shared, count: u64) -> O
         true => Until::Keys(0..setup.keys),
         false => Until::Operations(SAMPLE.min(setup.keys)),
     };
-    let job = setup.job(Mix::gets(Distribution::Uniform), until);
+    let job = setup.fast_job(Mix::gets(Distribution::Uniform), until);
     Ok(subject.drive(setup, &job, shared)?.sound()?.misses)
 }
 
@@ -162,7 +162,7 @@ fn settle(setup: &Setup, subject: &Subject, shared: &Shared, mix: Mix) -> Outcom
     let target = 2 * store.engine.device.geometry().capacity_bytes;
     let first = Counted::of(&subject.statistics());
     let began = Instant::now();
-    let step = setup.job(mix, Until::Elapsed(Duration::from_millis(500)));
+    let step = setup.fast_job(mix, Until::Elapsed(Duration::from_millis(500)));
     let mut number = 1_000;
     while began.elapsed().as_secs_f64() < setup.seconds {
         number += 1;
