@@ -81,7 +81,28 @@ pub(crate) fn grid(setup: &Setup, grid: Grid) -> Outcome<Report> {
 struct Tables {
     memory: Service,
     flash: Service,
-    _directories: [Scratch; 3],
+    _directories: Directories,
+}
+
+/// Where the files are for as long as the servers run.
+struct Directories {
+    flash: Scratch,
+    memory: Scratch,
+    buffers: Scratch,
+    /// The one that `flash` is in.
+    _parent: Scratch,
+}
+
+impl Directories {
+    fn make(setup: &Setup) -> Outcome<Directories> {
+        let parent = setup.scratch()?;
+        Ok(Directories {
+            flash: Scratch::below(parent.path(), "grid")?,
+            memory: Scratch::below(&memory_parent(setup.capacity_bytes()), "entresol-grid")?,
+            buffers: Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?,
+            _parent: parent,
+        })
+    }
 }
 
 impl Tables {
@@ -89,10 +110,7 @@ impl Tables {
         const BASE_BYTES: u64 = 128 << 20;
         let data = setup.data_bytes(grid.entries()) as u64;
         let capacity = setup.capacity_bytes();
-        let flash_directory = setup.scratch()?;
-        let flash_directory = Scratch::below(flash_directory.path(), "grid")?;
-        let memory_directory = Scratch::below(&memory_parent(capacity), "entresol-grid")?;
-        let buffers = Scratch::below(Path::new(MEMORY_FILES), "entresol-buffers")?;
+        let directories = Directories::make(setup)?;
         let memory = setup.memory.unwrap_or(BASE_BYTES + data / 10);
         let durability = setup.durability_name();
         let threads = setup.server_threads.map(|count| count.to_string()).unwrap_or_default();
@@ -100,15 +118,15 @@ impl Tables {
             "" => Vec::new(),
             count => vec![OsString::from("--threads"), count.into()],
         };
-        let mut flash = options(flash_directory.path(), (memory, capacity, &durability));
-        flash.extend(["--buffer-directory".into(), buffers.path().into()]);
+        let mut flash = options(directories.flash.path(), (memory, capacity, &durability));
+        flash.extend(["--buffer-directory".into(), directories.buffers.path().into()]);
         flash.extend(threads());
         let flash = Service::start(&flash)?;
         let whole = BASE_BYTES + data + data / 4;
-        let mut memory = options(memory_directory.path(), (whole, capacity, "memory"));
+        let mut memory = options(directories.memory.path(), (whole, capacity, "memory"));
         memory.extend(threads());
         let memory = Service::start(&memory)?;
-        Ok(Tables { memory, flash, _directories: [flash_directory, memory_directory, buffers] })
+        Ok(Tables { memory, flash, _directories: directories })
     }
 }
 
@@ -230,4 +248,21 @@ fn rows(grid: &Grid, tables: &[Table]) -> Vec<Value> {
         }
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::tests::setup_of;
+
+    /// That of the table on flash was gone as soon as both servers ran.
+    #[test]
+    fn directories_of_the_tables_are_there_for_as_long_as_somebody_has_them() {
+        let directories = Directories::make(&setup_of(&["bench", "grid"])).unwrap();
+        let all = [&directories.flash, &directories.memory, &directories.buffers];
+        let paths = all.map(|scratch| scratch.path().to_owned());
+        assert!(paths.iter().all(|path| path.exists()), "{paths:?}");
+        drop(directories);
+        assert!(!paths.iter().any(|path| path.exists()), "{paths:?}");
+    }
 }
