@@ -65,6 +65,12 @@ fn a_bench_of_a_server_says_nothing_of_what_its_writes_survive() {
         assert!(report["ops_per_second"].is_number(), "{report}");
         assert_eq!(report["target"], *target, "{report}");
     }
+    // Where nobody says which process it is, its processor time was that of the bench.
+    let grid = ["bench", "grid", "--target", &target, "--iterations", "20", "--json"];
+    let pid = served.pid().to_string();
+    let cpu = |report: serde_json::Value| report["tables"][0]["server_cpu_us_per_op"].clone();
+    assert!(cpu(json(&entresol(&grid))).is_null());
+    assert!(cpu(json(&entresol(&[&grid[..], &["--server-pid", &pid]].concat()))).is_number());
     served.stop();
 }
 

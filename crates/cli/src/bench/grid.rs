@@ -183,6 +183,14 @@ impl Table {
         median(&self.tallies(phase).iter().map(Tally::per_second).collect::<Vec<_>>())
     }
 
+    /// Processor time of an operation, µs, where that is the server's.
+    fn server_cpu(&self, total: &Tally) -> Option<f64> {
+        match self.subject {
+            Subject::Remote(_, None) => None,
+            _ => Some(rounded(total.cpu_us_per_op())),
+        }
+    }
+
     fn lost(&self) -> u64 {
         self.reads.iter().map(|tally| tally.misses).sum()
     }
@@ -241,7 +249,7 @@ fn rows(grid: &Grid, tables: &[Table]) -> Vec<Value> {
                 "avg_tp": rounded(rate / f64::from(grid.threads)),
                 "total_tp": rounded(rate),
                 "mb_per_second": rounded(rate * f64::from(grid.payload_bytes) / 1e6),
-                "server_cpu_us_per_op": rounded(total.cpu_us_per_op()),
+                "server_cpu_us_per_op": table.server_cpu(&total),
                 "p50_us": rounded(summary.p50 as f64 / 1e3),
                 "p99_us": rounded(summary.p99 as f64 / 1e3),
             }));
