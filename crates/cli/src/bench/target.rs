@@ -105,12 +105,13 @@ impl Connection for Embedded {
     fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64> {
         // A cursor is a place in the order of hashes above the number of a shard.
         const SHARD_MASK: u64 = 0xFFFF;
-        let mut count = 0;
+        let (mut count, mut ended) = (0, Ok(()));
         let from = draw & !SHARD_MASK;
-        self.session.scan(SpaceId(0), (from, limit), self.now, &mut |entry| {
-            count += u64::from(entry.is_ok());
+        self.session.scan(SpaceId(0), (from, limit), self.now, &mut |entry| match entry {
+            Ok(_) => count += 1,
+            Err(error) => ended = Err(Failure::Failed(format!("a scan failed: {error}"))),
         })?;
-        Ok(count)
+        ended.map(|()| count)
     }
 }
 
@@ -184,16 +185,23 @@ impl Connection for Remote {
             ));
         }
         let from = std::mem::take(&mut self.cursor);
+        let scanned = self.client.call(&[b"SCAN", &from, b"COUNT", count.as_bytes()], read_page)?;
         let (next, entries) =
-            self.client.call(&[b"SCAN", &from, b"COUNT", count.as_bytes()], |reply| {
-                let Reply::Array(parts) = reply else { return (b"0".to_vec(), 0) };
-                match parts.as_slice() {
-                    [Reply::Bulk(next), Reply::Array(keys)] => (next.to_vec(), keys.len() as u64),
-                    _ => (b"0".to_vec(), 0),
-                }
-            })?;
+            scanned.map_err(|why| Failure::Failed(format!("a scan failed: {why}")))?;
         self.cursor = next;
         Ok(entries)
+    }
+}
+
+/// The cursor and the count of keys of a scan's page.
+fn read_page(reply: Reply<'_>) -> Result<(Vec<u8>, u64), String> {
+    match reply {
+        Reply::Error(text) => Err(refusal(text)),
+        Reply::Array(parts) => match parts.as_slice() {
+            [Reply::Bulk(next), Reply::Array(keys)] => Ok((next.to_vec(), keys.len() as u64)),
+            _ => Err("the reply has no cursor".to_owned()),
+        },
+        other => Err(format!("unexpected reply {other:?}")),
     }
 }
 
@@ -214,5 +222,33 @@ fn read_reply(reply: Reply<'_>, expected: Expected) -> Answer<'_> {
         (Reply::Simple(_), Expected::Done) => Answer::Done,
         (Reply::Error(text), _) => Answer::Failed(refusal(text)),
         (other, _) => Answer::Failed(format!("unexpected reply {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::address::Address;
+
+    /// It counted as a scan that found nothing, and was the fastest of all.
+    #[test]
+    fn a_scan_that_the_server_refuses_fails() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let command = b"*4\r\n$4\r\nSCAN\r\n$1\r\n0\r\n$5\r\nCOUNT\r\n$1\r\n5\r\n";
+            let mut bytes = vec![0; command.len()];
+            stream.read_exact(&mut bytes).unwrap();
+            assert_eq!(bytes, command);
+            stream.write_all(b"-NOPERM no scans for you\r\n").unwrap();
+        });
+        let mut remote = Remote::new(Client::connect(&address).unwrap());
+        let ended = remote.scan(0, 5);
+        server.join().unwrap();
+        assert!(matches!(ended, Err(Failure::Failed(said)) if said.contains("NOPERM no scans")));
     }
 }
