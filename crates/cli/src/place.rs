@@ -351,25 +351,19 @@ fn visit_server(
             client.gather(&[b"GET", key]);
             client.gather(&[b"PEXPIRETIME", key]);
         }
-        let mut replies = Vec::new();
-        let mut taken = 0;
-        while taken < keys.len() * 2 {
+        let expected = keys.len() * 2;
+        let mut page = Page { keys: keys.into_iter(), value: None, others: Vec::new() };
+        let (mut taken, mut ended) = (0, Ok(()));
+        while taken < expected && ended.is_ok() {
             taken += client.receive(1, &mut |reply| {
-                replies.push(match reply {
-                    Reply::Bulk(value) => Got::Value(value.to_vec()),
-                    Reply::Integer(number) => Got::Number(number),
-                    Reply::Error(text) if text.starts_with(b"WRONGTYPE") => Got::OtherType,
-                    Reply::Error(text) => Got::Failed(String::from_utf8_lossy(text).into_owned()),
-                    _ => Got::Nothing,
-                });
+                if ended.is_ok() {
+                    ended = page.take(reply, damage, visit);
+                }
             })?;
         }
-        for (key, pair) in keys.into_iter().zip(replies.chunks(2)) {
-            if let Some(Got::Failed(text)) = pair.first() {
-                damage.note_key(&key, text);
-                continue;
-            }
-            match item_of(client, damage, key, pair)? {
+        ended?;
+        for item in page.others {
+            match hash_of(client, damage, item)? {
                 Held::Item(item) => visit(item)?,
                 Held::OtherType => left_out += 1,
                 Held::Nothing => {}
@@ -382,6 +376,47 @@ fn visit_server(
     }
 }
 
+/// The keys of a scan's page whose values and ends are on their way. Values are large: each is
+/// visited as it comes.
+struct Page {
+    keys: std::vec::IntoIter<Vec<u8>>,
+    /// What GET gave for the first of the keys; its end comes next.
+    value: Option<Got>,
+    /// Those that hold no string, with their ends.
+    others: Vec<Item>,
+}
+
+impl Page {
+    /// Takes the next reply.
+    fn take(
+        &mut self,
+        reply: Reply<'_>,
+        damage: &mut Damage,
+        visit: &mut dyn FnMut(Item) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let got = Got::of(reply);
+        let Some(value) = self.value.take() else {
+            self.value = Some(got);
+            return Ok(());
+        };
+        let Some(key) = self.keys.next() else { return Ok(()) };
+        if let Got::Failed(text) = &value {
+            damage.note_key(&key, text);
+            return Ok(());
+        }
+        let Some(expires_at_ms) = end_of(&key, &got)? else { return Ok(()) };
+        let item = Item { key, expires_at_ms, ..Item::default() };
+        match value {
+            Got::Value(value) => visit(Item { value, ..item }),
+            Got::OtherType => {
+                self.others.push(item);
+                Ok(())
+            }
+            Got::Number(_) | Got::Failed(_) | Got::Nothing => Ok(()),
+        }
+    }
+}
+
 enum Got {
     Value(Vec<u8>),
     Number(i64),
@@ -390,60 +425,61 @@ enum Got {
     Nothing,
 }
 
-/// What a key of a server holds.
+impl Got {
+    fn of(reply: Reply<'_>) -> Got {
+        match reply {
+            Reply::Bulk(value) => Got::Value(value.to_vec()),
+            Reply::Integer(number) => Got::Number(number),
+            Reply::Error(text) if text.starts_with(b"WRONGTYPE") => Got::OtherType,
+            Reply::Error(text) => Got::Failed(String::from_utf8_lossy(text).into_owned()),
+            _ => Got::Nothing,
+        }
+    }
+}
+
+/// What a key of a server holds that is no string.
 enum Held {
-    /// A string or a hash.
+    /// A hash.
     Item(Item),
-    /// What is neither, such as a list of a redis-server.
+    /// What no export has, such as a list of a redis-server.
     OtherType,
     /// Nothing by now, or what the server does not give.
     Nothing,
 }
 
-/// The entry of `key`, if it is still there and a string or a hash that the server gives.
-fn item_of(client: &mut Client, damage: &mut Damage, key: Vec<u8>, pair: &[Got]) -> Outcome<Held> {
-    let Some(expires_at_ms) = end_of(&key, pair.get(1))? else { return Ok(Held::Nothing) };
-    let mut item = Item { key, expires_at_ms, ..Item::default() };
-    match pair.first() {
-        Some(Got::Value(value)) => item.value.clone_from(value),
-        Some(Got::OtherType) => {
-            let (key, mut is_hash) = (item.key.clone(), true);
-            let flat = client.call(&[b"HGETALL", &key], |reply| match reply {
-                Reply::Array(parts) => parts.iter().filter_map(bulk).collect(),
-                Reply::Error(text) if text.starts_with(b"WRONGTYPE") => {
-                    is_hash = false;
-                    Vec::new()
-                }
-                Reply::Error(text) => {
-                    damage.note_key(&key, &String::from_utf8_lossy(text));
-                    Vec::new()
-                }
-                _ => Vec::new(),
-            })?;
-            if !is_hash {
-                return Ok(Held::OtherType);
-            }
-            let pairs = flat.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone()));
-            item.fields = pairs.collect();
-            if item.fields.is_empty() {
-                return Ok(Held::Nothing);
-            }
+/// The hash of `item`'s key, if it is still there, is one, and the server gives it.
+fn hash_of(client: &mut Client, damage: &mut Damage, mut item: Item) -> Outcome<Held> {
+    let (key, mut is_hash) = (item.key.clone(), true);
+    let flat = client.call(&[b"HGETALL", &key], |reply| match reply {
+        Reply::Array(parts) => parts.iter().filter_map(bulk).collect(),
+        Reply::Error(text) if text.starts_with(b"WRONGTYPE") => {
+            is_hash = false;
+            Vec::new()
         }
-        _ => return Ok(Held::Nothing),
+        Reply::Error(text) => {
+            damage.note_key(&key, &String::from_utf8_lossy(text));
+            Vec::new()
+        }
+        _ => Vec::new(),
+    })?;
+    if !is_hash {
+        return Ok(Held::OtherType);
     }
-    Ok(Held::Item(item))
+    let pairs = flat.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone()));
+    item.fields = pairs.collect();
+    if item.fields.is_empty() { Ok(Held::Nothing) } else { Ok(Held::Item(item)) }
 }
 
 /// When the key that PEXPIRETIME was asked of expires, if it does; `None` if it has by now.
-fn end_of(key: &[u8], answer: Option<&Got>) -> Outcome<Option<Option<u64>>> {
+fn end_of(key: &[u8], answer: &Got) -> Outcome<Option<Option<u64>>> {
     const NEVER: i64 = -1;
     const GONE: i64 = -2;
     let found = match answer {
-        Some(Got::Number(GONE)) => return Ok(None),
-        Some(Got::Number(NEVER)) => return Ok(Some(None)),
-        Some(Got::Number(ms)) if *ms >= 0 => return Ok(Some(Some(ms.cast_unsigned()))),
-        Some(Got::Number(other)) => other.to_string(),
-        Some(Got::Failed(text)) => text.clone(),
+        Got::Number(GONE) => return Ok(None),
+        Got::Number(NEVER) => return Ok(Some(None)),
+        Got::Number(ms) if *ms >= 0 => return Ok(Some(Some(ms.cast_unsigned()))),
+        Got::Number(other) => other.to_string(),
+        Got::Failed(text) => text.clone(),
         _ => "nothing".to_owned(),
     };
     Err(Failure::CannotRun(format!(
@@ -545,6 +581,34 @@ mod tests {
         assert_eq!(damage.sentences().len(), 0);
     }
 
+    /// All values of a page of a scan, of which there are 512, were in memory before the first was
+    /// written: those of the longest that there may be take 32 GiB.
+    #[test]
+    fn an_entry_is_visited_before_the_value_of_the_next_one_comes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::tcp(listener.local_addr().unwrap().to_string());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut answer = |command: &str, reply: &str| answer(&mut stream, command, reply);
+            let page = "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n";
+            answer("SCAN 0 COUNT 512", page);
+            answer("GET a", "$1\r\nx\r\n");
+            answer("PEXPIRETIME a", ":-1\r\n");
+            answer("GET b", "");
+            answer("PEXPIRETIME b", "");
+        });
+        let mut client = Client::connect(&address).unwrap();
+        let (mut damage, mut keys) = (Damage::default(), Vec::new());
+        let ended = visit_server(&mut client, &mut damage, &mut |item| {
+            keys.push(item.key);
+            Ok(())
+        });
+        server.join().unwrap();
+        let ended = ended.unwrap_err().to_string();
+        assert!(ended.contains("closed the connection"), "{ended}");
+        assert_eq!(keys, [b"a".to_vec()]);
+    }
+
     /// Its end, which a server that refuses the value does not tell either, ended the export; of a
     /// hash nothing was said.
     #[test]
@@ -580,7 +644,7 @@ mod tests {
     /// everything where the server does not tell.
     #[test]
     fn the_end_of_an_entry_is_known_or_the_export_says_why_not() {
-        let end = |got| end_of(b"k", Some(&got));
+        let end = |got| end_of(b"k", &got);
         assert_eq!(end(Got::Number(-1)).unwrap(), Some(None));
         assert_eq!(end(Got::Number(17)).unwrap(), Some(Some(17)));
         assert_eq!(end(Got::Number(-2)).unwrap(), None);
