@@ -1,7 +1,7 @@
 //! Where `load` puts entries and `export` takes them from: a stopped store, opened in this
 //! process, or a running server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
 use clap::Args;
@@ -70,8 +70,8 @@ impl Item {
 pub(crate) enum Place {
     /// The engine in this process, and one session.
     Embedded(Box<Embedded>),
-    /// A server, and the replies it owes.
-    Server { client: Box<Client>, owed: usize },
+    /// A server, and the keys of the replies that it owes.
+    Server { client: Box<Client>, owed: VecDeque<Vec<u8>> },
 }
 
 /// The records that could not be read, each said on standard error where it is, once.
@@ -143,7 +143,7 @@ impl PlaceArgs {
             let mut client = Client::connect(&address)?;
             let space = self.space.to_string();
             client.call(&[b"SELECT", space.as_bytes()], check)??;
-            return Ok(Place::Server { client: Box::new(client), owed: 0 });
+            return Ok(Place::Server { client: Box::new(client), owed: VecDeque::new() });
         }
         self.access.demand_none()?;
         self.demand()?;
@@ -160,12 +160,14 @@ impl Place {
         match self {
             Place::Embedded(embedded) => embedded.put(item),
             Place::Server { client, owed } => {
-                *owed += gather_put(client, item)?;
-                let all = *owed;
-                if client.unsent() > UNSENT_BYTES_MAX {
-                    return settle(client, owed, all);
+                let replies = gather_put(client, item)?;
+                owed.extend(std::iter::repeat_n(&item.key, replies).cloned());
+                let all = owed.len();
+                match client.unsent() > UNSENT_BYTES_MAX {
+                    true => settle(client, owed, all),
+                    false if all >= IN_FLIGHT => settle(client, owed, IN_FLIGHT / 2),
+                    false => Ok(()),
                 }
-                if all >= IN_FLIGHT { settle(client, owed, IN_FLIGHT / 2) } else { Ok(()) }
             }
         }
     }
@@ -178,7 +180,7 @@ impl Place {
                 embedded.engine.close()
             }
             Place::Server { mut client, mut owed } => {
-                let all = owed;
+                let all = owed.len();
                 settle(&mut client, &mut owed, all)
             }
         }
@@ -310,11 +312,15 @@ fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
 }
 
 /// Takes at least `count` replies, all of which must be good. They are of records before.
-fn settle(client: &mut Client, owed: &mut usize, count: usize) -> Outcome<()> {
+fn settle(client: &mut Client, owed: &mut VecDeque<Vec<u8>>, count: usize) -> Outcome<()> {
     let mut ended = Ok(());
-    *owed -= client.receive(count, &mut |reply| {
-        if let (Err(failure), true) = (check(reply), ended.is_ok()) {
-            ended = Err(failure);
+    client.receive(count, &mut |reply| {
+        let key = owed.pop_front().unwrap_or_default();
+        if let (Reply::Error(text), true) = (reply, ended.is_ok()) {
+            // Whoever reads on names the line that it has come to.
+            let (key, text) = (key.escape_ascii(), refusal(text));
+            let sentence = format!("the server refused key '{key}', sent by then: {text}");
+            ended = Err(Failure::CannotRun(sentence));
         }
     })?;
     ended
@@ -526,7 +532,7 @@ mod tests {
         });
         let mut client = Box::new(Client::connect(&address).unwrap());
         let item = Item { key: b"k".into(), value: vec![b'x'; VALUE_BYTES], ..Item::default() };
-        let mut owed = 0;
+        let mut owed = VecDeque::new();
         for _ in 0..ITEMS {
             let mut place = Place::Server { client, owed };
             place.put(&item).unwrap();
@@ -572,7 +578,8 @@ mod tests {
         });
         let client = Box::new(Client::connect(&address).unwrap());
         let (mut damage, mut keys) = (Damage::default(), Vec::new());
-        let left_out = Place::Server { client, owed: 0 }.visit(&mut damage, &mut |item| {
+        let mut place = Place::Server { client, owed: VecDeque::new() };
+        let left_out = place.visit(&mut damage, &mut |item| {
             keys.push(item.key);
             Ok(())
         });

@@ -284,6 +284,22 @@ fn what_one_server_exports_another_one_loads_as_it_was() {
     assert_eq!(sorted(&out).len(), 3);
 }
 
+/// The line was named that the reader had come to when the server's answer came.
+#[test]
+fn a_record_that_the_server_refuses_is_named_by_its_key() {
+    let directory = Directory::new("refused-record");
+    let data = directory.path("data");
+    let served = Served::start(&directory, &["--dir", &data, "--capacity", "64MiB"]);
+    let end = |number| if number == 3 { "0" } else { "" };
+    let records = (0..1000).map(|number| format!("k{number},v,{}\n", end(number)));
+    let text = format!("key,value,expires_at_ms\n{}", records.collect::<String>());
+    let csv = directory.file("a.csv", &text).display().to_string();
+    let target = format!("unix:{}", directory.path("socket"));
+    let load = ["load", &csv, "--key", "key", "--value", "value", "--target", &target];
+    refused_with(&load, &["a.csv", "key 'k3', sent by then", "invalid expire time"]);
+    served.stop();
+}
+
 #[test]
 fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
     let directory = Directory::new("mistakes");

@@ -1,5 +1,6 @@
 //! The demo's steps, in order: load, read, compare with memory, crash, restart.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -367,7 +368,7 @@ impl<'a> Stage<'a> {
 
 fn put_all(service: &Service, items: &[Item]) -> Outcome<()> {
     let bar = progress::bar("loading real records", items.len() as u64);
-    let mut place = Place::Server { client: Box::new(service.connect()?), owed: 0 };
+    let mut place = Place::Server { client: Box::new(service.connect()?), owed: VecDeque::new() };
     for item in items {
         place.put(item)?;
         bar.inc(1);
