@@ -2,7 +2,7 @@
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -210,10 +210,9 @@ impl ExportFile {
         let mut partial = path.to_owned().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
+        let file = own(&partial)?;
         register_file(&partial);
-        let mut options = File::options();
-        let opened = options.read(true).write(true).create(true).truncate(true).open(&partial);
-        let file = opened.inspect_err(|_| forget_file(&partial))?;
+        file.set_len(0)?;
         let made = ExportFile { path: path.to_owned(), file, partial: Some(partial) };
         permissions.map_or(Ok(()), |found| made.file.set_permissions(found))?;
         Ok(made)
@@ -258,6 +257,28 @@ impl Drop for ExportFile {
             // It is not whole, or not needed any more, and nobody knows of it.
             drop(std::fs::remove_file(partial));
             forget_file(partial);
+        }
+    }
+}
+
+/// Opens or makes the file at `path`, and locks it, so that no other export writes to it.
+fn own(path: &Path) -> io::Result<File> {
+    // Some file systems number a file anew each time they are asked.
+    const ATTEMPTS: usize = 8;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let detail = "another export to it is under way; wait for it, or name another file";
+            return Err(io::Error::other(detail));
+        }
+        // The export that had the lock may just have put the file in its place.
+        let (ours, there) = (file.metadata()?, path.metadata());
+        let is_ours = there.is_ok_and(|it| (it.dev(), it.ino()) == (ours.dev(), ours.ino()));
+        if is_ours || attempt == ATTEMPTS {
+            return Ok(file);
         }
     }
 }

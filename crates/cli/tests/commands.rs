@@ -516,6 +516,13 @@ fn an_interrupted_export_leaves_the_earlier_one_alone() {
     // The first byte of the next command, which is never answered.
     stream.read_exact(&mut command[..1]).expect("it asks for entries");
     assert!(directory.0.join("out.jsonl.partial").exists());
+    // A second export at the same time wrote to the same file, and each into what the other had.
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--capacity", "64MiB", "--dir", &store];
+    assert!(entresol(&[&["load", &csv], &to[..]].concat()).status.success());
+    let output = out.to_str().unwrap();
+    refused(&["export", "--dir", &store, "--output", output], "another export to it");
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
