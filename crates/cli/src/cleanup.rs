@@ -3,7 +3,9 @@
 //!
 //! Owners clean up on drop; a signal ends the process without drops, so they also register here.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use entresol_server::is_ignored;
@@ -32,16 +34,23 @@ pub(crate) fn on_signals() -> Outcome<()> {
         Signals::new(watched).map_err(|e| Failure::doing("cannot watch for signals", e))?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            clean_up();
+            // Locked to the end, so that no owner comes to one: what a command finds once its
+            // children are killed is no result, and it may start no more.
+            let registered = registered();
+            clean_up(&registered);
             std::process::exit(EXIT_OF_A_SIGNAL + signal);
         }
     });
     Ok(())
 }
 
-/// A child to kill on a signal.
-pub(crate) fn register_child(pid: u32) {
-    registered().children.push(pid);
+/// Starts a child, which a signal kills.
+pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
+    // Locked before: a signal finds a child that is there.
+    let mut registered = registered();
+    let child = command.spawn()?;
+    registered.children.push(child.id());
+    Ok(child)
 }
 
 /// A child that has ended.
@@ -69,8 +78,7 @@ pub(crate) fn forget_file(path: &Path) {
     registered().files.retain(|file| file != path);
 }
 
-fn clean_up() {
-    let registered = registered();
+fn clean_up(registered: &Registered) {
     for child in &registered.children {
         // One that has ended meanwhile needs no signal.
         let _gone = kill(Pid::from_raw(child.cast_signed()), Signal::SIGKILL);

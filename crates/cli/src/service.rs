@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::address::Address;
-use crate::cleanup::{forget_child, register_child};
+use crate::cleanup::{self, forget_child};
 use crate::client::{Client, Reply};
 use crate::failure::{Failure, Outcome};
 
@@ -33,16 +33,11 @@ impl Service {
         let began = Instant::now();
         let program = std::env::current_exe()
             .map_err(|e| Failure::doing("cannot find this program's own file", e))?;
-        let mut child = Command::new(program)
-            .arg("serve")
-            .args(["--port", "0"])
-            .args(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+        let mut command = Command::new(program);
+        command.arg("serve").args(["--port", "0"]).args(options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = cleanup::spawn(&mut command)
             .map_err(|e| Failure::doing("cannot start the server", e))?;
-        register_child(child.id());
         let output = child.stdout.take();
         let said = Said::listen(child.stderr.take());
         let mut service = Service { child, address: Address::tcp(""), ready: Duration::ZERO, said };

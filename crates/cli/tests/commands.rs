@@ -581,6 +581,32 @@ fn an_interrupted_bench_leaves_nothing_behind() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// That its child was gone was told now and then, with another status, by a bench that had killed
+/// it itself.
+#[test]
+fn an_interrupted_bench_says_nothing_of_the_child_that_it_killed() {
+    let directory = Directory::new("killed-child");
+    for _ in 0..10 {
+        let mut child = interruptible()
+            .args(["bench", "recovery", "--keys", "300000", "--value-size", "1", "--dir"])
+            .arg(&directory.0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        while std::fs::read_to_string(&children).expect("it is ours").is_empty() {
+            assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
+            std::thread::yield_now();
+        }
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*said), (Some(130), ""));
+    }
+}
+
 #[test]
 fn a_store_in_use_is_refused() {
     let directory = Directory::new("busy");

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::driver::{Job, Shared, Until};
 use super::rounds::head;
 use super::setup::{BENCH_FILE, Setup, Store, Subject, prepared_file};
-use crate::cleanup::{forget_child, register_child};
+use crate::cleanup::{self, forget_child};
 use crate::engine::{Engine, open_file};
 use crate::failure::{Failure, Outcome};
 use crate::meter::own_cpu_us;
@@ -102,7 +102,7 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
     if let Some(buffers) = &setup.buffers {
         command.arg("--buffer-directory").arg(buffers);
     }
-    let child = command
+    command
         .arg("recovery")
         .args(["--keys", &setup.keys.to_string()])
         .args(["--value-size", &setup.sizes.to_string()])
@@ -110,10 +110,9 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
         .args(["--durability", &setup.durability_name()])
         .arg("--dir")
         .arg(directory)
-        .stdout(Stdio::piped())
-        .spawn()
+        .stdout(Stdio::piped());
+    let child = cleanup::spawn(&mut command)
         .map_err(|e| Failure::doing("cannot start the filling child", e))?;
-    register_child(child.id());
     let mut child = Killed(child);
     let mut line = String::new();
     if let Some(output) = child.0.stdout.take() {
