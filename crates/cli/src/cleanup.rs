@@ -26,6 +26,13 @@ struct Registered {
 static REGISTERED: Mutex<Registered> =
     Mutex::new(Registered { children: Vec::new(), directories: Vec::new(), files: Vec::new() });
 
+/// The signals that ask a load or a server of volumes to come to an end: the end of its terminal
+/// is one, unless whoever started it said that it is to go on, as `nohup` does.
+pub(crate) fn stop_signals() -> impl Iterator<Item = i32> {
+    let hangup = Some(SIGHUP).filter(|signal| !is_ignored(*signal));
+    [SIGINT, SIGTERM].into_iter().chain(hangup)
+}
+
 /// From now on a signal that ends the process cleans up first.
 pub(crate) fn on_signals() -> Outcome<()> {
     const EXIT_OF_A_SIGNAL: i32 = 128;

@@ -117,7 +117,10 @@ fn a_signal_ends_a_load_with_a_last_report() {
     let directory = Directory::new("signal");
     let load = LOAD.replace("duration-sec: 2", "duration-sec: 3600");
     let config = configuration(&directory, &load);
-    for manner in [&["--compat"][..], &[]] {
+    let interrupts = [(&["--compat"][..], Signal::SIGINT), (&[], Signal::SIGINT)];
+    // A lost terminal ended it without a word.
+    let hangup = (&[][..], Signal::SIGHUP);
+    for (manner, signal) in interrupts.into_iter().chain([hangup]) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
             .args([&["act", "storage", &config], manner].concat())
             .stdout(Stdio::piped())
@@ -130,12 +133,13 @@ fn a_signal_ends_a_load_with_a_last_report() {
             line.clear();
             assert_ne!(log.read_line(&mut line).expect("the log is text"), 0);
         }
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
+        kill(Pid::from_raw(child.id() as i32), signal).expect("it runs");
         let mut rest = String::new();
         log.read_to_string(&mut rest).expect("the log is text");
-        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{manner:?}");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(130), "{manner:?} {signal}: {status}");
         let reads = totals(&rest, "reads");
-        assert!(reads.len() >= 2 && rest.ends_with("\n\n"), "{manner:?}: {rest}");
+        assert!(reads.len() >= 2 && rest.ends_with("\n\n"), "{manner:?} {signal}: {rest}");
     }
 }
 

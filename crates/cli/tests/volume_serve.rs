@@ -154,6 +154,19 @@ fn volumes_are_served_and_found_again_after_a_restart() {
     assert!(!made && said.contains("there is a volume named first already"), "{said}");
 }
 
+/// The server was gone with its terminal, and its sockets stayed.
+#[test]
+fn a_hangup_is_a_clean_stop() {
+    let directory = Directory::new("hangup");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let mut served = directory.serve();
+    kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    let status = served.child.wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert!(!Path::new(&directory.path("nbd")).exists());
+}
+
 #[test]
 fn a_cache_that_is_not_there_is_not_served() {
     let directory = Directory::new("absent");

@@ -19,10 +19,10 @@ use entresol_certify::load::{
     TargetOptions, Trouble,
 };
 use entresol_certify::text::{self, ReportText, Tester};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::outcome::{Sums, lagging};
+use crate::cleanup::stop_signals;
 use crate::failure::{Failure, Outcome};
 use crate::progress;
 
@@ -264,7 +264,7 @@ pub(crate) fn open_all(names: &[String], options: &TargetOptions) -> Outcome<Arc
 /// A flag that the first signal to stop sets; the second ends the process at once.
 pub(crate) fn stop_on_signals() -> Outcome<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in stop_signals() {
         // In this order: the first signal finds the flag not yet set.
         flag::register_conditional_shutdown(signal, i32::from(STOPPED), Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))

@@ -22,10 +22,10 @@ pub(crate) use options::{PblioArgs, respelled};
 
 use live::Setting;
 use report::{Ended, Printer};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use source::Source;
 use units::Units;
 
+use crate::cleanup::stop_signals;
 use crate::failure::{Failure, Outcome};
 
 /// Runs the workload.
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
     }
     let units = Units::open(args)?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in stop_signals() {
         // The second signal ends the process if the first one does not end the run.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))

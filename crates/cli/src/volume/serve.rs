@@ -10,10 +10,10 @@ use entresol_server::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
 };
 use entresol_volume::Volumes;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::cache::{CacheArgs, now};
+use crate::cleanup::stop_signals;
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol volume serve`.
@@ -69,7 +69,7 @@ pub(crate) struct ServeArgs {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])
+    let mut signals = Signals::new(stop_signals())
         .map_err(|error| Failure::doing("cannot watch for signals", error))?;
     let options = args.options()?;
     // A server that has the cache says so better than the lock on it.
