@@ -12,9 +12,12 @@ mod storage;
 mod subject;
 mod tester;
 
+use std::io;
+use std::path::Path;
+
 use clap::Subcommand;
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 pub(crate) use link::named_by_link;
 
@@ -50,4 +53,17 @@ pub(crate) fn run(command: &ActCommand) -> Outcome<()> {
         ActCommand::Certify(args) => certify::run(args),
         ActCommand::Search(args) => search::run(args),
     }
+}
+
+/// The configuration at `path` cannot be read.
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    let next = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "; `entresol act config --device /dev/… --load N --output FILE` makes one"
+        }
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    };
+    let path = path.display();
+    Failure::CannotRun(format!("cannot read the configuration {path}: {error}{next}"))
 }

@@ -80,7 +80,10 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     let (input, total): (Box<dyn Read>, u64) = match args.file.as_os_str().to_str() {
         Some("-") => (Box::new(std::io::stdin()), 0),
         _ => {
-            let named = |e| Failure::doing(format!("cannot read {}", args.file.display()), e);
+            let named = |e| {
+                let what = format!("cannot read {}", args.file.display());
+                Failure::CannotRun(format!("{what}: {e}; name a file, or - for standard input"))
+            };
             let file = File::open(&args.file).map_err(named)?;
             let length = file.metadata().map_err(named)?.len();
             (Box::new(file), length)

@@ -94,7 +94,11 @@ fn a_broken_rule_exits_with_one_and_says_which() {
 #[test]
 fn what_cannot_be_certified_says_why_and_exits_with_two() {
     let directory = Directory::new("cannot");
-    refused_with(&["act", "certify", "/nowhere/act.conf"], &["/nowhere/act.conf"]);
+    for command in ["certify", "search", "storage", "index"] {
+        // It said that there is no such file, and no more.
+        let next = ["/nowhere/act.conf", "No such file", "`entresol act config"];
+        refused_with(&["act", command, "/nowhere/act.conf"], &next);
+    }
     let odd = directory.file("odd.conf", "device-names: /dev/x\nread-reqs: 5\n");
     let odd = odd.display().to_string();
     refused_with(&["act", "certify", &odd], &["odd.conf", "line 2", "read-reqs"]);

@@ -18,6 +18,7 @@ use entresol_certify::import::{self, Profile, Selection, Source};
 use entresol_certify::sizing::{self, Fit, Sizing};
 use serde_json::{Map, Value, json};
 
+use super::unread;
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol act config`.
@@ -414,12 +415,18 @@ fn create_new(path: &Path, text: &str) -> Outcome<()> {
 }
 
 fn read_bytes(path: &Path) -> Outcome<Vec<u8>> {
-    fs::read(path)
-        .map_err(|error| Failure::doing(format_args!("reading {}", path.display()), error))
+    fs::read(path).map_err(|error| unread(path, &error))
 }
 
+/// A text of what was measured.
 fn read_text(path: &Path) -> Outcome<String> {
-    Ok(String::from_utf8_lossy(&read_bytes(path)?).into_owned())
+    let bytes = fs::read(path).map_err(|error| {
+        Failure::CannotRun(format!(
+            "cannot read {}: {error}; `entresol act config --help` says which texts are taken",
+            path.display()
+        ))
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn print(text: &str) -> Outcome<()> {

@@ -87,7 +87,12 @@ pub(crate) fn run(args: &LatencyArgs) -> Outcome<()> {
             if text {
                 print(&format!("log file {path} not found\n")).map_err(writing)?;
             }
-            return Err(Failure::doing(format_args!("reading the log {path}"), error));
+            let next = match error.kind() {
+                io::ErrorKind::NotFound => "; `entresol act storage CONFIG > LOG` writes one",
+                _ => "",
+            };
+            let sentence = format!("cannot read the log {path}: {error}{next}");
+            return Err(Failure::CannotRun(sentence));
         }
     };
     let content = String::from_utf8_lossy(&bytes);

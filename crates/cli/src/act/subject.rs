@@ -22,7 +22,7 @@ use entresol_certify::{
 use indicatif::{MultiProgress, ProgressBar};
 use serde_json::Value;
 
-use super::tester;
+use super::{tester, unread};
 use crate::failure::{Failure, Outcome};
 use crate::progress;
 
@@ -50,8 +50,7 @@ pub(crate) struct SubjectArgs {
 impl SubjectArgs {
     /// Reads the configuration.
     pub(crate) fn configured(&self) -> Outcome<Configured> {
-        let at = self.config.display();
-        let file = fs::read(&self.config).map_err(|error| Failure::doing(at, error))?;
+        let file = fs::read(&self.config).map_err(|error| unread(&self.config, &error))?;
         let cannot = |error: &dyn std::fmt::Display| {
             Failure::CannotRun(format!("{}: {error}", self.config.display()))
         };

@@ -22,6 +22,7 @@ use entresol_certify::text::{self, ReportText, Tester};
 use signal_hook::flag;
 
 use super::outcome::{Sums, lagging};
+use super::unread;
 use crate::cleanup::stop_signals;
 use crate::failure::{Failure, Outcome};
 use crate::progress;
@@ -167,9 +168,12 @@ fn run_compat<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()>
 
 fn run_strict<S: Subject>(args: &TesterArgs, out: &mut dyn Write) -> Outcome<()> {
     let [config] = args.config.as_slice() else {
-        return Err(Failure::CannotRun("expected the path of one configuration file".to_owned()));
+        return Err(Failure::CannotRun(
+            "expected the path of one configuration file; `entresol act config` makes such files"
+                .to_owned(),
+        ));
     };
-    let file = read_file(config).map_err(|error| Failure::doing(config.display(), error))?;
+    let file = std::fs::read(config).map_err(|error| unread(config, &error))?;
     let (it, plan) = S::read(&file).map_err(|failure| match failure {
         Failure::CannotRun(why) => {
             Failure::doing(format_args!("configuration {}", config.display()), why)
