@@ -197,6 +197,9 @@ fn configurations_of_index_devices_follow_their_options() {
         ("config --device /dev/a --load 1e300", "`--load` gives 2e303 requests a second"),
         ("config --index --device /dev/a --load 1 --set record-bytes=1", "record-bytes"),
         ("config --index --device /dev/a --from x", "cannot be used with"),
+        // From a terminal it asked, and where the answer went was not what was given.
+        ("config --output x", "no device is named"),
+        ("config --duration 5", "no device is named"),
         ("config /nowhere/a --load 1", "`entresol act config"),
         ("config --device /dev/a --from /nowhere/a", "act config --help"),
         ("latency -l /nowhere/log", "`entresol act storage"),

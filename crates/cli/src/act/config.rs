@@ -124,7 +124,9 @@ impl ConfigArgs {
         let names_input = self.config.is_some() || self.fit.is_some() || !self.from.is_empty();
         let names_load = self.load.is_some() || self.reads.is_some() || self.writes.is_some();
         let names_more = !self.device.is_empty() || !self.set.is_empty() || self.index;
-        !names_input && !names_load && !names_more
+        let names_output = self.output.is_some() || self.json || self.explain;
+        let names_rest = self.duration.is_some() || self.namespace.is_some();
+        !names_input && !names_load && !names_more && !names_output && !names_rest
     }
 
     /// What everything else is put into.
