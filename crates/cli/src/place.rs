@@ -25,7 +25,9 @@ pub(crate) struct PlaceArgs {
     /// or unix:PATH
     #[arg(
         long,
-        conflicts_with_all = ["dir", "devices"],
+        conflicts_with_all = [
+            "dir", "devices", "selection", "instance", "encryption_key", "buffer_directory",
+        ],
         value_parser = Unshown(str::parse::<Address>)
     )]
     target: Option<Address>,

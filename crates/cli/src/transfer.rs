@@ -40,7 +40,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum)]
     format: Option<Layout>,
     /// Bytes of the store to make where --dir or --devices has none
-    #[arg(long, value_parser = parse_size)]
+    #[arg(long, value_parser = parse_size, conflicts_with = "target")]
     capacity: Option<u64>,
     #[command(flatten)]
     place: PlaceArgs,

@@ -387,6 +387,20 @@ fn figures_that_no_bench_can_take_are_refused() {
     refused(&["demo", "--times", "0"], "1..=1000");
 }
 
+/// They were taken without a word: a store of 2 GiB was asked for, and a server was loaded.
+#[test]
+fn options_that_a_server_has_no_use_for_are_refused() {
+    let target = ["--target", "unix:/nowhere/s"];
+    for option in ["--selection=stripe", "--encryption-key=k", "--instance=2"] {
+        refused(&[&["export", option], &target[..]].concat(), "cannot be used with");
+    }
+    let directory = Directory::new("unused");
+    let csv = directory.file("a.csv", "k,v\n1,2\n").display().to_string();
+    let load = ["load", &csv, "--key", "k", "--capacity", "2GiB"];
+    refused(&[&load[..], &target].concat(), "cannot be used with");
+    refused(&["bench", "ycsb-a", "--arrivals", "even"], "--rate");
+}
+
 /// All that was said was how many entries were exported, and the status was 0.
 #[test]
 fn an_export_that_leaves_keys_out_says_so_and_exits_with_one() {

@@ -199,6 +199,9 @@ fn prepared_files_verify_and_others_are_refused() {
     let directory = Directory::new("prepared");
     let target = directory.path("target");
     refused_with(&["act", "prep", &target], &["no such file"]);
+    // It made the file that it was to look at, and found nothing of anybody's in it.
+    let made = ["act", "prep", &target, "--verify", "--capacity", "16MiB"];
+    refused_with(&made, &["cannot be used with"]);
     let output = entresol(&["act", "prep", &target, "--capacity", "16MiB"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");

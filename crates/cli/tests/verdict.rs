@@ -103,6 +103,15 @@ fn what_cannot_be_certified_says_why_and_exits_with_two() {
     let odd = odd.display().to_string();
     refused_with(&["act", "certify", &odd], &["odd.conf", "line 2", "read-reqs"]);
     refused_with(&["act", "search", &odd, "--step", "0"], &["--step", "0.001"]);
+    // Nothing was tried then, and the verdict was that the device fails.
+    refused_with(&["act", "search", &odd, "--tries", "0"], &["--tries", "1.."]);
+    refused_with(&["act", "search", &odd, "--max-sec", "0"], &["--max-sec", "1.."]);
+    let search = ["act", "search", &odd, "--first", "5", "--most", "2"];
+    refused_with(&search, &["--first 5", "--most 2"]);
+    let unused = ["--skip-stress", "--stress", "3"];
+    refused_with(&[&["act", "certify", &odd], &unused[..]].concat(), &["cannot be used with"]);
+    let unused = ["--skip-steady", "--rounds-max", "3"];
+    refused_with(&[&["act", "certify", &odd], &unused[..]].concat(), &["cannot be used with"]);
     let gone = "device-names: /nowhere/device\ntest-duration-sec: 1\nread-reqs-per-sec: 100\n";
     let gone = directory.file("gone.conf", gone).display().to_string();
     refused_with(&["act", "certify", &gone], &["/nowhere/device"]);

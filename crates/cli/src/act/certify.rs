@@ -32,7 +32,7 @@ pub(crate) struct CertifyArgs {
     #[arg(long, conflicts_with = "skip_prepare")]
     prepare_again: bool,
     /// Do not wait until the devices are steady
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["round_sec", "rounds_max"])]
     skip_steady: bool,
     /// Length of a round before the test
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -42,7 +42,7 @@ pub(crate) struct CertifyArgs {
     #[arg(long, value_name = "N", default_value_t = 25)]
     rounds_max: usize,
     /// No stress after the test
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["stress", "stress_sec"])]
     skip_stress: bool,
     /// Stress: how many times the configured load
     #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = factor)]

@@ -26,7 +26,7 @@ pub(crate) struct PrepareArgs {
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Make a file of this size if there is none
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, conflicts_with = "verify")]
     capacity: Option<u64>,
     /// All on the device with this serial number (or path, where it has none) may be lost, whatever
     /// it is

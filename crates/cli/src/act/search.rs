@@ -50,9 +50,11 @@ pub(crate) struct SearchArgs {
     rest: Option<u32>,
     /// Loads tried at most
     #[arg(long, value_name = "N", default_value_t = 40)]
-    tries: usize,
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    tries: u32,
     /// No further load begins after so long
     #[arg(long, value_name = "SECONDS", default_value_t = 7 * 86_400)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     max_sec: u64,
     /// Keep what was tried in this file, and go on from there if it exists
     #[arg(long, value_name = "FILE")]
@@ -61,6 +63,7 @@ pub(crate) struct SearchArgs {
 
 /// Find the largest load that passes.
 pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
+    args.demand_range()?;
     let configured = args.subject.configured()?;
     args.subject.check_report()?;
     let how = args.search(&configured);
@@ -97,6 +100,18 @@ pub(crate) fn run(args: &SearchArgs) -> Outcome<()> {
 }
 
 impl SearchArgs {
+    /// Refuses a search that would begin above the largest load that it may try.
+    fn demand_range(&self) -> Outcome<()> {
+        let (first, most) = (self.first, self.most);
+        if first <= most {
+            return Ok(());
+        }
+        Err(Failure::CannotRun(format!(
+            "--first {first} is more than --most {most}; expected the first load to be at most the \
+             largest"
+        )))
+    }
+
     fn search(&self, configured: &Configured) -> Search {
         let steps = |times: f64| (times / self.step).round().clamp(1.0, 1e9) as u32;
         Search {
@@ -107,7 +122,7 @@ impl SearchArgs {
             seconds: self.seconds.unwrap_or(configured.seconds().0),
             confirm_seconds: self.confirm_sec,
             rest_seconds: self.rest.unwrap_or(configured.rest_seconds()),
-            tries_max: self.tries,
+            tries_max: self.tries as usize,
             seconds_max: self.max_sec,
         }
     }

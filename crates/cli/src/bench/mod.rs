@@ -114,7 +114,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = parse_rate)]
     rate: Option<f64>,
     /// How they arrive with --rate
-    #[arg(long, value_enum, default_value_t = ArrivalName::Poisson)]
+    #[arg(long, value_enum, default_value_t = ArrivalName::Poisson, requires = "rate")]
     arrivals: ArrivalName,
     /// How keys are chosen: uniform, sequential, zipf or zipf:THETA, latest or latest:THETA,
     /// hotspot or hotspot:KEYS:CHOICES
