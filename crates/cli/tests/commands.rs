@@ -401,6 +401,22 @@ fn options_that_a_server_has_no_use_for_are_refused() {
     refused(&["bench", "ycsb-a", "--arrivals", "even"], "--rate");
 }
 
+/// They were taken without a word, and what was printed was believed to be of them.
+#[test]
+fn options_that_change_nothing_of_a_bench_are_named() {
+    let directory = Directory::new("idle");
+    let small = ["bench", "load", "--keys", "500", "--rounds", "1", "--json", "--dir"];
+    let idle = ["--iterations", "20", "--seconds", "0.2", "--verify-all"];
+    let path = directory.0.to_str().unwrap();
+    let output = entresol(&[&small[..], &[path], &idle].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = "no effect on this bench: --iterations, --seconds, --verify-all";
+    assert!(said.contains(expected), "{said}");
+    let output = entresol(&[&small[..], &[path]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("no effect"), "{said}");
+}
+
 /// All that was said was how many entries were exported, and the status was 0.
 #[test]
 fn an_export_that_leaves_keys_out_says_so_and_exits_with_one() {

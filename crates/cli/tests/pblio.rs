@@ -406,6 +406,8 @@ fn a_search_reports_its_tries_and_fails_if_none_passes() {
     assert!(
         text.contains("bsu:1 asked:50") && text.ends_with("Most BSUs below 0.000000001 ms: 0\n")
     );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("-data has no effect with --search"), "{said}");
     // Fewer BSUs than contexts are tried, too.
     let fewer = ["--latency-limit=0.000000001", "-bsu=2", "--contexts=2"];
     let output = run(&with(&words, &[&options[..], &fewer].concat()));

@@ -186,6 +186,10 @@ enum WriteModeName {
 pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
     crate::cleanup::on_signals()?;
     let setup = args.setup()?;
+    let idle = args.idle_options();
+    if !idle.is_empty() {
+        eprintln!("entresol: no effect on this bench: {}", idle.join(", "));
+    }
     let format = if args.json { Format::Json } else { Format::Table };
     let job = if args.name == Name::Load { FioJob::Writes } else { FioJob::Reads };
     let fio_before = args.fio.then(|| device::fio(&setup, job)).transpose()?;
@@ -325,6 +329,41 @@ impl BenchArgs {
                 Ok(None)
             }
         }
+    }
+
+    /// Options that were given and change nothing of this bench, or of what it drives.
+    fn idle_options(&self) -> Vec<&'static str> {
+        use Name::{Device, Grid, Load, RamPerRecord, Recovery, Synced, YcsbE};
+        let name = self.name;
+        let is_engine = self.target == Target::Embedded;
+        let is_timed = !matches!(name, Grid | Load | RamPerRecord | Recovery);
+        let is_mixed = is_timed && name != Device;
+        let changes_write_mode = self.write_mode != WriteModeName::Through;
+        // What was given, and whether that counts.
+        let options = [
+            ("--keys", self.keys.is_some(), name != Grid),
+            ("--iterations", self.iterations.is_some(), name == Grid),
+            ("--in-flight", self.in_flight.is_some(), name != YcsbE),
+            ("--memory", self.memory.is_some(), is_engine && name != Device),
+            ("--capacity", self.capacity.is_some(), is_engine),
+            ("--fill", self.fill.is_some(), is_engine),
+            ("--seconds", self.seconds.is_some(), is_timed),
+            ("--rate", self.rate.is_some(), is_mixed || name == Grid),
+            ("--distribution", self.distribution.is_some(), is_mixed),
+            (
+                "--durability",
+                self.durability.is_some(),
+                is_engine && !matches!(name, Device | Synced),
+            ),
+            ("--write-mode", changes_write_mode, is_engine && !matches!(name, Device | Grid)),
+            ("--shards", self.shards.is_some(), is_engine && !matches!(name, Device | Grid)),
+            ("--server-pid", self.server_pid.is_some(), !is_engine),
+            ("--dir", self.dir.is_some(), is_engine || self.fio),
+            ("--server-threads", self.server_threads.is_some(), is_engine && name == Grid),
+            ("--verify-all", self.verify_all, name == RamPerRecord),
+        ];
+        let idle = options.into_iter().filter(|(_, given, counts)| *given && !counts);
+        idle.map(|(option, ..)| option).collect()
     }
 
     fn grid(&self, setup: &Setup) -> Grid {

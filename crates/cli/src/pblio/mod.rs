@@ -38,6 +38,11 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
     if args.cachemeta.is_some() {
         eprintln!("entresol: -cachemeta has no effect: a cache keeps its map in itself");
     }
+    for (option, given) in [("-data", args.data.is_some()), ("--percentiles", args.percentiles)] {
+        if args.search && given {
+            eprintln!("entresol: {option} has no effect with --search: it is of a single run");
+        }
+    }
     if args.simulate {
         return simulate::run(args);
     }
