@@ -30,7 +30,7 @@ pub(crate) struct Client {
 }
 
 /// A reply. Slices live in the connection's buffer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Reply<'a> {
     /// `+OK`
     Simple(&'a [u8]),
@@ -47,6 +47,29 @@ pub(crate) enum Reply<'a> {
 }
 
 const READ_BYTES: usize = 256 << 10;
+
+/// As people read it in a message: text as text, and of what is long the beginning.
+impl fmt::Debug for Reply<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_BYTES: usize = 200;
+        const SHOWN_ITEMS: usize = 8;
+        let shown = |bytes: &[u8]| match bytes.get(..SHOWN_BYTES) {
+            Some(first) => format!("{}…", first.escape_ascii()),
+            None => bytes.escape_ascii().to_string(),
+        };
+        match self {
+            Reply::Simple(text) => write!(f, "+{}", shown(text)),
+            Reply::Error(text) => write!(f, "-{}", shown(text)),
+            Reply::Integer(number) => write!(f, ":{number}"),
+            Reply::Bulk(bytes) => write!(f, "\"{}\"", shown(bytes)),
+            Reply::Null => f.write_str("null"),
+            Reply::Array(items) => {
+                let first = &items[..items.len().min(SHOWN_ITEMS)];
+                write!(f, "{} items, {first:?}", items.len())
+            }
+        }
+    }
+}
 
 impl Client {
     /// Connects, and says who asks.
@@ -375,6 +398,17 @@ mod tests {
         server.join().unwrap();
         let expected = "before that the server said: ERR Protocol error: invalid bulk length";
         assert!(ended.contains(expected), "{ended}");
+    }
+
+    /// Messages had the bytes of replies as numbers.
+    #[test]
+    fn replies_are_told_as_text() {
+        let told = |reply: &Reply<'_>| format!("{reply:?}");
+        assert_eq!(told(&Reply::Error(b"OOM full")), "-OOM full");
+        assert_eq!(told(&Reply::Bulk(b"a\xFF\"")), r#""a\xff\"""#);
+        let items = vec![Reply::Null, Reply::Integer(-1)];
+        assert_eq!(told(&Reply::Array(items)), "2 items, [null, :-1]");
+        assert!(told(&Reply::Bulk(&[b'x'; 5000])).len() < 300);
     }
 
     #[test]
