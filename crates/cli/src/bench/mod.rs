@@ -126,7 +126,7 @@ pub(crate) struct BenchArgs {
     /// Whether puts are answered at their durability (through) or before (behind)
     #[arg(long, value_enum, default_value_t = WriteModeName::Through)]
     write_mode: WriteModeName,
-    /// Shards of the embedded store; 8 for a load of some size, 2 otherwise
+    /// Shards of the embedded store; 2 otherwise
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
     /// Seed of all randomness
@@ -225,7 +225,6 @@ struct Defaults {
     keys: u64,
     value_bytes: u32,
     threads: usize,
-    shards: u16,
     in_flight: usize,
     fill: u8,
     seconds: f64,
@@ -238,7 +237,6 @@ impl Name {
             keys: 1_000_000,
             value_bytes: BIGMEMORY.value_bytes,
             threads: 1,
-            shards: 2,
             in_flight: 128,
             fill: 75,
             seconds: 10.0,
@@ -283,10 +281,8 @@ impl Name {
 
 impl BenchArgs {
     fn setup(&self) -> Outcome<Setup> {
-        /// Of the data for each shard, at least.
-        const SHARD_BYTES_MIN: f64 = 128e6;
         let base = self.name.defaults();
-        let setup = Setup {
+        Ok(Setup {
             keys: self.keys.unwrap_or(base.keys).max(1),
             sizes: self.value_size.clone().unwrap_or(Sizes::Fixed(base.value_bytes)),
             threads: self.threads.unwrap_or(base.threads).max(1),
@@ -314,10 +310,7 @@ impl BenchArgs {
             server_threads: self.server_threads,
             directory: self.dir.clone(),
             buffers: self.buffer_directory.clone(),
-        };
-        let most = (setup.data_bytes(setup.keys) / SHARD_BYTES_MIN) as u16;
-        let shards = self.shards.unwrap_or(base.shards.min(most).max(setup.shards));
-        Ok(Setup { shards, ..setup })
+        })
     }
 
     /// The server that is driven, with who asks it.
