@@ -6,12 +6,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use entresol_server::is_ignored;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, Outcome};
@@ -26,11 +28,26 @@ struct Registered {
 static REGISTERED: Mutex<Registered> =
     Mutex::new(Registered { children: Vec::new(), directories: Vec::new(), files: Vec::new() });
 
+/// Exit status of a command that came to an end because a signal asked for it.
+pub(crate) const STOPPED: u8 = 130;
+
 /// The signals that ask a load or a server of volumes to come to an end: the end of its terminal
 /// is one, unless whoever started it said that it is to go on, as `nohup` does.
 pub(crate) fn stop_signals() -> impl Iterator<Item = i32> {
     let hangup = Some(SIGHUP).filter(|signal| !is_ignored(*signal));
     [SIGINT, SIGTERM].into_iter().chain(hangup)
+}
+
+/// A flag that the first signal to stop sets; the second ends the process.
+pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in stop_signals() {
+        // In this order: the first signal finds the flag not yet set.
+        flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|e| Failure::doing("cannot watch for signals", e))?;
+    }
+    Ok(stop)
 }
 
 /// From now on a signal that ends the process cleans up first.

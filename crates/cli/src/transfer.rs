@@ -4,12 +4,13 @@ use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use clap::Args;
 use entresol_tier::OpenMode;
 
-use crate::cleanup::{forget_file, on_signals, register_file};
+use crate::cleanup::{STOPPED, forget_file, on_signals, register_file, stop_flag};
 use crate::failure::{Failure, Outcome};
 use crate::place::{Damage, PlaceArgs};
 use crate::progress;
@@ -95,11 +96,15 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
         value: args.value.clone(),
     };
     let mut place = args.place.open(OpenMode::OpenOrCreate, args.capacity)?;
+    let stop = stop_flag()?;
     let began = Instant::now();
     let bar = progress::bar("loading", total);
     let input = BufReader::with_capacity(1 << 20, bar.wrap_read(input));
     let (mut count, mut bytes) = (0u64, 0u64);
     let ended = records::read(input, layout, &fields, &mut |item| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Told(STOPPED));
+        }
         place.put(&item)?;
         count += 1;
         bytes += item.bytes();
@@ -107,6 +112,12 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     });
     // What was read before an error stays loaded.
     let (about, finished) = (place.may_answer_late(), place.finish());
+    if stop.load(Ordering::Relaxed) {
+        bar.finish_and_clear();
+        finished?;
+        eprintln!("entresol: stopped; {count} records were loaded before");
+        return Err(Failure::Told(STOPPED));
+    }
     ended.and(finished).map_err(|failure| {
         let (name, about) = (args.file.display(), if about { "about " } else { "" });
         Failure::CannotRun(format!("{name}, {failure}; {about}{count} records were loaded before"))

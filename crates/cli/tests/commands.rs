@@ -560,6 +560,44 @@ fn an_interrupted_export_leaves_the_earlier_one_alone() {
     assert!(!directory.0.join("out.jsonl.partial").exists());
 }
 
+/// The store was left as by a kill, and what was in its write buffers could not be seen until a
+/// server had been started on it.
+#[test]
+fn an_interrupted_load_closes_its_store() {
+    let directory = Directory::new("interrupted-load");
+    let store = directory.path("store");
+    let buffers = ["--dir", &store, "--buffer-directory", directory.0.to_str().unwrap()];
+    let mut child = interruptible()
+        .args(["load", "-", "--format", "jsonl", "--key", "id", "--capacity", "128MiB"])
+        .args(buffers)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    let mut written = 0;
+    // More than a pipe and a buffer hold: it reads.
+    for id in 0.. {
+        let line = format!("{{\"id\":{id}}}\n");
+        input.write_all(line.as_bytes()).expect("it takes records");
+        written += line.len();
+        if written > 4 << 20 {
+            break;
+        }
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let last = said.lines().last().unwrap_or_default();
+    let count = last.strip_prefix("entresol: stopped; ").and_then(|rest| rest.split(' ').next());
+    let info = entresol(&[&["store", "info", "--json"], &buffers[..]].concat());
+    assert_eq!(count, Some(json(&info)["entries"].to_string().as_str()), "{said}");
+    assert_eq!(String::from_utf8_lossy(&info.stderr), "", "it was closed in order");
+}
+
 /// They are among the entries that are counted, and were missed as if they had been lost.
 #[test]
 fn a_store_whose_entries_expired_is_sound() {

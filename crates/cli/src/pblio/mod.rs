@@ -15,8 +15,7 @@ mod simulate;
 mod source;
 mod units;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 pub(crate) use options::{PblioArgs, respelled};
 
@@ -25,7 +24,7 @@ use report::{Ended, Printer};
 use source::Source;
 use units::Units;
 
-use crate::cleanup::stop_signals;
+use crate::cleanup::stop_flag;
 use crate::failure::{Failure, Outcome};
 
 /// Runs the workload.
@@ -47,13 +46,7 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
         return simulate::run(args);
     }
     let units = Units::open(args)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in stop_signals() {
-        // The second signal ends the process if the first one does not end the run.
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-            .map_err(|e| Failure::doing("cannot watch for signals", e))?;
-    }
+    let interrupted = stop_flag()?;
     let setting = Setting { args, units: &units, interrupted: &interrupted };
     if args.fill {
         fill::run(setting)?;
