@@ -1,6 +1,7 @@
 package io.entresol.infinispan;
 
 import io.entresol.infinispan.recovery.Removals;
+import io.entresol.infinispan.recovery.SiteVersions;
 import io.entresol.infinispan.recovery.StoppingOwners;
 import io.entresol.infinispan.recovery.Versions;
 import java.util.Collection;
@@ -21,9 +22,9 @@ import org.infinispan.persistence.util.EntryLoader;
 
 /**
  * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Invalidations}, {@link Removals}, {@link StoppingOwners}, {@link Versions} and
- * {@link WritesBehind}, and has their stores closed once they have stopped. Infinispan finds it by
- * its service file. Not for other uses.
+ * {@link Invalidations}, {@link Removals}, {@link SiteVersions}, {@link StoppingOwners},
+ * {@link Versions} and {@link WritesBehind}, and has their stores closed once they have stopped.
+ * Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
     /** For the service loader. */
@@ -81,8 +82,21 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
                 instanceof EntryLoader<?, ?> loader) {
             add(chain, new Versions(registry, loader), CacheWriterInterceptor.class);
         }
+        addForSites(registry, configuration, chain);
         if (configuration.clustering().cacheMode().isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
+        }
+    }
+
+    /** Behind what loads, whatever writes: with passivation that is another. */
+    private static void addForSites(ComponentRegistry registry, Configuration configuration,
+            AsyncInterceptorChain chain) {
+        AsyncInterceptor loads = chain.findInterceptorExtending(CacheLoaderInterceptor.class);
+        if (configuration.sites().hasAsyncEnabledBackups()
+                && configuration.clustering().cacheMode().isClustered()
+                && loads instanceof EntryLoader<?, ?> loader
+                && !chain.containsInterceptorType(SiteVersions.class)) {
+            chain.addInterceptorAfter(new SiteVersions(registry, loader), loads.getClass());
         }
     }
 

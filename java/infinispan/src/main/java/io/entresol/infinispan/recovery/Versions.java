@@ -1,29 +1,23 @@
 package io.entresol.infinispan.recovery;
 
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.infinispan.commands.CommandsFactory;
 import org.infinispan.commands.VisitableCommand;
 import org.infinispan.commands.remote.ClusteredGetCommand;
 import org.infinispan.commands.tx.VersionedCommitCommand;
-import org.infinispan.commands.write.EvictCommand;
-import org.infinispan.commands.write.InvalidateCommand;
 import org.infinispan.commands.write.RemoveCommand;
-import org.infinispan.commands.write.RemoveExpiredCommand;
 import org.infinispan.commands.write.WriteCommand;
 import org.infinispan.container.entries.CacheEntry;
 import org.infinispan.container.entries.InternalCacheEntry;
 import org.infinispan.container.entries.InternalCacheValue;
 import org.infinispan.container.entries.MVCCEntry;
-import org.infinispan.container.impl.EntryFactory;
 import org.infinispan.container.versioning.IncrementableEntryVersion;
 import org.infinispan.context.InvocationContext;
 import org.infinispan.context.impl.FlagBitSets;
 import org.infinispan.context.impl.TxInvocationContext;
 import org.infinispan.distribution.DistributionInfo;
 import org.infinispan.distribution.DistributionManager;
-import org.infinispan.distribution.ch.KeyPartitioner;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.distribution.RemoteGetSingleKeyCollector;
@@ -57,17 +51,13 @@ public final class Versions extends BaseAsyncInterceptor {
 
     /** Null in a cache of one node. */
     private final DistributionManager distribution;
-    private final KeyPartitioner segments;
     private final CommandsFactory commands;
     private final RpcManager others;
-    private final EntryFactory entries;
-    private final EntryLoader<?, ?> loader;
+    private final StoredVersions stored;
 
     /** For a cache that has versions, whose stores {@code loader} reads. */
     public Versions(ComponentRegistry registry, EntryLoader<?, ?> loader) {
-        this.loader = loader;
-        segments = registry.getComponent(KeyPartitioner.class);
-        entries = registry.getComponent(EntryFactory.class);
+        stored = new StoredVersions(registry, loader);
         distribution = registry.getDistributionManager();
         commands = registry.getComponent(CommandsFactory.class);
         others = registry.getComponent(RpcManager.class);
@@ -79,50 +69,16 @@ public final class Versions extends BaseAsyncInterceptor {
             give((TxInvocationContext<?>) context, commit);
         }
         if (!context.isInTxScope() || !(command instanceof WriteCommand write)
-                || write.hasAnyFlag(UNREAD) || !isOfUsers(write)) {
+                || write.hasAnyFlag(UNREAD) || !StoredVersions.isOfUsers(write)) {
             return invokeNext(context, command);
         }
-        CompletionStage<Void> read = loaded(context, write);
+        CompletionStage<Void> read = stored.load(context, write);
         if (read == null && distribution != null && context.isOriginLocal()
                 && write instanceof RemoveCommand removal) {
             read = compared((TxInvocationContext<?>) context, removal);
         }
         return read == null ? invokeNext(context, command)
                 : asyncInvokeNext(context, command, read);
-    }
-
-    /** Others are about what is in memory, or about what has ended. */
-    private static boolean isOfUsers(WriteCommand write) {
-        return !(write instanceof EvictCommand || write instanceof InvalidateCommand
-                || write instanceof RemoveExpiredCommand);
-    }
-
-    /** Null if the primary owner knows all versions that it is to go on from. */
-    private CompletionStage<Void> loaded(InvocationContext context, WriteCommand write) {
-        CompletionStage<Void> all = null;
-        for (Object key : write.getAffectedKeys()) {
-            if (!(context.lookupEntry(key) instanceof MVCCEntry<?, ?> entry)
-                    || entry.isChanged()) {
-                continue;
-            }
-            int segment = segments.getSegment(key);
-            if (entry.getValue() != null) {
-                // Infinispan takes what it loads for what there was not.
-                entry.setCreated(false);
-            } else if (isPrimary(segment) && !entry.skipLookup()) {
-                CompletionStage<Void> before =
-                        all == null ? CompletableFuture.completedFuture(null) : all;
-                // One after another: the context is nobody's to change at the same time.
-                all = before.thenCompose(done -> loader.loadAndStoreInDataContainer(
-                        context, key, segment, write)).thenAccept(there -> {
-                            if (there != null) {
-                                entries.wrapExternalEntry(context, key, there, true, true);
-                                entry.setCreated(false);
-                            }
-                        });
-            }
-        }
-        return all;
     }
 
     private static void give(TxInvocationContext<?> context, VersionedCommitCommand commit) {
@@ -136,11 +92,6 @@ public final class Versions extends BaseAsyncInterceptor {
                 }
             });
         }
-    }
-
-    private boolean isPrimary(int segment) {
-        return distribution == null || distribution.getCacheTopology()
-                .getSegmentDistribution(segment).isPrimary();
     }
 
     /** Null if the primary owner has nothing to say. */
