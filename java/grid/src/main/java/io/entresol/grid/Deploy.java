@@ -156,18 +156,23 @@ final class Deploy implements Callable<Integer> {
         }
     }
 
-    /** Infinispan takes any, and complains of it in the log of the node only. */
+    /**
+     * Infinispan takes any, and complains of it in the log of the node only. Of the sites that are
+     * there it knows on the node alone that speaks with the others.
+     */
     private void requireSite(Rest rest) {
-        if (rest.get("/v2/container").at("sites_view").asJsonList().isEmpty()) {
-            throw new GridException("node " + rest.server() + " belongs to no site; start its nodes"
-                    + " with --site NAME --other-site " + otherSite + "=HOST:7850");
+        for (Json node : Caches.tell(rest, NodeTask.NAME)) {
+            if (!node.has(Node.OTHER_SITE)) {
+                throw new GridException("node " + node.at("name").asString() + " belongs to no"
+                        + " site; start its nodes with --site NAME --other-site " + otherSite
+                        + "=HOST:7850");
+            }
+            String known = node.at(Node.OTHER_SITE).asString();
+            if (!known.equals(otherSite)) {
+                throw new GridException("--other-site is '" + otherSite + "', and the nodes"
+                        + " were started with another; name that: --other-site " + known);
+            }
         }
-        Caches.tell(rest, NodeTask.NAME).stream().filter(node -> node.has(Node.OTHER_SITE))
-                .map(node -> node.at(Node.OTHER_SITE).asString())
-                .filter(known -> !known.equals(otherSite)).findFirst().ifPresent(known -> {
-                    throw new GridException("--other-site is '" + otherSite + "', and the nodes"
-                            + " were started with another; name that: --other-site " + known);
-                });
     }
 
     private Deployment.Flash flash(Template wanted) {

@@ -3,6 +3,8 @@ package io.entresol.grid;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 
@@ -17,11 +19,14 @@ class SiteTest {
         TestGrid york = new TestGrid(TestGrid.freeOffset(london.offset + 2 * Ports.STEP));
         CompletableFuture<TestGrid.Ran> started = CompletableFuture.supplyAsync(() ->
                 start(york, "NYC", "LON=" + bridge(london)));
-        start(london, "LON", "NYC=" + bridge(york)).succeeded();
+        start(london, "LON", "NYC=" + bridge(york), "--nodes", "2").succeeded();
         started.join().succeeded();
-        sitesThatAreNotTheOtherAreRefused(london);
-        deploy(london, "NYC");
-        deploy(york, "LON");
+        // That which does not speak with the other site said that it belongs to none.
+        for (int node = 0; node < 2; node++) {
+            sitesThatAreNotTheOtherAreRefused(london.rest(node).server());
+        }
+        deploy(london.rest(1).server(), "NYC");
+        deploy(york.server(), "LON");
         put(london, "key", "from London");
         put(york, "other key", "from York");
         awaitValue(york, "key", "from London");
@@ -35,19 +40,21 @@ class SiteTest {
     }
 
     /** The cache was deployed, and no change went anywhere. */
-    private static void sitesThatAreNotTheOtherAreRefused(TestGrid london) {
+    private static void sitesThatAreNotTheOtherAreRefused(String server) {
         for (String wrong : new String[] {"PAR", "LON"}) {
-            TestGrid.Ran refused = london.ask("deploy", "both", "--template", "two-sites",
-                    "--other-site", wrong, "--capacity", "64MiB", "--memory", "32MiB");
+            TestGrid.Ran refused = deployed(server, wrong);
             assertEquals(2, refused.status(), refused.out());
             assertTrue(refused.err().contains("is '" + wrong + "'"), refused.err());
             assertTrue(refused.err().contains("name that: --other-site NYC"), refused.err());
         }
     }
 
-    private static TestGrid.Ran start(TestGrid grid, String site, String other) {
+    private static TestGrid.Ran start(TestGrid grid, String site, String other,
+            String... more) {
+        List<String> all = new ArrayList<>(List.of("--site", site, "--other-site", other));
+        all.addAll(List.of(more));
         try {
-            return grid.start("--site", site, "--other-site", other);
+            return grid.start(all.toArray(String[]::new));
         } catch (Exception failure) {
             throw new IllegalStateException(failure);
         }
@@ -57,9 +64,14 @@ class SiteTest {
         return "127.0.0.1:" + grid.ports().bridge();
     }
 
-    private static void deploy(TestGrid grid, String other) {
-        grid.ask("deploy", "both", "--template", "two-sites", "--other-site", other,
-                "--encoding", "text", "--capacity", "64MiB", "--memory", "32MiB").succeeded();
+    private static void deploy(String server, String other) {
+        deployed(server, other).succeeded();
+    }
+
+    private static TestGrid.Ran deployed(String server, String other) {
+        return TestGrid.inside("deploy", "both", "--template", "two-sites", "--other-site", other,
+                "--encoding", "text", "--capacity", "64MiB", "--memory", "32MiB",
+                "--server", server);
     }
 
     private static void put(TestGrid grid, String key, String value) {
