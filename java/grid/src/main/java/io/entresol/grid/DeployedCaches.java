@@ -70,6 +70,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private final Set<String> waiting = ConcurrentHashMap.newKeySet();
     /** The latest to make caches, by name: of those that there are, and some that failed. */
     private final Map<String, Attempt> attempts = new ConcurrentHashMap<>();
+    /** What caches that were removed have on this node's disks, until somebody removes that. */
+    private final Map<String, Set<Path>> left = new ConcurrentHashMap<>();
     private volatile boolean refuses;
     private volatile boolean makes;
     /**
@@ -275,6 +277,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         // What is on the devices of one that was never made is not its own.
         if (attempt == null || attempt.known() || !attempt.failed()) {
             noteDevices(name);
+            left.put(name, StoreFiles.configured(cacheManager, name));
         }
         saved.remove(name);
     }
@@ -370,7 +373,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             GlobalComponentRegistry.of(cacheManager).removeCache(name);
             removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
             if (!attempt.found()) {
-                StoreFiles.sweep(cacheManager, name);
+                StoreFiles.sweep(cacheManager, name,
+                        Set.of(StoreFiles.of(cacheManager, name)));
             }
         }
     }
@@ -410,7 +414,9 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                     || SecurityActions.getCacheConfiguration(cacheManager, name) != null) {
                 throw new IllegalStateException("cache '" + name + "' is in use");
             }
-            StoreFiles.sweep(cacheManager, name);
+            Set<Path> files = left.remove(name);
+            StoreFiles.sweep(cacheManager, name,
+                    files == null ? Set.of(StoreFiles.of(cacheManager, name)) : files);
         }
     }
 
@@ -572,9 +578,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 // Another deployment of the name has it, and what there is.
                 return;
             }
+            Set<Path> files = StoreFiles.configured(cacheManager, name);
             removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
             saved.remove(name);
-            StoreFiles.sweep(cacheManager, name);
+            StoreFiles.sweep(cacheManager, name, files);
         }
     }
 }

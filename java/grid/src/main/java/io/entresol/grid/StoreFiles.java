@@ -7,13 +7,20 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.persistence.PersistenceUtil;
 import org.infinispan.security.actions.SecurityActions;
 
-/** What the store of a cache has in its node's folder; devices that were named are elsewhere. */
+/**
+ * What the store of a cache has in its node's folder, or in that which its configuration names;
+ * devices that were named are none of it.
+ */
 final class StoreFiles {
     private StoreFiles() {
     }
@@ -23,28 +30,44 @@ final class StoreFiles {
         return folder(manager, cache).resolve("entresol.data");
     }
 
+    /** The same, and what it has where its configuration, which is there still, names a folder. */
+    static Set<Path> configured(EmbeddedCacheManager manager, String cache) {
+        Configuration configuration = SecurityActions.getCacheConfiguration(manager, cache);
+        Set<Path> files = new HashSet<>(Set.of(of(manager, cache)));
+        if (configuration != null) {
+            files.addAll(UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(manager))
+                    .ownFiles(cache, configuration));
+        }
+        return files;
+    }
+
     /**
-     * Removes all of it; the cache must not be open. With it go the write buffers, in memory, of a
+     * Removes them; the cache must not be open. With them go the write buffers, in memory, of a
      * store that was not closed: nobody opens it any more.
      */
-    static void sweep(EmbeddedCacheManager manager, String cache) {
-        Path folder = folder(manager, cache);
+    static void sweep(EmbeddedCacheManager manager, String cache, Set<Path> files) {
         // Names that differ in what a file's name cannot have, such as a space, have one folder.
-        boolean isAnothers = manager.getCacheConfigurationNames().stream()
-                .anyMatch(name -> !name.equals(cache) && folder(manager, name).equals(folder));
-        if (isAnothers) {
-            return;
-        }
+        Set<Path> others = manager.getCacheConfigurationNames().stream()
+                .filter(name -> !name.equals(cache))
+                .flatMap(name -> configured(manager, name).stream()).collect(Collectors.toSet());
         GlobalConfiguration global = SecurityActions.getCacheManagerConfiguration(manager);
+        for (Path file : files) {
+            if (!others.contains(file)) {
+                remove(global, cache, file);
+            }
+        }
+    }
+
+    private static void remove(GlobalConfiguration global, String cache, Path file) {
         // While it is there, so that it has the name by which it was noted.
-        UndeployedDevices.of(global).strike(List.of(of(manager, cache)));
+        UndeployedDevices.of(global).strike(List.of(file));
         try {
-            Files.deleteIfExists(of(manager, cache));
+            Files.deleteIfExists(file);
         } catch (IOException failure) {
             throw new UncheckedIOException("cannot remove the file of '" + cache + "'", failure);
         }
-        WithdrawalMark.of(global, cache, of(manager, cache)).remove();
-        Store.sweepBuffers(folder);
+        WithdrawalMark.of(global, cache, file).remove();
+        Store.sweepBuffers(file.getParent());
     }
 
     private static Path folder(EmbeddedCacheManager manager, String cache) {

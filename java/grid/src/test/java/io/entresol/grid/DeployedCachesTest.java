@@ -404,6 +404,33 @@ class DeployedCachesTest {
         }
     }
 
+    /** It stayed where the configuration had it, with all the room that it had been given. */
+    @Test
+    void theFileOfADroppedCacheThatNamesAFolderIsRemovedOnDemand() throws Exception {
+        Path elsewhere = folder.resolve("elsewhere");
+        ConfigurationBuilder stored = new ConfigurationBuilder();
+        stored.persistence().addStore(EntresolStoreConfigurationBuilder.class)
+                .path(elsewhere.toString()).capacity("64MiB").memory("32MiB");
+        try (DefaultCacheManager manager = container()) {
+            manager.start();
+            DeployedCaches deployed = DeployedCaches.of(manager).orElseThrow();
+            for (String name : List.of("first", "second")) {
+                manager.administration().createCache(name, stored.build()).put("key", "value");
+            }
+            assertEquals(2, files(elsewhere));
+            manager.administration().removeCache("first");
+            deployed.sweep("first");
+            assertEquals(1, files(elsewhere));
+            assertEquals("value", manager.getCache("second").get("key"));
+        }
+    }
+
+    private static long files(Path folder) throws IOException {
+        try (Stream<Path> all = Files.walk(folder)) {
+            return all.filter(Files::isRegularFile).count();
+        }
+    }
+
     /**
      * A node that withdrew had stopped the cache: nobody emptied its device, and the next cache on
      * it answered with entries of the former.

@@ -61,6 +61,11 @@ public final class UndeployedDevices {
                 .filter(device -> !othersNames.contains(name(device))).toList());
     }
 
+    /** The files of a cache's own, as it is configured; devices that were named are none. */
+    public List<Path> ownFiles(String cache, Configuration configuration) {
+        return places(cache, configuration).flatMap(place -> place.ownFile().stream()).toList();
+    }
+
     private Stream<StorePlace> places(String cache, Configuration configuration) {
         return configuration.persistence().stores().stream()
                 .filter(EntresolStoreConfiguration.class::isInstance)
