@@ -183,7 +183,10 @@ record NodeFolder(Path root) {
         Files.deleteIfExists(users);
         Files.createFile(users, PosixFilePermissions.asFileAttribute(
                 PosixFilePermissions.fromString("rw-------")));
-        Files.writeString(users, plan.users() == null ? "" : Files.readString(plan.users()));
+        try (OutputStream to = Files.newOutputStream(users)) {
+            (plan.users() == null ? new Properties() : UserLines.read(plan.users()))
+                    .store(to, null);
+        }
         Files.writeString(configuration().resolve("groups.properties"), "");
     }
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -87,6 +88,26 @@ class OptionsTest {
             // The advice was always 100, which was the offset that had failed, or one below it.
             assertTrue(ran.err().endsWith("--port-offset " + (ports.offset() + Ports.STEP) + "\n"),
                     ran.err());
+        }
+    }
+
+    /** A node started, and let in nobody, or somebody of another name. */
+    @Test
+    void aLineOfUsersThatNamesNobodyIsNamed(@TempDir Path folder) throws Exception {
+        String[][] mistakes = {{"", "names nobody"}, {"# none\n\n", "names nobody"},
+            {"ada=secret\nbob secret\n", "line 2: expected NAME=PASSWORD"},
+            {"=secret\n", "line 1: expected NAME=PASSWORD"},
+            {"ada=\n", "line 1: expected NAME=PASSWORD"}, {"ada=gr\u00fcn", "no text in UTF-8"}};
+        String offset = "" + TestGrid.freeOffset(5000);
+        for (String[] mistake : mistakes) {
+            Path users = Files.writeString(folder.resolve("users"), mistake[0],
+                    StandardCharsets.ISO_8859_1);
+            TestGrid.Ran ran = TestGrid.inside("start", "--dir", folder + "/node", "--users",
+                    users + "", "--port-offset", offset);
+            assertEquals(2, ran.status(), ran.err());
+            assertTrue(ran.err().contains("--users " + users), ran.err());
+            assertTrue(ran.err().contains(mistake[1]), ran.err());
+            assertFalse(ran.err().contains("secret"), ran.err());
         }
     }
 

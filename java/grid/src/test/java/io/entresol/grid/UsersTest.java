@@ -16,7 +16,10 @@ class UsersTest {
     @Test
     void onlyUsersReachANodeOnAllAddresses() throws Exception {
         TestGrid grid = new TestGrid();
-        Path users = Files.writeString(grid.folder.resolve("users"), "ada=secret\n");
+        // Infinispan read another name and another password than those that are in the file.
+        String[] other = {"gr\u00fcn b", "\\a=b:#\u20ac\\"};
+        Path users = Files.writeString(grid.folder.resolve("users"),
+                "# those who may\n\nada=secret\n" + other[0] + "=" + other[1] + "\n");
         grid.start("--bind", "0.0.0.0", "--cluster-address", "127.0.0.1", "--users",
                 users.toString(), "--endpoint-template", "ram").succeeded();
         TestGrid.Ran nobody = grid.ask("list");
@@ -24,6 +27,7 @@ class UsersTest {
         assertTrue(nobody.err().contains("lets in users only"), nobody.err());
         assertEquals(2, grid.ask("list", "--user", "ada", "--password", "wrong").status());
         grid.ask("list", "--user", "ada", "--password", "secret").succeeded();
+        grid.ask("list", "--user", other[0], "--password", other[1]).succeeded();
         String sql = "select 1 as found";
         for (String[] stranger : new String[][] {{"sql", sql},
             {"sql", sql, "--user", "ada", "--password", "wrong"},
@@ -38,6 +42,7 @@ class UsersTest {
         TestGrid.Ran none = grid.ask("sql", "select * from nothing", "--user", "ada",
                 "--password", "secret");
         assertTrue(none.err().contains("there are none: caches of ProtoStream"), none.err());
+        grid.ask("sql", sql, "--user", other[0], "--password", other[1]).succeeded();
         byte[] bytes = {1, 2};
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertThrows(IOException.class, () -> client.set(bytes, bytes));

@@ -1,5 +1,6 @@
 package io.entresol.jdbc;
 
+import java.nio.charset.StandardCharsets;
 import javax.servlet.ServletRequest;
 import org.eclipse.jetty.security.ConstraintMapping;
 import org.eclipse.jetty.security.ConstraintSecurityHandler;
@@ -31,7 +32,10 @@ final class Login implements LoginService {
         everywhere.setConstraint(known);
         ConstraintSecurityHandler before = new ConstraintSecurityHandler();
         before.setRealmName(REALM);
-        before.setAuthenticator(new BasicAuthenticator());
+        BasicAuthenticator basic = new BasicAuthenticator();
+        // As clients have it, the driver's among them; else letters beyond ASCII are others.
+        basic.setCharset(StandardCharsets.UTF_8);
+        before.setAuthenticator(basic);
         before.setLoginService(new Login(users));
         before.addConstraintMapping(everywhere);
         return before;
