@@ -5,18 +5,26 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.Reader;
 import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Enumeration;
 import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.globalstate.ScopedPersistentState;
 
 /**
  * What a node keeps in its folder: the console's files, configuration, data, diagnostics, and
@@ -26,6 +34,9 @@ import org.infinispan.commons.dataconversion.internal.Json;
  */
 record NodeFolder(Path root) {
     private static final String PLAN = "node.properties";
+    /** A process that was killed has given its files up by then. */
+    private static final long ENDING_SECONDS = 3;
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     NodeFolder {
         root = root.toAbsolutePath().normalize();
@@ -127,6 +138,38 @@ record NodeFolder(Path root) {
         } catch (IOException | NumberFormatException failure) {
             throw new GridException("cannot read " + file + ": " + failure.getMessage()
                     + "; remove it if no node runs in " + root, failure);
+        }
+    }
+
+    /**
+     * Whether a node has the folder that is none of the processes here, as in another container.
+     * Infinispan would call what it has locked a remainder of one that was killed. Such a one may
+     * take a moment to be gone.
+     */
+    boolean isElsewhere() {
+        Path locked = server().resolve("data")
+                .resolve(ScopedPersistentState.GLOBAL_SCOPE + ".lck");
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ENDING_SECONDS);
+        while (Files.exists(locked) && isLocked(locked)) {
+            if (System.nanoTime() > deadline) {
+                return true;
+            }
+            LockSupport.parkNanos(LOOK_NANOS);
+        }
+        return false;
+    }
+
+    private static boolean isLocked(Path file) {
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE);
+                FileLock lock = channel.tryLock()) {
+            return lock == null;
+        } catch (NoSuchFileException gone) {
+            return false;
+        } catch (OverlappingFileLockException own) {
+            return true;
+        } catch (IOException failure) {
+            throw new GridException("cannot open " + file + ": " + failure + "; name a folder"
+                    + " that can be written: --dir", failure);
         }
     }
 

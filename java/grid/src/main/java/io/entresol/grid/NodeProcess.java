@@ -37,6 +37,11 @@ final class NodeProcess {
             throw new GridException("a node runs in " + folder.root() + " already, process "
                     + running.pid() + "; stop it: entresol-grid stop --dir " + folder.root());
         });
+        if (folder.isElsewhere()) {
+            throw new GridException("a node has the folder " + folder.root() + " that does not run"
+                    + " here: on another machine, or in another container; stop it there, or name"
+                    + " another folder: --dir");
+        }
         plan.ports().check(plan);
         folder.prepare(plan);
         ProcessBuilder builder = new ProcessBuilder(command(plan, detached, archive));

@@ -6,9 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -89,6 +91,27 @@ class OptionsTest {
             assertTrue(ran.err().endsWith("--port-offset " + (ports.offset() + Ports.STEP) + "\n"),
                     ran.err());
         }
+    }
+
+    /**
+     * The configuration and the process of the other node were written over, and then Infinispan
+     * said that the lock was probably left behind by a node that was killed.
+     */
+    @Test
+    void aFolderThatANodeElsewhereHasIsLeftAlone(@TempDir Path folder) throws Exception {
+        Path data = Files.createDirectories(folder.resolve("node/server/data"));
+        try (FileChannel lock = FileChannel.open(data.resolve("___global.lck"),
+                StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
+            lock.lock();
+            TestGrid.Ran ran = TestGrid.program("start", "--dir", folder + "/node",
+                    "--port-offset", "" + TestGrid.freeOffset(5000));
+            assertEquals(2, ran.status(), ran.err());
+            assertTrue(ran.err().contains("a node has the folder " + folder + "/node that"),
+                    ran.err());
+            assertTrue(ran.err().contains("stop it there"), ran.err());
+        }
+        assertFalse(Files.exists(folder.resolve("node/server/conf")));
+        assertFalse(Files.exists(folder.resolve("node/node.pid")));
     }
 
     /** A node started, and let in nobody, or somebody of another name. */
