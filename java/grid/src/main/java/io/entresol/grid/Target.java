@@ -13,8 +13,8 @@ public final class Target {
     @Option(names = "--user", paramLabel = "NAME", description = "where users are asked for")
     private String user;
 
+    /** A default would have what looks like a variable in it replaced. */
     @Option(names = "--password", paramLabel = "PASSWORD",
-            defaultValue = "${env:ENTRESOL_GRID_PASSWORD}",
             description = "its password; else ENTRESOL_GRID_PASSWORD of the environment")
     private String password;
 
@@ -28,11 +28,11 @@ public final class Target {
 
     /** Another node, asked by the same user. */
     public Rest rest(String address) {
-        if (user != null && password == null) {
+        if (user != null && password() == null) {
             throw new GridException("--user " + user + " has no password; put it into"
                     + " ENTRESOL_GRID_PASSWORD, or give --password");
         }
-        return new Rest(address, user, password);
+        return new Rest(address, user, password());
     }
 
     /** Whether JSON is wanted. */
@@ -57,6 +57,6 @@ public final class Target {
 
     /** The user's password. */
     public String password() {
-        return password;
+        return password == null ? System.getenv("ENTRESOL_GRID_PASSWORD") : password;
     }
 }

@@ -11,8 +11,10 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Base64;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -73,6 +75,24 @@ class RestTest {
         String told = complaint("ada");
         assertTrue(told.contains("does not let user 'ada' do GET /v2/caches (status 403)"), told);
         assertTrue(told.contains("the permission"), told);
+    }
+
+    /** What looked like a variable in it was replaced, by null where there was none. */
+    @Test
+    void thePasswordOfTheEnvironmentIsTakenAsItIs() throws Exception {
+        String password = "a${sys:no.such.property}$b";
+        CompletableFuture<String> said = new CompletableFuture<>();
+        listener.createContext("/", exchange -> {
+            said.complete(exchange.getRequestHeaders().getFirst("Authorization"));
+            exchange.sendResponseHeaders(401, -1);
+            exchange.close();
+        });
+        ProcessBuilder list = new ProcessBuilder(TestGrid.program(), "list", "--user", "ada",
+                "--server", "127.0.0.1:" + listener.getAddress().getPort());
+        list.environment().put("ENTRESOL_GRID_PASSWORD", password);
+        assertEquals(2, TestGrid.run(list).status());
+        assertEquals("Basic " + Base64.getEncoder().encodeToString(
+                ("ada:" + password).getBytes(StandardCharsets.UTF_8)), said.join());
     }
 
     /** It was said that the node did not answer, and asked whether it was still running. */
