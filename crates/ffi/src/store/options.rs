@@ -9,8 +9,8 @@ use entresol_device::{
     on_all_processors,
 };
 use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
-    TieredOptions, Timestamp, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, ErrorKind, OpenMode, Reclaim, StoreOptions,
+    Tiered, TieredOptions, Timestamp, WriteMode,
 };
 
 use crate::text::Failure;
@@ -83,8 +83,40 @@ impl Options {
 
     fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, entresol_tier::Error> {
         let list = DeviceList::parse(&self.devices, self.instance)?;
+        let opened = self.open_within(&list, self.capacity_bytes, now);
+        match &opened {
+            Err(error) if self.may_be_larger(&list, error.kind()) => {
+                self.open_within(&list, None, now)
+            }
+            _ => opened,
+        }
+    }
+
+    /// Whether a store may be there that is larger than the capacity asked for: none shrinks.
+    fn may_be_larger(&self, list: &DeviceList, refusal: ErrorKind) -> bool {
+        let Some(wanted) = self.capacity_bytes else { return false };
+        match self.selection {
+            Selection::SearchPath => refusal == ErrorKind::Incompatible,
+            Selection::Stripe { unit_bytes } => {
+                // Members that are too small are refused likewise.
+                let count = list.paths().count() as u64;
+                let member = wanted.div_ceil(count) + 2 * unit_bytes;
+                let is_there = |path: &Path| {
+                    std::fs::metadata(path).is_ok_and(|is| !is.is_file() || is.len() >= member)
+                };
+                refusal == ErrorKind::InvalidInput && list.paths().all(is_there)
+            }
+        }
+    }
+
+    fn open_within(
+        &self,
+        list: &DeviceList,
+        capacity_bytes: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Arc<Tiered>, entresol_tier::Error> {
         let files = MadeFiles::default();
-        let device = self.open_device(&list, &files)?;
+        let device = self.open_device(list, capacity_bytes, &files)?;
         let opened = Tiered::open(device, self.tiered.clone(), now);
         opened.inspect_err(|_| files.remove())
     }
@@ -92,12 +124,13 @@ impl Options {
     fn open_device(
         &self,
         list: &DeviceList,
+        capacity_bytes: Option<u64>,
         made: &MadeFiles,
     ) -> entresol_device::Result<Arc<dyn Device>> {
         let overwrites =
             matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
         let options = FileOptions {
-            capacity_bytes: self.capacity_bytes,
+            capacity_bytes,
             growth: Growth::ToCapacity,
             force: if overwrites { Force::Yes } else { Force::No },
             makes: self.tiered.store.mode != OpenMode::ReadOnly,

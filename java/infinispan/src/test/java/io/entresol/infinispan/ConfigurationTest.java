@@ -174,6 +174,25 @@ public class ConfigurationTest extends FolderTest {
         }
     }
 
+    /** It was told to make the device empty, where nothing was wrong with it. */
+    public void aStoreOnNamedDevicesIsOpenedAtItsSizeWhereLessIsConfigured() throws Exception {
+        for (String selection : new String[] {"search", "stripe"}) {
+            String store = """
+                    <entresol-store xmlns="urn:infinispan:config:store:entresol:16.0"
+                        devices="%s" selection="%s" capacity="%s" memory="64MiB"/>""";
+            String devices = folder + "/" + selection + "-a," + folder + "/" + selection + "-b";
+            String before = null;
+            for (String capacity : new String[] {"96MiB", "64MiB", "96MiB"}) {
+                try (DefaultCacheManager manager = new DefaultCacheManager(
+                        parse(xml(store.formatted(devices, selection, capacity))), true)) {
+                    Cache<String, String> cache = manager.getCache("flash");
+                    assertEquals(cache.put("key", capacity), before);
+                    before = capacity;
+                }
+            }
+        }
+    }
+
     public void aFolderThatCannotHoldAStoreIsNamedWithWhy() throws Exception {
         Path file = Files.writeString(
                 Files.createDirectories(Path.of(folder)).resolve("file"), "no folder");
