@@ -417,6 +417,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
                 forget("they are of a cache that was undeployed");
             }
             undeployed.strike(files.paths());
+            StoredSegments.check(context, place, opened, opened.space(OWN_SPACE));
             health = new StoreHealth(context, opened, files, unwritten, !shared ? null
                     : Withdrawal.ready(context, files.toString(), mark, opened::statistics));
             metrics = StoreMetrics.publish(context,
@@ -504,6 +505,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         arrivals = null;
         Store open = store;
         StoreHealth known = health;
+        if (known != null && open != null && !known.hasFailed()) {
+            StoredSegments.leave(context, open, open.space(OWN_SPACE));
+        }
         store = null;
         if (known != null) {
             known.close();
@@ -587,13 +591,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         return StoredEntry.marshalled(key, marshaller);
     }
 
-    @SuppressWarnings("unchecked")
     private K unmarshalled(byte[] key) {
-        try {
-            return (K) marshaller.objectFromByteBuffer(key);
-        } catch (IOException | ClassNotFoundException failure) {
-            throw new PersistenceException("cannot unmarshal a key of " + key.length
-                    + " bytes", failure);
-        }
+        return StoredEntry.unmarshalled(key, marshaller);
     }
 }

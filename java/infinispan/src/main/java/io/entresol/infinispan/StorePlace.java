@@ -121,14 +121,18 @@ final class StorePlace {
 
     private String nextStep(StoreException.Kind kind) {
         return switch (kind) {
-            case CORRUPT, INCOMPATIBLE -> ". If nothing on it is wanted, " + (named
-                    ? "make it empty (a file: delete it; a device: blkdiscard -z)"
-                    : "delete the file") + " and start the cache again: a cluster gives this node"
-                    + " its entries";
+            case CORRUPT, INCOMPATIBLE -> ". If nothing on it is wanted, " + emptying()
+                    + " and start the cache again: a cluster gives this node its entries";
             case IO, DEVICE, POISONED -> ". See that the device is there, has room, can be written"
                     + " and is used by nobody else, or replace it; then start the cache again";
             default -> "";
         };
+    }
+
+    /** How people have a store begin anew. */
+    String emptying() {
+        return named ? "make it empty (a file: delete it; a device: blkdiscard -z)"
+                : "delete the file";
     }
 
     private static Path ownFolder(GlobalConfiguration global, String cache, String path) {

@@ -189,6 +189,17 @@ record StoredEntry(Form form, long created, long lastUsed, long expires, ByteBuf
         }
     }
 
+    /** The key of what is on flash. */
+    @SuppressWarnings("unchecked")
+    static <K> K unmarshalled(byte[] key, Marshaller marshaller) {
+        try {
+            return (K) marshaller.objectFromByteBuffer(key);
+        } catch (IOException | ClassNotFoundException failure) {
+            throw new PersistenceException("cannot unmarshal a key of " + key.length
+                    + " bytes", failure);
+        }
+    }
+
     static byte[] bytes(org.infinispan.commons.io.ByteBuffer buffer) {
         return buffer == null ? NONE : buffer.trim();
     }

@@ -3,11 +3,18 @@ package io.entresol.infinispan;
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertNotNull;
 import static org.testng.Assert.assertNull;
+import static org.testng.Assert.assertTrue;
+import static org.testng.Assert.expectThrows;
 
 import java.io.IOException;
+import java.util.Map;
+import java.util.function.Consumer;
 import org.infinispan.Cache;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
+import org.infinispan.distribution.ch.impl.RESPHashFunctionPartitioner;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.test.TestingUtil;
@@ -44,6 +51,40 @@ public class SegmentsTest extends FolderTest {
             store.addSegments(all).toCompletableFuture().join();
             assertEquals(store.load(segment, "key").toCompletableFuture().join().getValue(),
                     "value");
+        }
+    }
+
+    /** With fewer it counted some of its entries, and iterated over these only. */
+    public void aCacheThatHasOtherSegmentsThanItsEntriesDoesNotStart() throws IOException {
+        ConfigurationBuilder fewer = new ConfigurationBuilder();
+        fewer.clustering().hash().numSegments(64);
+        ConfigurationBuilder others = new ConfigurationBuilder();
+        others.clustering().hash().keyPartitioner(new RESPHashFunctionPartitioner());
+        Configuration withFewer = flash(fewer).build();
+        Map<Configuration, String> changed = Map.of(withFewer, "has 64 segments",
+                flash(others).build(), "256 segments of RESPHashFunctionPartitioner",
+                flash().segmented(false).build(), "segmented=\"false\"");
+        within("changed", flash().build(), cache -> cache.put("key", "value"));
+        changed.forEach((configuration, told) -> {
+            String said = sentences(expectThrows(Exception.class,
+                    () -> within("changed", configuration, cache -> cache.get("key"))));
+            assertTrue(said.contains("has entries in 256 segments of HashFunctionPartitioner")
+                    && said.contains(told) && said.contains("delete the file"), said);
+        });
+        within("changed", flash().build(), cache -> {
+            assertEquals(cache.get("key"), "value");
+            cache.clear();
+        });
+        // An empty one is as good as a new one.
+        within("changed", withFewer, cache -> cache.put("key", "value"));
+        within("changed", withFewer, cache -> assertEquals(cache.get("key"), "value"));
+    }
+
+    private static void within(String name, Configuration configuration,
+            Consumer<Cache<String, String>> done) throws IOException {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration(name, configuration);
+            done.accept(container.getCache(name));
         }
     }
 }
