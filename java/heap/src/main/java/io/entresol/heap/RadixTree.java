@@ -142,12 +142,13 @@ public final class RadixTree {
         awaited(() -> Native.treeClear(address, transaction));
     }
 
-    /** Frees the map with all entries. */
+    /** Frees the map with all entries. It is there again if the transaction is undone. */
     public void free() {
         requireLive();
         long transaction = transaction();
         awaited(() -> Native.treeDestroy(address, transaction));
         live = false;
+        heap.whenSettled(() -> { }, () -> live = true);
     }
 
     /** Moves the upper half of the entries to a new map; null if there are fewer than two. */

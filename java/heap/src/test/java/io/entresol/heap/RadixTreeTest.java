@@ -68,6 +68,31 @@ class RadixTreeTest {
         }
     }
 
+    /** The map was there, and refused as freed until it was opened once more. */
+    @Test
+    void aMapWhoseFreeIsUndoneIsThere() {
+        try (TransactionalHeap heap = Heaps.transactional(folder)) {
+            RadixTree tree = RadixTree.create(heap);
+            tree.put(new byte[] {1}, 1, 0);
+            Runnable undone = () -> {
+                tree.free();
+                assertThrows(IllegalStateException.class, tree::size);
+                throw new IllegalArgumentException("undo");
+            };
+            assertThrows(IllegalArgumentException.class, () -> Transaction.create(heap, undone));
+            assertEquals(1, tree.get(new byte[] {1}, 0));
+            Transaction.create(heap, () -> {
+                assertThrows(IllegalArgumentException.class,
+                        () -> Transaction.create(heap, undone));
+                tree.put(new byte[] {2}, 2, 0);
+            });
+            assertEquals(2, tree.size());
+            Transaction.create(heap, (Runnable) tree::free);
+            assertThrows(IllegalStateException.class, tree::size);
+            assertEquals("", heap.check());
+        }
+    }
+
     @Test
     void holdingAMapChangesNothing() throws Exception {
         // The key that was named was entered and removed again, which others saw, and committed.
