@@ -1,27 +1,12 @@
 package io.entresol.jdbc;
 
 import java.util.List;
-import org.apache.calcite.adapter.enumerable.AggAddContext;
-import org.apache.calcite.adapter.enumerable.AggContext;
-import org.apache.calcite.adapter.enumerable.AggImplementor;
-import org.apache.calcite.adapter.enumerable.AggResetContext;
-import org.apache.calcite.adapter.enumerable.EnumUtils;
-import org.apache.calcite.adapter.enumerable.StrictAggImplementor;
-import org.apache.calcite.linq4j.tree.Expression;
 import org.apache.calcite.linq4j.tree.Expressions;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.type.RelDataType;
-import org.apache.calcite.rel.type.RelDataTypeFactory;
-import org.apache.calcite.schema.FunctionParameter;
-import org.apache.calcite.schema.ImplementableAggFunction;
 import org.apache.calcite.sql.SqlAggFunction;
-import org.apache.calcite.sql.SqlIdentifier;
 import org.apache.calcite.sql.SqlKind;
-import org.apache.calcite.sql.parser.SqlParserPos;
-import org.apache.calcite.sql.type.OperandTypes;
 import org.apache.calcite.sql.type.SqlTypeName;
-import org.apache.calcite.sql.validate.SqlUserDefinedAggFunction;
-import org.apache.calcite.util.Optionality;
 
 /**
  * Sums of BIGINT that leave their type are mistakes, as other arithmetic is; Calcite's own wrap
@@ -51,7 +36,8 @@ public final class CheckedSums {
         // Constants of a window come after the columns of its input.
         boolean known = place >= 0 && place < input.getRowType().getFieldCount();
         String column = known ? column(input, place) : EXPRESSION;
-        return computed(function, type, new Adding(column));
+        return new Accumulator(type, Expressions.constant(0L), CheckedSums.class, "add",
+                List.of(Expressions.constant(column))).insteadOf(function);
     }
 
     private static boolean isSum(SqlAggFunction function, RelDataType type) {
@@ -72,47 +58,5 @@ public final class CheckedSums {
         }
         String name = input.getRowType().getFieldNames().get(place);
         return name.contains("$") ? EXPRESSION : '"' + name + '"';
-    }
-
-    /** A function like another one that is computed in its own way. */
-    static SqlAggFunction computed(SqlAggFunction like, RelDataType type,
-            ImplementableAggFunction way) {
-        return new SqlUserDefinedAggFunction(
-                new SqlIdentifier(like.getName(), SqlParserPos.ZERO), like.getKind(),
-                binding -> type, null,
-                OperandTypes.operandMetadata(List.of(), factory -> List.of(), null, any -> true),
-                way, false, false, Optionality.FORBIDDEN);
-    }
-
-    /** What Calcite asks of a function that is not its own. */
-    private record Adding(String column) implements ImplementableAggFunction {
-        @Override
-        public RelDataType getReturnType(RelDataTypeFactory factory) {
-            return factory.createSqlType(SqlTypeName.BIGINT);
-        }
-
-        @Override
-        public List<FunctionParameter> getParameters() {
-            return List.of();
-        }
-
-        @Override
-        public AggImplementor getImplementor(boolean window) {
-            return new StrictAggImplementor() {
-                @Override
-                protected void implementNotNullReset(AggContext info, AggResetContext reset) {
-                    reset.currentBlock().add(Expressions.statement(Expressions.assign(
-                            reset.accumulator().get(0), Expressions.constant(0L))));
-                }
-
-                @Override
-                public void implementNotNullAdd(AggContext info, AggAddContext add) {
-                    Expression sum = add.accumulator().get(0);
-                    Expression number = EnumUtils.convert(add.arguments().get(0), long.class);
-                    accAdvance(add, sum, Expressions.call(CheckedSums.class, "add", sum, number,
-                            Expressions.constant(column)));
-                }
-            };
-        }
     }
 }
