@@ -40,12 +40,12 @@ import org.apache.calcite.tools.Programs;
  * texts in the order of {@link Texts}: Calcite sorts them by columns that are added for that.
  */
 final class PlanExchange extends RelHomogeneousShuttle {
-    /** Calcite's own planning, then that. */
+    /** Rows that are listed as such, Calcite's own planning, then that. */
     static final Program PROGRAM = Programs.sequence(
             (planner, plan, traits, materializations, lattices) -> {
                 planner.setExecutor(Exchange.constants(
                         Objects.requireNonNull(planner.getExecutor()), arithmetic(planner)));
-                return plan;
+                return ListedRows.in(plan, arithmetic(planner));
             }, Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(
                     new PlanExchange(plan.getCluster().getRexBuilder(), arithmetic(planner))));

@@ -50,8 +50,8 @@ final class Preparation extends CalcitePrepareImpl {
     /** What the compiler of Java throws, which is no dependency of this. */
     private static final String INTERNAL_LIMIT =
             "org.codehaus.commons.compiler.InternalCompilerException";
-    private static final String TOO_LONG = "the statement is too long to be carried out; give long "
-            + "lists as rows, as in join (values (1), (2)) t(x) on …, or several statements";
+    private static final String TOO_LONG =
+            "the statement is too long to be carried out; make several of it";
     private static final Pattern NO_COLUMN =
             Pattern.compile("(?:Column '([^']*)' not found|Unknown target column '([^']*)').*");
 

@@ -86,6 +86,18 @@ class TextTest {
         }
     }
 
+    /** Rows that a statement lists were taken for sorted where their units were. */
+    @Test
+    void rowsThatAreListedAreSortedByCodePoint() throws SQLException {
+        String rows = "(values ('" + FACE + "', 1), ('" + WIDE + "', 2)) t(x, y)";
+        assertEquals(List.of(WIDE, FACE), query("select x from " + rows + " order by x"));
+        assertEquals(List.of("2", "1"), query("select y from " + rows + " order by x"));
+        assertEquals(List.of(WIDE), query("select x from " + rows + " order by x limit 1"));
+        assertEquals(List.of(FACE, WIDE), query("select x from " + rows + " order by x desc"));
+        assertEquals(List.of("4, 1", "2, 2"), query("select age, y from people join " + rows
+                + " on x = name order by y"));
+    }
+
     @Test
     void textsAreComparedByCodePointWhoeverComparesThem() throws SQLException {
         for (String column : COLUMNS) {
