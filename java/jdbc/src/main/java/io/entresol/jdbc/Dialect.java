@@ -8,6 +8,7 @@ import org.apache.calcite.config.CalciteConnectionConfig;
 import org.apache.calcite.jdbc.CalcitePrepare;
 import org.apache.calcite.jdbc.JavaTypeFactoryImpl;
 import org.apache.calcite.rel.type.RelDataTypeSystem;
+import org.apache.calcite.sql.SqlOperatorTable;
 import org.apache.calcite.sql.validate.SqlConformanceEnum;
 import org.apache.calcite.sql.validate.SqlDelegatingConformance;
 
@@ -48,9 +49,10 @@ final class Dialect extends SqlDelegatingConformance {
     /** What is known of a statement, that it is in this SQL, and that its texts are Unicode. */
     static CalcitePrepare.Context in(CalcitePrepare.Context context) {
         CalciteConnectionConfig settings = context.config();
-        CalciteConnectionConfig own = settings.conformance() != SqlConformanceEnum.DEFAULT
-                ? settings : Except.of(CalciteConnectionConfig.class, settings,
-                        Map.of("conformance", (none, plain) -> new Dialect()));
+        boolean named = settings.conformance() != SqlConformanceEnum.DEFAULT;
+        CalciteConnectionConfig own = Except.of(CalciteConnectionConfig.class, settings, Map.of(
+                "conformance", (none, plain) -> named ? plain.result() : new Dialect(),
+                "fun", (none, plain) -> Neighbours.in((SqlOperatorTable) plain.result())));
         JavaTypeFactory types = types(context.getTypeFactory().getTypeSystem());
         return Except.of(CalcitePrepare.Context.class, context, Map.of(
                 "config", (none, plain) -> own, "getTypeFactory", (none, plain) -> types));

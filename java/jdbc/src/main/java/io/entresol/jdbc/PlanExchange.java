@@ -126,7 +126,9 @@ final class PlanExchange extends RelHomogeneousShuttle {
     private static SqlAggFunction function(SqlAggFunction function, RelDataType type,
             RelNode input, int place) {
         SqlAggFunction sum = CheckedSums.of(function, type, input, place);
-        if (sum != null) {
+        if (function instanceof Neighbours ours) {
+            return ours.plain();
+        } else if (sum != null) {
             return sum;
         } else if (FloatExtremes.isOne(function, type)) {
             return FloatExtremes.of(function, type);

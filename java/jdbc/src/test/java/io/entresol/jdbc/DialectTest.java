@@ -150,6 +150,23 @@ class DialectTest {
         assertEquals(List.of("59"), query("select count(*) from people where age != 3"));
     }
 
+    /** It was taken for a promise that there is no null. */
+    @Test
+    void aDefaultOfLeadAndLagStandsForRowsThatAreNotThereAndNotForNulls() throws SQLException {
+        String rows = "(values (1, 10), (2, cast(null as integer)), (3, 30)) t(k, x)";
+        assertEquals(List.of("1, null, -1", "2, 30, 10", "3, -1, null"), query("select k, "
+                + "lead(x, 1, -1) over (order by k), lag(x, 1, -1) over (order by k) from " + rows
+                + " order by k"));
+        assertEquals(List.of("1, -1", "2, -1", "3, 10"), query("select k, lag(x, 2, -1) "
+                + "over (order by k) from " + rows + " order by k"));
+        assertEquals(List.of("1, null", "2, 10", "3, null"), query("select k, lag(x) "
+                + "over (order by k) from " + rows + " order by k"));
+        assertEquals(List.of("2"), query("select k from (select k, lead(x, 1, 0) over (order by k) "
+                + "l from " + rows + ") where l is not null and l > 0"));
+        assertEquals(List.of("null", "x"), query("select lag(remark, 1, 'x') over (order by age "
+                + "desc) from people where age < 2 order by age"));
+    }
+
     @Test
     void functionsThatOtherDatabasesHaveAreThere() throws SQLException {
         assertEquals(List.of("name 7!, 6, 7"), query("select concat(name, '!'), length(name), "

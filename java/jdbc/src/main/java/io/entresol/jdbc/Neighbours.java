@@ -1,0 +1,67 @@
+package io.entresol.jdbc;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.sql.SqlAggFunction;
+import org.apache.calcite.sql.SqlFunctionCategory;
+import org.apache.calcite.sql.SqlOperator;
+import org.apache.calcite.sql.SqlOperatorBinding;
+import org.apache.calcite.sql.SqlOperatorTable;
+import org.apache.calcite.sql.fun.SqlStdOperatorTable;
+import org.apache.calcite.util.Optionality;
+
+/**
+ * {@code lead} and {@code lag} while a statement is planned. Those of Calcite, which compute them
+ * all the same, are taken to be never null where they have a default that is not: but that stands
+ * for rows that are not there, and a row that is there may have null.
+ */
+final class Neighbours extends SqlAggFunction {
+    private static final Map<SqlOperator, SqlOperator> ALL = Map.of(
+            SqlStdOperatorTable.LEAD, new Neighbours(SqlStdOperatorTable.LEAD),
+            SqlStdOperatorTable.LAG, new Neighbours(SqlStdOperatorTable.LAG));
+
+    private final SqlAggFunction plain;
+
+    private Neighbours(SqlAggFunction plain) {
+        super(plain.getName(), null, plain.getKind(), binding -> type(plain, binding), null,
+                Objects.requireNonNull(plain.getOperandTypeChecker()),
+                SqlFunctionCategory.NUMERIC, false, true, Optionality.FORBIDDEN);
+        this.plain = plain;
+    }
+
+    private static RelDataType type(SqlAggFunction plain, SqlOperatorBinding binding) {
+        RelDataType type = Objects.requireNonNull(plain.getReturnTypeInference())
+                .inferReturnType(binding);
+        return type == null ? null : binding.getTypeFactory().createTypeWithNullability(type,
+                type.isNullable() || binding.getOperandType(0).isNullable());
+    }
+
+    /** A table of operators with these in place of Calcite's. */
+    static SqlOperatorTable in(SqlOperatorTable table) {
+        return Except.of(SqlOperatorTable.class, table, Map.of(
+                "lookupOperatorOverloads", (arguments, plain) -> {
+                    plain.result();
+                    @SuppressWarnings("unchecked")
+                    List<SqlOperator> found = (List<SqlOperator>) arguments[3];
+                    found.replaceAll(each -> ALL.getOrDefault(each, each));
+                    return null;
+                }));
+    }
+
+    /** The one of Calcite, which computes it. */
+    SqlAggFunction plain() {
+        return plain;
+    }
+
+    @Override
+    public boolean allowsFraming() {
+        return plain.allowsFraming();
+    }
+
+    @Override
+    public boolean allowsNullTreatment() {
+        return plain.allowsNullTreatment();
+    }
+}
