@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.lang.reflect.Method;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -46,6 +47,15 @@ final class Exchange extends RexShuttle {
     private static final Map<SqlTypeName, SqlOperator> ABSOLUTE = Map.of(
             SqlTypeName.TINYINT, absolute(byte.class), SqlTypeName.SMALLINT, absolute(short.class),
             SqlTypeName.INTEGER, absolute(int.class), SqlTypeName.BIGINT, absolute(long.class));
+    /** What counts the letters of texts, by the method that does; Calcite's own count units. */
+    private static final Map<SqlOperator, String> COUNTING = Map.of(
+            SqlStdOperatorTable.CHAR_LENGTH, "length",
+            SqlStdOperatorTable.CHARACTER_LENGTH, "length",
+            SqlLibraryOperators.LENGTH, "length", SqlLibraryOperators.LEN, "length",
+            SqlStdOperatorTable.SUBSTRING, "substring", SqlStdOperatorTable.POSITION, "position",
+            SqlStdOperatorTable.OVERLAY, "overlay",
+            SqlLibraryOperators.LEFT, "left", SqlLibraryOperators.RIGHT, "right");
+    private static final SqlOperator LEFT = function("LEFT", Texts.class, "left", 2);
     private static final Map<SqlOperator, SqlOperator> CHECKED = Map.of(
             SqlStdOperatorTable.PLUS, SqlStdOperatorTable.CHECKED_PLUS,
             SqlStdOperatorTable.MINUS, SqlStdOperatorTable.CHECKED_MINUS,
@@ -144,13 +154,39 @@ final class Exchange extends RexShuttle {
             case LESS_THAN, LESS_THAN_OR_EQUAL, GREATER_THAN, GREATER_THAN_OR_EQUAL ->
                     isCompared(call) ? with(builder, call, COMPARED.get(call.getKind())) : call;
             case LIKE -> like(call);
-            case CAST -> operands.size() == 1 && isText(call.getType())
-                    && operands.get(0).getType().getSqlTypeName() == SqlTypeName.TIMESTAMP
-                    ? builder.makeAbstractCast(call.getType(), moment(operands.get(0)), false)
-                    : call;
+            case CAST -> operands.size() == 1 ? cast(call, operands.get(0)) : call;
             default -> call.getOperator() == SqlStdOperatorTable.ABS && ABSOLUTE.containsKey(type)
-                    ? with(builder, call, ABSOLUTE.get(type)) : computed(call);
+                    ? with(builder, call, ABSOLUTE.get(type))
+                    : COUNTING.containsKey(call.getOperator()) ? counted(call) : computed(call);
         };
+    }
+
+    private RexNode cast(RexCall call, RexNode operand) {
+        RelDataType to = call.getType();
+        RelDataType from = operand.getType();
+        if (isText(to) && from.getSqlTypeName() == SqlTypeName.TIMESTAMP) {
+            return builder.makeAbstractCast(to, moment(operand), false);
+        } else if (to.getSqlTypeName() == SqlTypeName.VARCHAR && isText(from)
+                && to.getPrecision() != RelDataType.PRECISION_NOT_SPECIFIED) {
+            return builder.makeCall(to, LEFT, List.of(operand,
+                    builder.makeExactLiteral(BigDecimal.valueOf(to.getPrecision()))));
+        }
+        return call;
+    }
+
+    /** What counts letters, if it does so of a text. */
+    private RexNode counted(RexCall call) {
+        List<RexNode> operands = call.getOperands();
+        String method = COUNTING.get(call.getOperator());
+        if (!isText(operands.get(0).getType())
+                || method.equals("position") && operands.size() != 2) {
+            return call;
+        }
+        RelDataType whole = builder.getTypeFactory().createSqlType(SqlTypeName.INTEGER);
+        return builder.makeCall(call.getType(),
+                function(call.getOperator().getName(), Texts.class, method, operands.size()),
+                operands.stream().map(each -> SqlTypeUtil.isNumeric(each.getType())
+                        ? builder.ensureType(whole, each, false) : each).toList());
     }
 
     static boolean isText(RelDataType type) {

@@ -110,6 +110,70 @@ public final class Texts {
         return one == null || compare(other, one) > 0 ? other : one;
     }
 
+    /** How many letters it has, not units. */
+    @Strict
+    public static int length(String text) {
+        return text.codePointCount(0, text.length());
+    }
+
+    /** The letters from one on, counted from 1. */
+    @Strict
+    public static String substring(String text, int from) {
+        return substring(text, from, Integer.MAX_VALUE);
+    }
+
+    /** So many letters from one on; places before the first one count as well. */
+    @Strict
+    public static String substring(String text, int from, int letters) {
+        if (letters < 0) {
+            throw new IllegalArgumentException(
+                    "substring: expected 0 letters or more, found " + letters);
+        }
+        int first = place(text, 0, Math.max(0L, from - 1L));
+        return text.substring(first,
+                place(text, first, Math.max(0, from - 1L + letters) - Math.max(0, from - 1L)));
+    }
+
+    /** The place of the unit that so many letters after one begins; the end if there are less. */
+    private static int place(String text, int from, long letters) {
+        // A letter has at most two units.
+        return letters * 2 < text.length() - from
+                || letters < text.codePointCount(from, text.length())
+                ? text.offsetByCodePoints(from, (int) letters) : text.length();
+    }
+
+    /** The first letters. */
+    @Strict
+    public static String left(String text, int letters) {
+        return substring(text, 1, Math.max(0, letters));
+    }
+
+    /** The last letters. */
+    @Strict
+    public static String right(String text, int letters) {
+        return text.substring(place(text, 0, Math.max(0, length(text) - Math.max(0, letters))));
+    }
+
+    /** Which letter of a text another one begins at, counted from 1; 0: none. */
+    @Strict
+    public static int position(String sought, String text) {
+        int found = text.indexOf(sought);
+        return found < 0 ? 0 : text.codePointCount(0, found) + 1;
+    }
+
+    /** A text with another one in place of so many letters from one on. */
+    @Strict
+    public static String overlay(String text, String placed, int from, int letters) {
+        return substring(text, 1, from - 1) + placed
+                + substring(text, (int) Math.min((long) from + letters, Integer.MAX_VALUE));
+    }
+
+    /** The same of as many letters as are placed. */
+    @Strict
+    public static String overlay(String text, String placed, int from) {
+        return overlay(text, placed, from, length(placed));
+    }
+
     /** Whether a text is like a pattern. Any letter is one to {@code _}, the end of a line too. */
     @Strict
     public static boolean isLike(String text, String pattern) {

@@ -98,6 +98,36 @@ class TextTest {
                 + " on x = name order by y"));
     }
 
+    /** A letter beyond U+FFFF counted as two, and half of it could be cut off. */
+    @Test
+    void lettersAreCountedNotTheirUnits() throws SQLException {
+        String text = FACE + "b" + WIDE + FACE;
+        for (String from : List.of("(values ('" + text + "')) t(remark)",
+                "(select cast('" + text + "' as varchar) as remark from people limit 1)")) {
+            assertEquals(List.of("4, 4, 4"), query("select char_length(remark), "
+                    + "character_length(remark), length(remark) from " + from));
+            assertEquals(List.of(FACE + ", " + WIDE + FACE + ", b, , " + FACE), query("select "
+                    + "substring(remark from 1 for 1), substring(remark from 3), "
+                    + "substring(remark, 2, 1), substring(remark, 5), substring(remark, -1, 3) from "
+                    + from));
+            assertEquals(List.of("2, 3, 1, 0"), query("select position('b' in remark), "
+                    + "strpos(remark, '" + WIDE + "'), position('" + FACE
+                    + "' in remark), position('c' in remark) from " + from));
+            assertEquals(List.of("xb" + WIDE + FACE + ", " + FACE + "xyz" + FACE),
+                    query("select overlay(remark placing 'x' from 1), "
+                            + "overlay(remark placing 'xyz' from 2 for 2) from " + from));
+            assertEquals(List.of(FACE + "b, " + WIDE + FACE + ", " + FACE), query("select "
+                    + "\"LEFT\"(remark, 2), \"RIGHT\"(remark, 2), cast(remark as varchar(1)) from "
+                    + from));
+        }
+        assertEquals(List.of("2"), query("select age from people where char_length(remark) = 1 "
+                + "and remark > '\u00e9' order by age limit 1"));
+        assertEquals(List.of("8"), query("select sum(char_length(name)) from people"));
+        assertTrue(assertThrows(SQLException.class,
+                () -> query("select substring(name from 1 for -1) from people"))
+                .getMessage().contains("expected 0 letters or more, found -1"));
+    }
+
     @Test
     void textsAreComparedByCodePointWhoeverComparesThem() throws SQLException {
         for (String column : COLUMNS) {
