@@ -56,6 +56,7 @@ final class Exchange extends RexShuttle {
             SqlStdOperatorTable.OVERLAY, "overlay",
             SqlLibraryOperators.LEFT, "left", SqlLibraryOperators.RIGHT, "right");
     private static final SqlOperator LEFT = function("LEFT", Texts.class, "left", 2);
+    private static final SqlOperator FINITE = function("CAST", Numbers.class, "finite", 1);
     private static final Map<SqlOperator, SqlOperator> CHECKED = Map.of(
             SqlStdOperatorTable.PLUS, SqlStdOperatorTable.CHECKED_PLUS,
             SqlStdOperatorTable.MINUS, SqlStdOperatorTable.CHECKED_MINUS,
@@ -170,6 +171,12 @@ final class Exchange extends RexShuttle {
                 && to.getPrecision() != RelDataType.PRECISION_NOT_SPECIFIED) {
             return builder.makeCall(to, LEFT, List.of(operand,
                     builder.makeExactLiteral(BigDecimal.valueOf(to.getPrecision()))));
+        } else if (SqlTypeUtil.isBoolean(to) && SqlTypeUtil.isNumeric(from)) {
+            return builder.makeCall(to, SqlStdOperatorTable.NOT_EQUALS,
+                    List.of(operand, builder.makeZeroLiteral(from)));
+        } else if (SqlTypeUtil.isExactNumeric(to) && SqlTypeUtil.isApproximateNumeric(from)) {
+            return builder.makeAbstractCast(to,
+                    builder.makeCall(from, FINITE, List.of(operand)), false);
         }
         return call;
     }

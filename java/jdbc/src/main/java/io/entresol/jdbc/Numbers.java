@@ -44,6 +44,15 @@ public final class Numbers {
         return Math.absExact(number);
     }
 
+    /** The number, if whole numbers and decimals go so far. */
+    public static double finite(double number) {
+        if (Double.isNaN(number) || Double.isInfinite(number)) {
+            throw new ArithmeticException("overflow: " + number
+                    + " is cast to a type that has no such number");
+        }
+        return number;
+    }
+
     /** With as many digits as a type may have; how many of them stay the type says. */
     public static BigDecimal quotient(BigDecimal one, BigDecimal other) {
         return one.divide(other, QUOTIENT);

@@ -137,6 +137,30 @@ class ArithmeticTest {
         answers("3221225470.5", "select distinct age * 1.5 from people where age > 0");
     }
 
+    /** They were 0 and the greatest number of the type. */
+    @Test
+    void whatIsNoNumberOrInfiniteIsNoWholeNumberAndNoDecimal() throws SQLException {
+        for (String number : List.of("NaN", "Infinity", "-Infinity")) {
+            for (String type : List.of("integer", "bigint", "smallint", "decimal(10, 2)")) {
+                refuses(number + " is cast to a type that has no such number",
+                        "select cast(cast('" + number + "' as double) as " + type + ")");
+            }
+        }
+        refuses("out of range", "select cast(1e10 as integer)");
+        refuses("verflow", "select cast(cast(wealth as double) * 4 as bigint) from people");
+        answers("2, 3000000000, null", "select cast(2.5e0 as integer), cast(3e9 as bigint), "
+                + "cast(cast(null as double) as integer)");
+    }
+
+    /** It was told of code that a compiler does not take. */
+    @Test
+    void aNumberIsTrueUnlessItIsZero() throws SQLException {
+        answers("true, false, true, false, true, null", "select cast(5 as boolean), "
+                + "cast(0 as boolean), cast(-1.5 as boolean), cast(0e0 as boolean), "
+                + "cast(cast(7 as bigint) as boolean), cast(cast(null as integer) as boolean)");
+        answers("3", "select count(*) from people where cast(age as boolean)");
+    }
+
     /** They were those of the whole second. */
     @Test
     void momentsKeepTheirMillisecondsAsTexts() throws SQLException {
