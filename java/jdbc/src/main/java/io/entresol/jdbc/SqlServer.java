@@ -3,12 +3,8 @@ package io.entresol.jdbc;
 import java.net.InetAddress;
 import java.sql.SQLException;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.calcite.avatica.jdbc.JdbcMeta;
 import org.apache.calcite.avatica.remote.Driver.Serialization;
 import org.apache.calcite.avatica.remote.LocalService;
 import org.apache.calcite.avatica.server.HttpServer;
@@ -25,8 +21,6 @@ import org.infinispan.manager.EmbeddedCacheManager;
  */
 public final class SqlServer implements AutoCloseable {
     private static final AtomicLong STARTED = new AtomicLong();
-    /** What a client may say of its connection: others name classes and files of the server. */
-    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys", Driver.TIMEOUT);
 
     /** Who is let in. */
     public interface Users {
@@ -35,10 +29,12 @@ public final class SqlServer implements AutoCloseable {
     }
 
     private final String name;
+    private final ServedMeta meta;
     private final HttpServer http;
 
-    private SqlServer(String name, HttpServer http) {
+    private SqlServer(String name, ServedMeta meta, HttpServer http) {
         this.name = name;
+        this.meta = meta;
         this.http = http;
     }
 
@@ -68,13 +64,14 @@ public final class SqlServer implements AutoCloseable {
             if (users != null) {
                 changes.add(server -> server.insertHandler(Login.of(users)));
             }
+            ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name);
             HttpServer http = new HttpServer.Builder<Server>()
-                    .withHandler(new LocalService(meta(name)), Serialization.PROTOBUF)
+                    .withHandler(new LocalService(meta), Serialization.PROTOBUF)
                     .withPort(port)
                     .withServerCustomizers(changes, Server.class)
                     .build();
             http.start();
-            return new SqlServer(name, http);
+            return new SqlServer(name, meta, http);
         } catch (SQLException | RuntimeException failure) {
             Driver.unregister(name);
             throw new SQLException("SQL cannot be served on " + address.getHostAddress() + ":"
@@ -82,16 +79,9 @@ public final class SqlServer implements AutoCloseable {
         }
     }
 
-    private static JdbcMeta meta(String name) throws SQLException {
-        return new JdbcMeta(Driver.PREFIX + "container=" + name) {
-            @Override
-            public void openConnection(ConnectionHandle connection, Map<String, String> given) {
-                Map<String, String> kept = new HashMap<>(given == null ? Map.of() : given);
-                kept.keySet().retainAll(CLIENTS_PROPERTIES);
-                kept.put(Served.MARK, "true");
-                super.openConnection(connection, kept);
-            }
-        };
+    /** The connections of its clients. */
+    ServedMeta meta() {
+        return meta;
     }
 
     /** The port that it listens on. */

@@ -21,6 +21,8 @@ import java.sql.SQLException;
 import java.sql.Types;
 import java.util.List;
 import java.util.Properties;
+import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.Meta;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -86,6 +88,26 @@ class RemoteTest {
                     null)) {
                 assertTrue(tables.next());
             }
+        }
+    }
+
+    /** It was gone after five minutes without use, and the error said `null`. */
+    @Test
+    void aStatementLivesAsLongAsItsConnection() throws Exception {
+        int before = server.meta().statements();
+        try (Connection connection = DriverManager.getConnection(remote);
+                PreparedStatement kept = connection.prepareStatement(
+                        "select name from people where age = ?")) {
+            connection.createStatement();
+            kept.setInt(1, 20);
+            assertEquals(List.of("Ann"), Answers.of(kept.executeQuery()));
+            assertTrue(server.meta().statements() >= before + 2);
+            server.meta().closeConnection(new Meta.ConnectionHandle(
+                    connection.unwrap(AvaticaConnection.class).id));
+            assertEquals(before, server.meta().statements());
+            SQLException gone = assertThrows(SQLException.class, kept::executeQuery);
+            assertTrue(gone.getMessage().contains("has let go of the statement"),
+                    gone.getMessage());
         }
     }
 
