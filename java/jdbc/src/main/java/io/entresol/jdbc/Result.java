@@ -210,6 +210,10 @@ final class Result extends AvaticaResultSet {
 
     @Override
     public Object getObject(int column) throws SQLException {
+        if (isServed() && column > 0 && column <= columnMetaDataList.size()
+                && Served.isText(columnMetaDataList.get(column - 1).type)) {
+            return getString(column);
+        }
         return isOf(column, Types.DATE) ? getDate(column)
                 : isOf(column, Types.TIME) ? getTime(column) : super.getObject(column);
     }

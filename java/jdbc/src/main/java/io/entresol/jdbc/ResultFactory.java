@@ -117,6 +117,8 @@ final class ResultFactory implements AvaticaFactory {
     @Override
     public ResultSetMetaData newResultSetMetaData(AvaticaStatement statement,
             Meta.Signature signature) throws SQLException {
-        return plain.newResultSetMetaData(statement, signature);
+        return plain.newResultSetMetaData(statement,
+                signature != null && Served.is(statement.connection)
+                        ? Served.told(signature) : signature);
     }
 }

@@ -184,6 +184,29 @@ class ResultTest {
         }
     }
 
+    /** Remotely the statement failed for what was wrong inside of the driver. */
+    @Test
+    void cellsThatAreMadeOfOthersCanBeReadAsTexts() throws SQLException {
+        for (Connection connection : connections) {
+            for (String[] each : new String[][] {{"row(1, 'a')", "{1, a}"},
+                {"row(1, cast(null as integer), date '2020-01-02')", "{1, null, 2020-01-02}"},
+                {"map['a', 1, 'b', 2]", "{a=1, b=2}"}, {"map['a', array[1]]", "{a=[1]}"},
+                {"array[row(1, 'a')]", "[{1, a}]"},
+                {"array[array[1, 2], array[3]]", "[[1, 2], [3]]"},
+                {"array[date '2020-01-02']", "[2020-01-02]"}, {"array['a', 'b']", "[a, b]"}}) {
+                try (PreparedStatement statement = connection.prepareStatement("select " + each[0]
+                        + ", name from people where age = ?")) {
+                    statement.setInt(1, 0);
+                    try (ResultSet rows = statement.executeQuery()) {
+                        assertTrue(rows.next());
+                        assertEquals(each[1], rows.getString(1), each[0]);
+                        assertEquals("name 0", rows.getString(2));
+                    }
+                }
+            }
+        }
+    }
+
     /** Remotely days were others before 1582, bytes were letters, and arrays could not be read. */
     @Test
     void cellsAreTheSameInProcessAndRemotely() throws SQLException {
