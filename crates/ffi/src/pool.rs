@@ -7,6 +7,9 @@ use std::path::Path;
 use crate::text;
 use crate::text::Failure;
 
+/// Room is asked for in pieces: one that a signal ends is lost and begun again.
+const ROOM_BYTES_MAX: u64 = 32 << 20;
+
 /// What a pool's address refers to; unmapped when dropped.
 struct Pool {
     base: *mut libc::c_void,
@@ -31,11 +34,14 @@ impl Pool {
 
     fn map(file: &File, path: &Path, bytes: u64) -> Result<Pool, Failure> {
         if bytes > 0 {
-            let length = i64::try_from(bytes).unwrap_or(i64::MAX);
-            // SAFETY: a call on an open file.
-            let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
-            if refused != 0 {
-                let error = std::io::Error::from_raw_os_error(refused);
+            // The length first: what no file can have is refused before there is room for a part.
+            let sized = file.set_len(bytes).and_then(|()| {
+                make_room(bytes, |from, length| {
+                    // SAFETY: a call on an open file.
+                    unsafe { libc::posix_fallocate(file.as_raw_fd(), from, length) }
+                })
+            });
+            if let Err(error) = sized {
                 let sentence = format!("no {bytes} bytes for {}: {error}", path.display());
                 return Err(Failure { kind: 1, sentence });
             }
@@ -139,9 +145,48 @@ export! {
     }
 }
 
+/// Has `allocate` find room for so many bytes, in pieces.
+fn make_room(
+    bytes: u64,
+    mut allocate: impl FnMut(libc::off_t, libc::off_t) -> libc::c_int,
+) -> std::io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        let piece = (bytes - done).min(ROOM_BYTES_MAX);
+        match allocate(done as libc::off_t, piece as libc::off_t) {
+            0 => done += piece,
+            // A signal, which memory of the system lets end the call: this piece once more.
+            libc::EINTR => {}
+            code => return Err(std::io::Error::from_raw_os_error(code)),
+        }
+    }
+    Ok(())
+}
+
 /// # Safety
 /// `address` is an open pool's.
 unsafe fn pool_at<'a>(address: i64) -> &'a Pool {
     // SAFETY: the caller's promise.
     unsafe { &*(address as *const Pool) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pool in memory of the system could not be made while signals came, as a profiler sends
+    /// them.
+    #[test]
+    fn room_that_a_signal_ended_the_search_for_is_asked_for_again() {
+        let mut asked = Vec::new();
+        let made = make_room(ROOM_BYTES_MAX + 5, |from, length| {
+            asked.push((from, length));
+            if asked.len() % 2 == 1 { libc::EINTR } else { 0 }
+        });
+        assert!(made.is_ok());
+        let piece = ROOM_BYTES_MAX as libc::off_t;
+        assert_eq!(asked, [(0, piece), (0, piece), (piece, 5), (piece, 5)]);
+        let refused = make_room(1, |_, _| libc::ENOSPC).map_err(|error| error.raw_os_error());
+        assert_eq!(refused, Err(Some(libc::ENOSPC)));
+    }
 }
