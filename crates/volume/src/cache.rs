@@ -27,7 +27,7 @@ use entresol_flash::{
 
 pub use self::care::{Adoption, CheckReport, Dirty};
 use self::core::{Core, Limits, PAUSE_NS};
-use self::open::{Left, Quiet, attach_all, demand_blocks, enlist};
+use self::open::{Left, Quiet, attach_all, demand_blocks, demand_own_export, enlist};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
 use crate::counts::Counts;
@@ -121,8 +121,8 @@ pub struct Cache {
     session_record: SessionRecord,
     requests: Rc<std::cell::Cell<usize>>,
     absent: Vec<(String, Error)>,
-    /// Their numbers, in the same order.
-    absent_ids: Vec<VolumeId>,
+    /// Their numbers and the places of their backings, in the same order.
+    absent_at: Vec<(VolumeId, String)>,
     unverified: Vec<String>,
 }
 
@@ -187,7 +187,7 @@ impl Cache {
             session_record,
             requests: Rc::default(),
             absent: found.absent,
-            absent_ids: found.absent_ids,
+            absent_at: found.absent_at,
             unverified: found.unverified,
         })
     }
@@ -348,6 +348,7 @@ impl Cache {
         let backing = (self.open_backing)(&options.backing)?;
         let description = backing.description();
         demand_blocks(&options.backing, description)?;
+        demand_own_export((&options.name, &options.backing), description, &self.places())?;
         let id = self.unused_id()?;
         let record = VolumeRecord {
             options: options.clone(),
@@ -365,6 +366,17 @@ impl Cache {
         let incarnation = self.incarnation;
         enlist(&self.core, Volume::new(Parts { id, record, backing, log, state, incarnation }));
         Ok(id)
+    }
+
+    /// The names of all volumes, and the places of their backings.
+    fn places(&self) -> Vec<(String, String)> {
+        let volumes = self.core.volumes.borrow();
+        let present = volumes
+            .iter()
+            .flatten()
+            .map(|volume| (volume.name.clone(), volume.record.borrow().options.backing.clone()));
+        let absent = self.absent.iter().zip(&self.absent_at);
+        present.chain(absent.map(|((name, _), (_, at))| (name.clone(), at.clone()))).collect()
     }
 
     fn unused_id(&self) -> Result<VolumeId> {
@@ -461,7 +473,8 @@ impl Volumes for Cache {
     }
 
     fn statistics(&self) -> String {
-        let absent: Vec<_> = self.absent.iter().zip(&self.absent_ids).collect();
+        let ids = self.absent_at.iter().map(|(id, _)| id);
+        let absent: Vec<_> = self.absent.iter().zip(ids).collect();
         report::statistics(&self.core, self.session_record.cache, &absent)
     }
 }

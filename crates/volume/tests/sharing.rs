@@ -11,8 +11,8 @@ use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent};
 use entresol_volume::{
-    Cache, CacheOptions, Completion, Context, Durable, Error, ErrorKind, Hole, Mode, Moment, Qos,
-    Request, Run, VolumeId, VolumeOptions, Volumes,
+    Adoption, Cache, CacheOptions, Completion, Context, Dirty, Durable, Error, ErrorKind,
+    Hole, Mode, Moment, Qos, Request, Run, VolumeId, VolumeOptions, Volumes,
 };
 
 const BLOCK: u64 = 4096;
@@ -26,6 +26,7 @@ struct Shared {
     away: bool,
     /// Percent of the cache that may be dirty, and for how many milliseconds.
     dirty: (u8, u64),
+    adopt: Option<Adoption>,
 }
 
 impl Shared {
@@ -34,7 +35,8 @@ impl Shared {
         let media = blocks.iter().map(|(name, size)| ((*name).to_owned(), medium(size))).collect();
         let device = SimDevice::new(SimOptions::new(3, cache_bytes));
         let dirty = (25, 500);
-        let mut shared = Shared { device, media, cache: None, now: 0, away: false, dirty };
+        let (cache, adopt) = (None, None);
+        let mut shared = Shared { device, media, cache, now: 0, away: false, dirty, adopt };
         shared.open();
         shared
     }
@@ -44,6 +46,7 @@ impl Shared {
         let options = CacheOptions {
             dirty_percent: self.dirty.0,
             write_back_delay_ms: self.dirty.1,
+            adopt: self.adopt.take(),
             open_backing: Box::new(move |name| {
                 if away {
                     return Err(Error::new(ErrorKind::Unavailable, format!("{name} is away")));
@@ -57,8 +60,18 @@ impl Shared {
     }
 
     fn create(&mut self, name: &str, options: VolumeOptions) -> VolumeId {
-        let options = VolumeOptions { name: name.to_owned(), backing: name.to_owned(), ..options };
-        self.cache.as_mut().unwrap().create(&options, Moment(self.now)).unwrap()
+        self.try_create(name, name, options).unwrap()
+    }
+
+    fn try_create(
+        &mut self,
+        name: &str,
+        backing: &str,
+        options: VolumeOptions,
+    ) -> entresol_volume::Result<VolumeId> {
+        let (name, backing) = (name.to_owned(), backing.to_owned());
+        let options = VolumeOptions { name, backing, ..options };
+        self.cache.as_mut().unwrap().create(&options, Moment(self.now))
     }
 
     /// Power is lost, and nothing that was not synced is left.
@@ -297,6 +310,39 @@ fn a_write_waits_for_the_piece_of_a_prefetch_that_it_touches_and_no_more() {
     assert!(done.iter().all(|completion| completion.result.is_ok()));
     let found = shared.all(vec![(a, read(10)), (a, read(1000))]);
     assert!(found[0] == contents(10, 1) && found[1] == contents(1000, 1));
+}
+
+/// Each volume wrote over what the other one had written, and read what it had cached before.
+#[test]
+fn an_export_is_the_backing_of_one_volume() {
+    let places = ["nbd://nas/x", "nbds://nas:10809/x?tls-certificates=/pki", "nbd://nas/y"];
+    let mut shared = Shared::new(8 << 20, &places.map(|place| (place, 64)));
+    let create = |shared: &mut Shared, name: &str, place: &str| {
+        let made = shared.try_create(name, place, VolumeOptions::default());
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    create(&mut shared, "a", places[0]).unwrap();
+    let refused = create(&mut shared, "b", places[1]).unwrap_err();
+    assert!(refused.contains("is the backing of volume a already"), "{refused}");
+    assert!(refused.contains("`entresol volume remove a`"), "{refused}");
+    create(&mut shared, "b", places[2]).unwrap();
+    // Nor does one that is there move to it.
+    let backing = Some(places[1].to_owned());
+    shared.adopt = Some(Adoption { name: "b".to_owned(), backing, dirty: Dirty::Keep });
+    shared.close_and_open();
+    let absent = shared.cache.as_ref().unwrap().absent();
+    let [(name, error)] = absent else { panic!("{absent:?}") };
+    assert!(name == "b" && error.to_string().contains("of volume a already"), "{error}");
+    // The one that is away is to come back.
+    let refused = create(&mut shared, "c", places[2]).unwrap_err();
+    assert!(refused.contains("is the backing of volume b already"), "{refused}");
+    shared.close_and_open();
+    assert_eq!(shared.cache.as_ref().unwrap().absent().len(), 0);
+    // Who may only read does no harm.
+    let medium = &shared.media[places[1]];
+    let description = medium.open().unwrap().description().clone();
+    medium.set_description(Description { read_only: true, ..description });
+    create(&mut shared, "c", places[1]).unwrap();
 }
 
 /// How the cache was left was worked out for all volumes at once, and forgotten by the next start:

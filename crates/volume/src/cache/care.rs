@@ -101,7 +101,7 @@ impl Cache {
             let detail = format!("no volume named {name} is absent");
             return Err(Error::new(ErrorKind::Name, detail));
         };
-        let volume = self.absent_ids[at];
+        let volume = self.absent_at[at].0;
         let blocks = self.core.store.count(log_space(volume));
         if blocks > 0 && dirty == Dirty::Keep {
             let detail = format!(
@@ -113,7 +113,7 @@ impl Cache {
         }
         self.forget(volume, now)?;
         self.absent.remove(at);
-        self.absent_ids.remove(at);
+        self.absent_at.remove(at);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use entresol_flash::{
     Timestamp,
 };
 use entresol_planted::planted;
+use entresol_wire::nbd::Uri;
 
 use crate::backing::{Backing, Description};
 use crate::cache::care::Dirty;
@@ -242,8 +243,8 @@ struct Attached {
 pub(crate) struct FoundVolumes {
     pub volumes: Vec<Volume>,
     pub absent: Vec<(String, Error)>,
-    /// Their numbers, in the same order.
-    pub absent_ids: Vec<VolumeId>,
+    /// Their numbers and the places of their backings, in the same order.
+    pub absent_at: Vec<(VolumeId, String)>,
     pub unverified: Vec<String>,
 }
 
@@ -255,13 +256,22 @@ pub(crate) fn attach_all(
 ) -> Result<FoundVolumes> {
     let mut all = FoundVolumes::default();
     let distrusted = (options.distrusted)(session_record.cache);
-    for (id, mut record) in quiet.volumes()? {
+    let records = quiet.volumes()?;
+    let of = |record: &VolumeRecord| (record.options.name.clone(), record.options.backing.clone());
+    let places: Vec<(String, String)> = records.iter().map(|(_, record)| of(record)).collect();
+    for (number, (id, mut record)) in records.into_iter().enumerate() {
         if distrusted {
             quiet.store.drop_space(clean_space(id))?;
         }
-        let name = record.options.name.clone();
         let taken = Taken::of(&mut record, options);
-        let attached = (options.open_backing)(&record.options.backing).and_then(|backing| {
+        let (name, place) = of(&record);
+        // Of volumes that have one export already the first one keeps it.
+        let others = match taken {
+            Taken::Adopted(_) => &places[..],
+            Taken::Known | Taken::Resized => &places[..number],
+        };
+        let attached = (options.open_backing)(&place).and_then(|backing| {
+            demand_own_export((&name, &place), backing.description(), others)?;
             attach(quiet, (id, record, taken), backing, (left, session_record.incarnation))
         });
         match attached {
@@ -271,7 +281,8 @@ pub(crate) fn attach_all(
             }
             Err(error) => {
                 all.absent.push((name, error));
-                all.absent_ids.push(id);
+                // A place that it was to move to is not noted.
+                all.absent_at.push((id, places[number].1.clone()));
             }
         }
     }
@@ -396,6 +407,30 @@ pub(crate) fn demand_blocks(place: &str, description: &Description) -> Result<()
         description.alignment
     );
     Err(Error::new(ErrorKind::Unsupported, detail))
+}
+
+/// Refuses an export of an NBD server that another volume has, unless it may only be read: neither
+/// would see what the other writes. Files and devices are claimed by who opens them, exports by
+/// nobody.
+pub(crate) fn demand_own_export(
+    (name, place): (&str, &str),
+    description: &Description,
+    others: &[(String, String)],
+) -> Result<()> {
+    let Ok(uri) = Uri::parse(place) else { return Ok(()) };
+    let is_same = |other: &str| Uri::parse(other).is_ok_and(|other| other.is_same_export(&uri));
+    match others.iter().find(|(other, at)| other != name && is_same(at)) {
+        Some((other, _)) if !description.read_only => {
+            let place = uri.without_credentials();
+            let detail = format!(
+                "volume {name}: {place} is the backing of volume {other} already, and neither \
+                 would see what the other writes; use that one, or remove it first (`entresol \
+                 volume remove {other}`)"
+            );
+            Err(Error::new(ErrorKind::Unavailable, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Begins the tasks of a volume and lists it.

@@ -113,6 +113,11 @@ impl Uri {
         Ok(uri)
     }
 
+    /// Whether both name one export, as far as their addresses tell: a server may have several.
+    pub fn is_same_export(&self, other: &Uri) -> bool {
+        self.transport == other.transport && self.export == other.export
+    }
+
     /// The same place without what authenticates: the user and the files of keys.
     pub fn without_credentials(&self) -> Uri {
         Uri { user: None, tls_certificates: None, tls_psk_file: None, ..self.clone() }
