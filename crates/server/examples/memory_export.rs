@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             "--size" => volume = Volume::new("memory", next()?.parse()?),
             "--read-only" => volume.info.read_only = true,
-            "--slow-zeroes" => volume.info.zeroes_fast = false,
+            "--slow-zeroes" => volume.zeroes_fast = false,
             "--two" => volumes.push(Volume::new("second", 1 << 20)),
             "--tls-optional" => options.tls_demand = TlsDemand::Optional,
             "--tls" => {

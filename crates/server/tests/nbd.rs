@@ -40,7 +40,7 @@ fn every_illegal_request_has_its_error_and_ends_no_connection() {
     use CommandFlags as Flag;
     use ErrorCode::{Invalid, NoSpace, NotPermitted, NotSupported, Overflow};
     let mut slow = Volume::new("slow", MIB);
-    slow.info.zeroes_fast = false;
+    slow.zeroes_fast = false;
     let mut locked = Volume::new("locked", MIB);
     locked.info.read_only = true;
     let mut rigid = Volume::new("rigid", MIB);
@@ -99,6 +99,24 @@ fn every_illegal_request_has_its_error_and_ends_no_connection() {
             assert_eq!(&client.call(asked, &payload), expected, "{context}");
             assert_alive(&mut client, &context);
         }
+    }
+}
+
+/// A client that came before the mode was changed was answered by the one before, for ever.
+#[test]
+fn fast_zeros_are_ruled_by_the_mode_that_the_volume_has_when_they_are_asked_for() {
+    let mut slow = Volume::new("slow", MIB);
+    slow.zeroes_fast = false;
+    let served = Served::start(vec![slow]);
+    let mut client = served.client("slow", ReplyStyle::Simple);
+    let fast = request(Command::WriteZeroes, 0, 9).with_flags(CommandFlags::FAST_ZERO);
+    let not_fast = Answered::Failed(ErrorCode::NotSupported);
+    assert_eq!(client.call(&fast, &[]), not_fast);
+    for (mode, expected) in [("wb", Answered::DONE), ("wt", not_fast)] {
+        let line = format!(r#"{{"command":"mode","volume":"slow","mode":"{mode}"}}"#);
+        let said = administer(&served, &line);
+        assert!(said.contains(r#""ok":true"#), "{said}");
+        assert_eq!(client.call(&fast, &[]), expected, "{mode}");
     }
 }
 

@@ -25,6 +25,6 @@ pub use cache::{Adoption, Cache, CacheOptions, CheckReport, Dirty, Distrust, Ope
 pub use counts::Counts;
 pub use devices::{Devices, Unanswered};
 pub use error::{Error, ErrorKind, Result};
-pub use request::{Completion, Durable, Hole, Request};
+pub use request::{Completion, Cost, Durable, Hole, Request};
 pub use types::{Mode, Moment, Qos, VolumeId, VolumeOptions};
 pub use volumes::{Context, Run, VolumeInfo, Volumes};

@@ -44,6 +44,8 @@ pub enum Request {
         length: u64,
         /// Whether the backing may make a hole of it.
         hole: Hole,
+        /// What it may cost.
+        cost: Cost,
         /// What its end means.
         durable: Durable,
     },
@@ -88,6 +90,16 @@ pub enum Hole {
     Allowed,
     /// The room stays allocated.
     Forbidden,
+}
+
+/// What zeros may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cost {
+    /// As much as it takes.
+    #[default]
+    Any,
+    /// Less than a write of them; else the request fails, `Unsupported`, and nothing is done.
+    LessThanWrite,
 }
 
 /// How a request ended.

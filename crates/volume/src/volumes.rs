@@ -72,8 +72,6 @@ pub struct VolumeInfo {
     pub read_only: bool,
     /// Whether it takes [`Request::Trim`] with effect.
     pub can_trim: bool,
-    /// Whether [`Request::Zero`] costs less than a write of zeros.
-    pub zeroes_fast: bool,
     /// The size and alignment of requests that cost least.
     pub preferred_bytes: u32,
 }

@@ -11,8 +11,8 @@ use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
-    Adoption, Cache, CacheOptions, Context, Dirty, Durable, ErrorKind, Hole, Mode, Moment, Request,
-    Result, Unanswered, VolumeId, VolumeOptions, Volumes,
+    Adoption, Cache, CacheOptions, Context, Cost, Dirty, Durable, ErrorKind, Hole, Mode, Moment,
+    Request, Result, Unanswered, VolumeId, VolumeOptions, Volumes,
 };
 
 const BYTES: usize = 1 << 20;
@@ -511,8 +511,8 @@ fn zeros_that_must_stay_allocated_do_so_when_they_are_written_back() {
     let mut setup = Setup::new(Mode::WriteBack);
     for (block, hole) in [(4, Hole::Forbidden), (5, Hole::Allowed)] {
         let (offset, length) = (block * BLOCK, BLOCK);
-        let durable = Durable::AtFlush;
-        setup.run(Request::Zero { offset, length, hole, durable }).unwrap();
+        let (cost, durable) = (Cost::Any, Durable::AtFlush);
+        setup.run(Request::Zero { offset, length, hole, cost, durable }).unwrap();
     }
     setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
     setup.device = setup.device.reopened(CrashChoice::KeepAll);
@@ -529,6 +529,30 @@ fn zeros_that_must_stay_allocated_do_so_when_they_are_written_back() {
     // Reads as zeros; a hole that reads as zeros.
     assert_eq!((dirty, clean), ([2, 3], [2, 3]));
     [4, 5].into_iter().for_each(|block| setup.assert_reads(block, 0));
+}
+
+/// What zeros cost was asked when a client came, and held for as long as it stayed.
+#[test]
+fn zeros_that_must_cost_little_are_judged_by_the_mode_that_the_volume_is_in() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    let description = setup.medium.open().unwrap().description().clone();
+    setup.medium.set_description(Description { zeroes_fast: false, ..description });
+    setup.cache.take().unwrap().close(Moment(setup.now)).unwrap();
+    setup.device = setup.device.reopened(CrashChoice::KeepAll);
+    setup.open();
+    for (mode, block) in [(Mode::WriteBack, 4), (Mode::WriteThrough, 5), (Mode::WriteBack, 6)] {
+        setup.run(Request::SetMode(mode)).unwrap();
+        let (offset, length, hole) = (block * BLOCK, BLOCK, Hole::Allowed);
+        let (cost, durable) = (Cost::LessThanWrite, Durable::AtFlush);
+        let zeroed = setup.run(Request::Zero { offset, length, hole, cost, durable });
+        let kind = zeroed.map(drop).map_err(|error| error.kind());
+        let (expected, reads) = match mode.is_lazy() {
+            true => (Ok(()), 0),
+            false => (Err(ErrorKind::Unsupported), block as u8),
+        };
+        assert_eq!(kind, expected, "{mode}");
+        setup.assert_reads(block, reads);
+    }
 }
 
 /// A backing that never answered was waited for in silence.

@@ -11,7 +11,7 @@ use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent};
 use entresol_volume::{
-    Adoption, Cache, CacheOptions, Completion, Context, Dirty, Durable, Error, ErrorKind,
+    Adoption, Cache, CacheOptions, Completion, Context, Cost, Dirty, Durable, Error, ErrorKind,
     Hole, Mode, Moment, Qos, Request, Run, VolumeId, VolumeOptions, Volumes,
 };
 
@@ -248,10 +248,9 @@ fn others_are_served_while_a_large_range_is_trimmed() {
     );
     shared.all(vec![(a, read(5)), (a, read(BLOCKS - 1))]);
     let (offset, length) = (BLOCK, (BLOCKS - 1) * BLOCK);
-    let (hole, durable) = (Hole::Allowed, Durable::AtFlush);
-    for request in
-        [Request::Trim { offset, length, durable }, Request::Zero { offset, length, hole, durable }]
-    {
+    let (hole, cost, durable) = (Hole::Allowed, Cost::Any, Durable::AtFlush);
+    let zero = Request::Zero { offset, length, hole, cost, durable };
+    for request in [Request::Trim { offset, length, durable }, zero] {
         let mut done: Vec<Completion> = Vec::new();
         shared.now += 1_000_000;
         let mut now = Moment(shared.now);

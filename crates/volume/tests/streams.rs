@@ -124,6 +124,7 @@ fn what_was_read_ahead_of_a_write_is_never_read_after_it() {
             offset: 8 * BLOCK,
             length: BLOCK,
             hole: entresol_volume::Hole::Allowed,
+            cost: entresol_volume::Cost::Any,
             durable,
         };
         volumed.run(0, zero);

@@ -4,7 +4,7 @@
 //! past the end is invalid (EINVAL), as are commands and flags that were not offered; writing to
 //! what may only be read is not permitted (EPERM). No request ends the connection.
 
-use entresol_volume::{Durable, ErrorKind, Hole, Request as VolumeRequest, VolumeInfo};
+use entresol_volume::{Cost, Durable, ErrorKind, Hole, Request as VolumeRequest, VolumeInfo};
 use entresol_wire::nbd::{
     Agreement, Command, CommandFlags, ErrorCode, ExportFlags, ReplyStyle, Request,
 };
@@ -93,15 +93,11 @@ impl Terms {
             true => Hole::Forbidden,
             false => Hole::Allowed,
         };
-        let zero = VolumeRequest::Zero { offset, length, hole, durable };
-        match (flags.contains(CommandFlags::FAST_ZERO), self.volume.zeroes_fast) {
-            (false, _) => Ruling::Ask(zero, Asked::Plain(Command::WriteZeroes), 0),
-            (true, true) => Ruling::Ask(zero, Asked::FastZero, 0),
-            (true, false) => {
-                let detail = "zeros cost as much as a write here; write them";
-                Ruling::Refuse(ErrorCode::NotSupported, detail.to_owned())
-            }
-        }
+        let (cost, asked) = match flags.contains(CommandFlags::FAST_ZERO) {
+            true => (Cost::LessThanWrite, Asked::FastZero),
+            false => (Cost::Any, Asked::Plain(Command::WriteZeroes)),
+        };
+        Ruling::Ask(VolumeRequest::Zero { offset, length, hole, cost, durable }, asked, 0)
     }
 
     fn rule_status(&self, request: &Request) -> Ruling {

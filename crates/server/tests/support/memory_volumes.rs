@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use entresol_device::{Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions};
 use entresol_volume::{
-    Completion, Context, Devices, Error, ErrorKind, Mode, Moment, Request, Result, Run, VolumeId,
-    VolumeInfo, VolumeOptions, Volumes,
+    Completion, Context, Cost, Devices, Error, ErrorKind, Mode, Moment, Request, Result, Run,
+    VolumeId, VolumeInfo, VolumeOptions, Volumes,
 };
 
 /// What residency and allocation are told in.
@@ -86,6 +86,8 @@ pub(crate) struct Volume {
     bytes: Vec<u8>,
     /// For each block: bit 0, allocated; bit 1, cached.
     blocks: Vec<u8>,
+    /// Whether zeros cost less than a write in modes that are not lazy.
+    pub(crate) zeroes_fast: bool,
     /// Reads and writes that touch this range fail.
     pub(crate) bad: std::ops::Range<u64>,
 }
@@ -100,11 +102,11 @@ impl Volume {
             mode: Mode::WriteThrough,
             read_only: false,
             can_trim: true,
-            zeroes_fast: true,
             preferred_bytes: BLOCK_BYTES as u32,
         };
         let blocks = vec![0; size.div_ceil(BLOCK_BYTES) as usize];
-        Volume { info, bytes: vec![0; size as usize], blocks, bad: 0..0 }
+        let bytes = vec![0; size as usize];
+        Volume { info, bytes, blocks, zeroes_fast: true, bad: 0..0 }
     }
 
     fn range(&self, offset: u64, length: u64) -> Result<std::ops::Range<usize>> {
@@ -135,6 +137,11 @@ impl Volume {
                 let range = self.range(*offset, bytes.len() as u64)?;
                 self.bytes[range].copy_from_slice(bytes);
                 self.mark(*offset, bytes.len() as u64, 3, 0);
+            }
+            Request::Zero { cost: Cost::LessThanWrite, .. }
+                if !self.zeroes_fast && !self.info.mode.is_lazy() =>
+            {
+                return Err(Error::new(ErrorKind::Unsupported, "zeros are slow"));
             }
             Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. } => {
                 let range = self.range(*offset, *length)?;

@@ -16,11 +16,11 @@ use crate::cache::read::{Keep, assemble, gather};
 use crate::cache::report::allocation;
 use crate::cache::volume::Volume;
 use crate::cache::write::{Change, sync_log, write_back, write_through};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::meta::key_of;
 use crate::policy::sequential::Direction;
 use crate::ranges::Access;
-use crate::request::Request;
+use crate::request::{Cost, Request};
 use crate::types::Mode;
 use crate::volumes::Run;
 
@@ -52,7 +52,12 @@ pub(crate) async fn perform(
             volume.counts.borrow_mut().trims += 1;
             write(core, volume, offset..offset + length, (Change::Trim, durable)).await
         }
-        Request::Zero { offset, length, hole, durable } => {
+        Request::Zero { cost: Cost::LessThanWrite, .. } if !volume.zeroes_fast() => {
+            let detail =
+                format!("volume {}: zeros cost as much as a write; write them", volume.name);
+            Err(Error::new(ErrorKind::Unsupported, detail))
+        }
+        Request::Zero { offset, length, hole, durable, .. } => {
             volume.counts.borrow_mut().trims += 1;
             write(core, volume, offset..offset + length, (Change::Zeros(hole), durable)).await
         }

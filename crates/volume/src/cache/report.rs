@@ -33,7 +33,6 @@ impl Volume {
             mode: self.mode.get(),
             read_only: self.description.read_only,
             can_trim: self.description.can_trim,
-            zeroes_fast: self.mode.get().is_lazy() || self.description.zeroes_fast,
             preferred_bytes: BLOCK_BYTES as u32,
         }
     }

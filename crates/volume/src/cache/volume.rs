@@ -264,6 +264,11 @@ impl Volume {
         Err(Error::new(kind, detail))
     }
 
+    /// Whether zeros cost less than a write of them, as the volume is now.
+    pub(crate) fn zeroes_fast(&self) -> bool {
+        self.mode.get().is_lazy() || self.description.zeroes_fast
+    }
+
     /// The requests that write `bytes` to the backing, none longer than it takes.
     pub(crate) fn writes_of(
         &self,

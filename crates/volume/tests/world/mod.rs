@@ -13,7 +13,7 @@ use entresol_sim::{CrashChoice, Random, SimDevice, SimOptions};
 use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Loss, MemoryMedium, Pace};
 use entresol_volume::{
-    Cache, CacheOptions, Completion, Durable, Hole, Mode, Moment, Qos, Request, VolumeId,
+    Cache, CacheOptions, Completion, Cost, Durable, Hole, Mode, Moment, Qos, Request, VolumeId,
     VolumeOptions, Volumes,
 };
 use model::{Model, SECTOR};
@@ -240,7 +240,8 @@ impl World {
             19 => {
                 let number = self.model.write(first..first + length, durable, true);
                 let hole = Hole::Allowed;
-                let request = Request::Zero { offset, length: bytes, hole, durable };
+                let cost = Cost::Any;
+                let request = Request::Zero { offset, length: bytes, hole, cost, durable };
                 (request, Asked::Write { number })
             }
             20 => {
