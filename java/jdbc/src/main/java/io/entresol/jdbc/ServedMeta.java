@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import com.google.common.collect.Sets;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.List;
@@ -9,6 +10,8 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import org.apache.calcite.avatica.AvaticaConnection;
+import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.MissingResultsException;
 import org.apache.calcite.avatica.NoSuchStatementException;
 import org.apache.calcite.avatica.jdbc.JdbcMeta;
@@ -63,6 +66,20 @@ final class ServedMeta extends JdbcMeta {
         } finally {
             forget(connection.id);
         }
+    }
+
+    /** Ends all connections, what their statements do first: who closes one waits for that. */
+    void close() throws SQLException {
+        for (Connection each : getConnectionCache().asMap().values()) {
+            for (AvaticaStatement statement : List.copyOf(
+                    each.unwrap(AvaticaConnection.class).statementMap.values())) {
+                if (!statement.isClosed()) {
+                    statement.cancel();
+                }
+            }
+        }
+        getStatementCache().invalidateAll();
+        getConnectionCache().invalidateAll();
     }
 
     private void forget(String connection) {

@@ -92,6 +92,13 @@ public final class SqlServer implements AutoCloseable {
     @Override
     public void close() {
         http.stop();
-        Driver.unregister(name);
+        try {
+            meta.close();
+        } catch (SQLException failure) {
+            throw new IllegalStateException("the connections of clients do not end: "
+                    + failure.getMessage(), failure);
+        } finally {
+            Driver.unregister(name);
+        }
     }
 }

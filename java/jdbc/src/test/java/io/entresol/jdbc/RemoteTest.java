@@ -18,6 +18,7 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.sql.Types;
 import java.util.List;
 import java.util.Properties;
@@ -109,6 +110,19 @@ class RemoteTest {
             assertTrue(gone.getMessage().contains("has let go of the statement"),
                     gone.getMessage());
         }
+    }
+
+    /** What they had not read to the end stayed open, which a cache that stops waits for. */
+    @Test
+    void aServerThatIsClosedEndsWhatItsClientsHaveOpen() throws Exception {
+        SqlServer own = SqlServer.start(grid.manager, 0);
+        Statement statement = DriverManager.getConnection(
+                "jdbc:entresol:remote:http://127.0.0.1:" + own.port()).createStatement();
+        statement.setFetchSize(1);
+        assertTrue(statement.executeQuery("select remark from people").next());
+        assertTrue(own.meta().statements() > 0);
+        own.close();
+        assertEquals(0, own.meta().statements());
     }
 
     @Test
