@@ -102,6 +102,27 @@ pub(crate) fn forget_file(path: &Path) {
     registered().files.retain(|file| file != path);
 }
 
+/// A file that a command is making: a signal removes it, unless it was there before, and somebody
+/// else's.
+pub(crate) struct Unfinished(Option<PathBuf>);
+
+impl Unfinished {
+    /// The file at `path`, which is to be made.
+    pub(crate) fn new(path: &Path) -> Outcome<Unfinished> {
+        on_signals()?;
+        let is_new = path.symlink_metadata().is_err();
+        let made = is_new.then(|| path.to_owned());
+        made.iter().for_each(|path| register_file(path));
+        Ok(Unfinished(made))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|path| forget_file(path));
+    }
+}
+
 fn clean_up(registered: &Registered) {
     for child in &registered.children {
         // One that has ended meanwhile needs no signal.

@@ -3,8 +3,12 @@
 mod support;
 
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
 
 use entresol_heap::{Heap, OpenOptions};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use support::{Directory, entresol, json, refused_with};
 
 /// A heap of 8 MiB with a root of 64 bytes that begin with `hello`.
@@ -46,6 +50,30 @@ fn a_heap_is_made_told_of_listed_and_backed_up() {
     let table = entresol(&["heap", "info", &target]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("largest_free_bytes") && !table.contains("bench"), "{table}");
+}
+
+/// A file of the heap's size stayed, which was no heap, and the next backup found it in its way.
+#[test]
+fn an_interrupted_backup_leaves_no_file() {
+    let directory = Directory::new("heap-interrupted");
+    let (path, target) = (directory.path("heap"), directory.path("backup"));
+    assert!(entresol(&["heap", "create", &path, "--size", "256MiB"]).status.success());
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_entresol"), "heap", "backup"])
+        .args([&path, &target])
+        .spawn()
+        .expect("the program starts");
+    while !Path::new(&target).exists() {
+        assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(!Path::new(&target).exists());
+    // What was there before is somebody's.
+    std::fs::write(&target, "precious").expect("it can be written");
+    refused_with(&["heap", "backup", &path, &target], &["backup", "choose another name"]);
+    assert_eq!(std::fs::read(&target).expect("it is there"), b"precious");
 }
 
 #[test]

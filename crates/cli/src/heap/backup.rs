@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{KeyArgs, open};
+use crate::cleanup::Unfinished;
 use crate::failure::Outcome;
 use crate::units::bytes;
 
@@ -31,7 +32,9 @@ pub(crate) struct BackupArgs {
 /// Makes it.
 pub(crate) fn run(args: &BackupArgs) -> Outcome<()> {
     let heap = open(&args.path, &args.key)?;
+    let unfinished = Unfinished::new(&args.target)?;
     heap.backup(&args.target)?;
+    drop(unfinished);
     let figures = heap.statistics();
     let target = args.target.display();
     if args.json {
