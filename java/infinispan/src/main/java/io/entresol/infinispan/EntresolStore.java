@@ -256,6 +256,8 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     @Override
     public CompletionStage<Void> clear() {
         if (context.getCache().getStatus().isStopping()) {
+            // It may be in the queue, before puts that were made later.
+            unwritten.forgetAll();
             health.emptied();
             return opened().clearAsync().exceptionallyCompose(failure ->
                     context.getBlockingManager().runBlocking(

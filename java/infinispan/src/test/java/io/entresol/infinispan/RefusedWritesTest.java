@@ -21,9 +21,12 @@ import org.infinispan.commons.api.CacheContainerAdmin;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.context.Flag;
+import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.persistence.manager.PersistenceManager;
 import org.infinispan.persistence.manager.PersistenceManagerImpl;
+import org.infinispan.persistence.spi.InitializationContext;
+import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.AfterClass;
@@ -157,6 +160,44 @@ public class RefusedWritesTest extends FolderTest {
             cache.start();
             assertEquals(cache.size(), 1);
         }
+    }
+
+    /**
+     * A clear takes what waits in a full store's queue for removed, until it has its turn there. Where
+     * that came as the cache stopped, what had been put after it counted as removed, too.
+     */
+    public void whatIsPutAfterAClearThatHasItsTurnAsTheCacheStopsIsWritten() throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration("late", flash().build());
+            Cache<String, String> cache = container.getCache("late");
+            cache.put("key", "value");
+            EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
+            int segment = TestingUtil.getSegmentForKey("key", cache);
+            MarshallableEntry<String, String> later =
+                    store.load(segment, "key").toCompletableFuture().join();
+            Unwritten waits = TestingUtil.extractField(EntresolStore.class, store, "unwritten");
+            waits.clear();
+            InitializationContext context =
+                    TestingUtil.extractField(EntresolStore.class, store, "context");
+            TestingUtil.replaceField(stopping(context), "context", store, EntresolStore.class);
+            store.clear().toCompletableFuture().join();
+            TestingUtil.replaceField(context, "context", store, EntresolStore.class);
+            store.write(segment, later).toCompletableFuture().join();
+            assertNotNull(store.load(segment, "key").toCompletableFuture().join());
+        }
+    }
+
+    /** The same context, of a cache that is about to stop. */
+    private static InitializationContext stopping(InitializationContext context) {
+        Cache<?, ?> cache = with(Cache.class, context.getCache(), "getStatus",
+                ComponentStatus.STOPPING);
+        return with(InitializationContext.class, context, "getCache", cache);
+    }
+
+    private static <T> T with(Class<T> type, Object there, String method, Object answer) {
+        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
+                (proxy, called, arguments) -> called.getName().equals(method) ? answer
+                        : called.invoke(there, arguments)));
     }
 
     /** It failed at each attempt, and what came after it in the queue was never written. */
