@@ -18,8 +18,8 @@ class SiteTest {
         TestGrid london = new TestGrid();
         TestGrid york = new TestGrid(TestGrid.freeOffset(london.offset + 2 * Ports.STEP));
         CompletableFuture<TestGrid.Ran> started = CompletableFuture.supplyAsync(() ->
-                start(york, "NYC", "LON=" + bridge(london)));
-        start(london, "LON", "NYC=" + bridge(york), "--nodes", "2").succeeded();
+                start(york, "NYC", "LON=" + bridge(london, 0) + "," + bridge(london, 1)));
+        start(london, "LON", "NYC=" + bridge(york, 0), "--nodes", "2").succeeded();
         started.join().succeeded();
         // That which does not speak with the other site said that it belongs to none.
         for (int node = 0; node < 2; node++) {
@@ -60,8 +60,9 @@ class SiteTest {
         }
     }
 
-    private static String bridge(TestGrid grid) {
-        return "127.0.0.1:" + grid.ports().bridge();
+    /** Any of a site's nodes may be the one that speaks with the other. */
+    private static String bridge(TestGrid grid, int node) {
+        return "127.0.0.1:" + new Ports(grid.offset + node * Ports.STEP).bridge();
     }
 
     private static void deploy(String server, String other) {
