@@ -214,24 +214,12 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
     let lost = if opened.is_clean() { 0 } else { 2 * count };
     superblock.next_segment_sequence = next + lost;
     if opened.is_clean() {
-        shards.iter_mut().for_each(|shard| date_segments(shard, 0));
         return;
     }
     let highest = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
     let sequence = highest.max(superblock.record_sequence) + SEQUENCE_GAP;
-    for shard in shards {
-        date_segments(shard, sequence - shard.sequence);
-        shard.sequence = sequence;
-    }
+    shards.iter_mut().for_each(|shard| shard.sequence = sequence);
     superblock.record_sequence = sequence;
-}
-
-/// Says how old what was found in segments is, beside what is put from now on: as old as its
-/// records are, but for the `skipped` sequences that no record has.
-fn date_segments(shard: &mut Shard, skipped: u64) {
-    for segment in shard.log.segments.iter_mut().filter(|segment| segment.sequence != 0) {
-        segment.sealed_at = segment.age.saturating_add(skipped);
-    }
 }
 
 /// Set apart from the sequences of records that a crash may have lost: they must not be used again,
