@@ -16,6 +16,7 @@ use entresol_tier::{
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
 use crate::leftovers::leftover_buffers;
+use crate::shared::random_seed;
 use crate::worker::report;
 
 /// The file in a data directory that is the device.
@@ -115,6 +116,8 @@ fn tiered_options(config: &Config, encryption: Option<EncryptionKey>) -> TieredO
         buffer_directory: config.buffer_directory(),
         boot: boot_identity(),
         parallel: on_all_processors,
+        // Whoever could tell the hashes could choose keys that lie together.
+        seed: random_seed(),
         ..StoreOptions::default()
     };
     let admission = match config.write_budget() {

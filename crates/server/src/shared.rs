@@ -304,7 +304,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// A number that differs from run to run and cannot be told from outside.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }
