@@ -1,6 +1,5 @@
 //! The demo's steps, in order: load, read, compare with memory, crash, restart.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use crate::bench::setup::{Setup, Subject, prepared_file};
 use crate::client::Reply;
 use crate::failure::{Failure, Outcome};
 use crate::meter;
-use crate::place::{Item, Place};
+use crate::place::{Item, Place, Served};
 use crate::progress;
 use crate::report::{Report, fraction, median, rounded};
 use crate::scratch::Scratch;
@@ -368,7 +367,7 @@ impl<'a> Stage<'a> {
 
 fn put_all(service: &Service, items: &[Item]) -> Outcome<()> {
     let bar = progress::bar("loading real records", items.len() as u64);
-    let mut place = Place::Server { client: Box::new(service.connect()?), owed: VecDeque::new() };
+    let mut place = Place::Served(Box::new(Served::new(service.connect()?)));
     for item in items {
         place.put(item)?;
         bar.inc(1);
