@@ -1,12 +1,14 @@
 //! `entresol heap` as people and scripts call it.
 
+#[path = "support/interruptible.rs"]
+mod interruptible;
 mod support;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
 
 use entresol_heap::{Heap, OpenOptions};
+use interruptible::interruptible;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{Directory, entresol, json, refused_with};
@@ -58,9 +60,8 @@ fn an_interrupted_backup_leaves_no_file() {
     let directory = Directory::new("heap-interrupted");
     let (path, target) = (directory.path("heap"), directory.path("backup"));
     assert!(entresol(&["heap", "create", &path, "--size", "256MiB"]).status.success());
-    let mut child = Command::new("env")
-        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_entresol"), "heap", "backup"])
-        .args([&path, &target])
+    let mut child = interruptible()
+        .args(["heap", "backup", &path, &target])
         .spawn()
         .expect("the program starts");
     while !Path::new(&target).exists() {

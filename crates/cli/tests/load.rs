@@ -1,12 +1,15 @@
 //! `act prep`, `act storage` and `act index` as scripts call them, on small files: exit statuses,
 //! logs and counts. Never times.
 
+#[path = "support/interruptible.rs"]
+mod interruptible;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use interruptible::interruptible;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{Directory, entresol, refused_with};
@@ -121,7 +124,7 @@ fn a_signal_ends_a_load_with_a_last_report() {
     // A lost terminal ended it without a word.
     let hangup = (&[][..], Signal::SIGHUP);
     for (manner, signal) in interrupts.into_iter().chain([hangup]) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        let mut child = interruptible()
             .args([&["act", "storage", &config], manner].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,5 +1,7 @@
 //! Commands against a server that lets only its users in, over TCP, TLS and a Unix socket.
 
+#[path = "support/interruptible.rs"]
+mod interruptible;
 #[path = "support/served.rs"]
 #[expect(dead_code, reason = "who is not let in cannot stop the server")]
 mod served;

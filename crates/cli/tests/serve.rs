@@ -1,5 +1,7 @@
 //! How `entresol serve` ends.
 
+#[path = "support/interruptible.rs"]
+mod interruptible;
 #[path = "support/served.rs"]
 mod served;
 #[expect(dead_code, reason = "a server is started by what has a socket for it")]

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+#[path = "support/interruptible.rs"]
+mod interruptible;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use entresol_wire::nbd::{
     ClientHandshake, ClientOptions, ClientStep, Command as Asked, ReplyHeader, ReplyStyle, Request,
 };
+use interruptible::interruptible;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -53,7 +57,7 @@ impl Directory {
 
     fn serve(&self) -> Served {
         let words = ["volume", "serve", "--cache", &self.path("cache"), "--unix"];
-        let mut child = Command::new(PROGRAM)
+        let mut child = interruptible()
             .args(words)
             .args([&self.path("nbd"), "--port", "0"])
             .stdout(Stdio::piped())

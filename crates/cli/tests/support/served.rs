@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
+use crate::interruptible::interruptible;
 use crate::support::Directory;
 
 /// A server on a Unix socket in `directory`, killed when dropped.
@@ -17,7 +18,7 @@ impl Served {
     /// Starts it and waits until it listens.
     pub(crate) fn start(directory: &Directory, options: &[&str]) -> Served {
         let socket = directory.0.join("socket");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        let mut child = interruptible()
             .args(["serve", "--memory", "64MiB", "--port", "", "--unix"])
             .arg(&socket)
             // With the directory go the write buffers of one that is killed.
