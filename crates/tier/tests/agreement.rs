@@ -15,6 +15,7 @@ use entresol_tier::{
     Reclaim, Result, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
     Timestamp, Version, WriteMode,
 };
+use entresol_workload::Random;
 
 const SEEDS: u64 = 12;
 const BURSTS: u32 = 400;
@@ -22,23 +23,6 @@ const KEYS: u64 = 40;
 const SPACES: u64 = 2;
 const PARTITIONS: u64 = 2;
 const START_MS: u64 = 1_700_000_000_000;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % limit
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// An entry as it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,20 +63,24 @@ fn found_by(outcome: Outcome<'_>) -> Option<Found> {
 
 impl World {
     fn new(seed: u64) -> World {
-        let mut random = Random(seed);
-        let reclaim = if random.one_in(3) { Reclaim::Evict } else { Reclaim::Compact };
+        let mut random = Random::new(seed);
+        let reclaim = if one_in(&mut random, 3) { Reclaim::Evict } else { Reclaim::Compact };
         let store = StoreOptions {
             segment_bytes: 64 << 10,
             shards: 1 + random.below(2) as u16,
-            durability: if random.one_in(2) { Durability::Memory } else { Durability::Synced },
-            write_mode: if random.one_in(4) { WriteMode::Behind } else { WriteMode::Through },
+            durability: if one_in(&mut random, 2) {
+                Durability::Memory
+            } else {
+                Durability::Synced
+            },
+            write_mode: if one_in(&mut random, 4) { WriteMode::Behind } else { WriteMode::Through },
             buffers_per_shard: 6,
             reclaim,
             seed,
             ..StoreOptions::default()
         };
         let budget = Admission::WriteBudget(100_000 + random.below(1_000_000));
-        let budgeted = reclaim == Reclaim::Evict && random.one_in(2);
+        let budgeted = reclaim == Reclaim::Evict && one_in(&mut random, 2);
         let mut options = TieredOptions {
             store,
             memory_bytes: 0,
@@ -145,15 +133,16 @@ impl World {
             1 => Condition::Version(known),
             _ => Condition::Always,
         };
-        let at = self.random.one_in(5).then(|| self.now_ms + self.random.below(6000));
+        let at = one_in(&mut self.random, 5).then(|| self.now_ms + self.random.below(6000));
         let idle_seconds = NonZeroU32::new(self.random.below(8) as u32).filter(|_| at.is_none());
-        let idle_seconds = idle_seconds.filter(|_| self.random.one_in(4));
+        let idle_seconds = idle_seconds.filter(|_| one_in(&mut self.random, 4));
         let expiry = Expiry { at: at.map(Timestamp), idle_seconds };
         self.puts += 1;
-        let length = if self.random.one_in(20) { 40_000 } else { self.random.below(3000) };
+        let length = if one_in(&mut self.random, 20) { 40_000 } else { self.random.below(3000) };
         let value = [self.puts.to_le_bytes().to_vec(), vec![7; length as usize]].concat();
-        let pinning = if self.random.one_in(12) { Pinning::Pinned } else { Pinning::Evictable };
-        let absent = self.random.one_in(8);
+        let pinning =
+            if one_in(&mut self.random, 12) { Pinning::Pinned } else { Pinning::Evictable };
+        let absent = one_in(&mut self.random, 8);
         let operation = match self.random.below(10) {
             0..5 => Operation::Get { key },
             5 => Operation::Remove { key, condition },
@@ -170,7 +159,7 @@ impl World {
         self.sessions[session].submit(token, now, operation, &mut |_, outcome| {
             note(versions, &outcome);
         });
-        if self.random.one_in(2) {
+        if one_in(&mut self.random, 2) {
             // Its reads are done, and wait to be taken.
             self.sessions[session].flush().unwrap();
         }
@@ -228,4 +217,8 @@ fn memory_answers_with_what_flash_would_answer_with() {
         let hits = world.tiered.statistics().memory_hits;
         assert!(hits > u64::from(BURSTS), "seed {seed}: {hits} answers from memory");
     }
+}
+
+fn one_in(random: &mut Random, count: u64) -> bool {
+    random.below(count) == 0
 }

@@ -7,11 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.math.BigDecimal;
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -23,45 +21,35 @@ class ArithmeticTest {
     @TempDir
     static Path folder;
 
-    private static Grid grid;
-    private static SqlServer server;
-    private static final List<Connection> CONNECTIONS = new ArrayList<>();
+    private static BothWays ways;
 
     @BeforeAll
     static void load() throws SQLException {
-        grid = new Grid(folder);
+        ways = new BothWays(folder);
         for (int number = 0; number < 3; number++) {
             Person person = new Person();
             person.age = number == 0 ? Integer.MIN_VALUE : Integer.MAX_VALUE;
             person.wealth = number == 0 ? Long.MIN_VALUE : Long.MAX_VALUE;
             person.born = 1_577_934_245_678L + number;
             person.remark = "2020-01-02 03:04:05." + (678 + number);
-            grid.cache("people").put("k" + number, person);
+            ways.grid.cache("people").put("k" + number, person);
         }
-        server = SqlServer.start(grid.manager, 0);
-        CONNECTIONS.add(grid.connect());
-        CONNECTIONS.add(DriverManager.getConnection(
-                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
     }
 
     @AfterAll
     static void stop() throws SQLException {
-        for (Connection each : CONNECTIONS) {
-            each.close();
-        }
-        server.close();
-        grid.close();
+        ways.close();
     }
 
     private static void answers(String expected, String sql, Object... parameters)
             throws SQLException {
-        for (Connection each : CONNECTIONS) {
+        for (Connection each : ways.connections) {
             assertEquals(List.of(expected), Answers.of(each, sql, parameters), sql);
         }
     }
 
     private static void refuses(String expected, String sql) {
-        for (Connection each : CONNECTIONS) {
+        for (Connection each : ways.connections) {
             String said = assertThrows(SQLException.class, () -> Answers.of(each, sql))
                     .getMessage();
             assertTrue(said.contains(expected), sql + ": " + said);
@@ -100,7 +88,7 @@ class ArithmeticTest {
         answers("0.333333333333", "select 1.0 / 3");
         answers("3074457345618258602.333333",
                 "select cast(9223372036854775807 as decimal(38)) / 3.0");
-        for (Connection each : CONNECTIONS) {
+        for (Connection each : ways.connections) {
             try (Statement statement = each.createStatement(); ResultSet row = statement
                     .executeQuery("select avg(cast(x as decimal(10, 2))) from "
                             + "(values (1), (1), (2)) t(x)")) {
@@ -176,7 +164,7 @@ class ArithmeticTest {
         answers("k1", "select _key from people where cast(born as varchar) = ?",
                 "2020-01-02 03:04:05.679");
         answers("k2", "select _key from people where born > '2020-01-02 03:04:05.679'");
-        for (Connection each : CONNECTIONS) {
+        for (Connection each : ways.connections) {
             try (Statement statement = each.createStatement(); ResultSet row = statement
                     .executeQuery("select cast('2020-01-02 03:04:05.678' as timestamp)")) {
                 assertTrue(row.next());

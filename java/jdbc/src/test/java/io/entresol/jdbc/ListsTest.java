@@ -5,11 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.LocalDateTime;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
@@ -27,13 +25,11 @@ class ListsTest {
     @TempDir
     static Path folder;
 
-    private static Grid grid;
-    private static SqlServer server;
-    private static final List<Connection> CONNECTIONS = new ArrayList<>();
+    private static BothWays ways;
 
     @BeforeAll
     static void load() throws SQLException {
-        grid = new Grid(folder);
+        ways = new BothWays(folder);
         for (int number = 0; number < ROWS; number++) {
             Person person = new Person();
             person.name = "name " + number;
@@ -41,21 +37,13 @@ class ListsTest {
             person.wealth = (long) number;
             person.remark = "remark " + number;
             person.born = number * 1000L;
-            grid.cache("people").put("k" + number, person);
+            ways.grid.cache("people").put("k" + number, person);
         }
-        server = SqlServer.start(grid.manager, 0);
-        CONNECTIONS.add(grid.connect());
-        CONNECTIONS.add(DriverManager.getConnection(
-                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
     }
 
     @AfterAll
     static void stop() throws SQLException {
-        for (Connection each : CONNECTIONS) {
-            each.close();
-        }
-        server.close();
-        grid.close();
+        ways.close();
     }
 
     private static String listed(int count, IntFunction<String> each) {
@@ -69,7 +57,7 @@ class ListsTest {
     /** With a thousand of them it was refused as too long. */
     @Test
     void aListHasAsManyParametersAsThereAre() throws SQLException {
-        for (Connection connection : CONNECTIONS) {
+        for (Connection connection : ways.connections) {
             Object[] ages = IntStream.range(ROWS / 2, ROWS / 2 + MANY).boxed().toArray();
             Object[] texts = IntStream.range(ROWS / 2, ROWS / 2 + MANY)
                     .mapToObj(number -> "remark " + number).toArray();
@@ -93,7 +81,7 @@ class ListsTest {
 
     @Test
     void aListHasExpressionsAndMomentsAmongItsConstants() throws SQLException {
-        for (Connection connection : CONNECTIONS) {
+        for (Connection connection : ways.connections) {
             assertEquals(List.of("5", "8", "10"), Answers.of(connection, "select age from people "
                     + "where age in (" + listed(200, number -> String.valueOf(1000 + number))
                     + ", ?, cast(? as integer) + 3, 10, null) order by age", 8, 2));
@@ -105,7 +93,7 @@ class ListsTest {
 
     @Test
     void aListHasAsManyConstantsAsThereAre() throws SQLException {
-        for (Connection connection : CONNECTIONS) {
+        for (Connection connection : ways.connections) {
             assertEquals(List.of(String.valueOf(ROWS)), Answers.of(connection,
                     "select count(*) from people where age in (" + listed(10_000, String::valueOf) + ")"));
             assertEquals(List.of("49, 1"), Answers.of(connection, "select max(x), min(y) from "
@@ -118,7 +106,7 @@ class ListsTest {
     void rowsThatAreInsertedTogetherAreAsManyAsThereAre() throws SQLException {
         String sql = "insert into numbered (_key, age) values "
                 + listed(MANY, number -> "(?, ?)");
-        for (Connection connection : CONNECTIONS) {
+        for (Connection connection : ways.connections) {
             try (PreparedStatement insert = connection.prepareStatement(sql)) {
                 for (int number = 0; number < MANY; number++) {
                     insert.setString(2 * number + 1, "n" + number);
@@ -134,7 +122,8 @@ class ListsTest {
 
     @Test
     void keysThatAreListedAreLookedUp() throws SQLException {
-        String plan = Answers.plan(CONNECTIONS.get(0), "select remark from people where _key in ("
+        String plan = Answers.plan(ways.connections.get(0),
+                "select remark from people where _key in ("
                 + marks(25) + ")");
         assertTrue(plan.contains("ListedRows") && plan.contains("LookupJoin"), plan);
     }

@@ -16,7 +16,6 @@ import java.nio.file.Path;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.Date;
-import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -30,7 +29,6 @@ import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.calcite.avatica.AvaticaConnection;
 import java.util.TimeZone;
@@ -45,38 +43,27 @@ class StatementTest {
     @TempDir
     static Path folder;
 
-    private static Grid grid;
-    private static SqlServer server;
-    private static List<Connection> connections;
+    private static BothWays ways;
 
     @BeforeAll
     static void start() throws SQLException {
-        grid = new Grid(folder);
-        server = SqlServer.start(grid.manager, 0);
-        connections = new ArrayList<>();
-        connections.add(grid.connect());
-        connections.add(DriverManager.getConnection(
-                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
+        ways = new BothWays(folder);
     }
 
     @AfterAll
     static void stop() throws SQLException {
-        for (Connection each : connections) {
-            each.close();
-        }
-        server.close();
-        grid.close();
+        ways.close();
     }
 
     @AfterEach
     void empty() {
-        grid.cache("people").clear();
+        ways.grid.cache("people").clear();
     }
 
     /** It was a plain SQLException, or none of JDBC's, and nobody knew which rows were there. */
     @Test
     void aBatchThatFailsTellsWhatItsFirstChangesDid() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (PreparedStatement insert = connection.prepareStatement(
                     "insert into people (_key, age) values (?, ?)")) {
                 for (String key : List.of("a", "b", "a", "c")) {
@@ -118,7 +105,7 @@ class StatementTest {
     /** The next run was, although nothing ran. */
     @Test
     void aCancellationIsOfTheRunThatIsUnderWayAndOfNoLaterOne() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (Statement direct = connection.createStatement();
                     PreparedStatement prepared = connection.prepareStatement(
                             "insert into people (_key) values (?)")) {
@@ -151,7 +138,7 @@ class StatementTest {
     /** The former run's result, once it was closed, took the cancellation of the next run away. */
     @Test
     void aResultThatIsClosedLateLeavesTheNextRunCancelled() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (Statement statement = connection.createStatement()) {
                 ResultSet former = statement.executeQuery("values (1), (2)");
                 ResultSet current = statement.executeQuery("values (1), (2)");
@@ -165,7 +152,7 @@ class StatementTest {
 
     @Test
     void resultsKnowTheStatementThatTheyAreOf() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (Statement statement = connection.createStatement();
                     ResultSet result = statement.executeQuery("values 1")) {
                 assertSame(statement, result.getStatement());
@@ -175,13 +162,13 @@ class StatementTest {
 
     @Test
     void statementsOfWhatAConnectionIsMadeOfRunToo() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             Connection inner = connection.unwrap(AvaticaConnection.class);
             assertEquals(List.of("5"), Answers.of(inner, "select * from (values (1), (5)) t(x) "
                     + "where x > cast(? as integer)", 3));
             assertEquals(1, Answers.change(inner, "insert into people (_key) values ('a')"));
             assertEquals(List.of("a"), Answers.of(inner, "select _key from people"));
-            grid.cache("people").clear();
+            ways.grid.cache("people").clear();
         }
     }
 
@@ -194,7 +181,7 @@ class StatementTest {
     void aParameterIsWhatItIsSetToHoweverItIsSet() throws SQLException {
         byte[] bytes = {1, -1, 65};
         String text = "\u0436\ud83d\ude00";
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (PreparedStatement row = connection.prepareStatement(
                     "insert into people (_key, remark, payload, age) values (?, ?, ?, ?)")) {
                 Setting[] texts = {each -> each.setCharacterStream(2, new StringReader(text)),
@@ -250,7 +237,7 @@ class StatementTest {
                         () -> row.setObject(2, "x", Types.TIMESTAMP_WITH_TIMEZONE));
                 assertThrows(SQLException.class, () -> row.setObject(9, "x"));
             }
-            grid.cache("people").clear();
+            ways.grid.cache("people").clear();
         }
     }
 
@@ -261,7 +248,7 @@ class StatementTest {
             moment.atZone(TimeZone.getDefault().toZoneId()),
             LocalDateTime.ofInstant(moment, ZoneOffset.UTC), new java.util.Date(
                     moment.toEpochMilli())};
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (PreparedStatement insert = connection.prepareStatement(
                     "insert into people (_key, born) values (?, ?)")) {
                 for (int number = 0; number < moments.length; number++) {
@@ -279,7 +266,7 @@ class StatementTest {
                 insert.executeUpdate();
             }
             for (int number = 0; number < moments.length; number++) {
-                assertEquals(moment.toEpochMilli(), grid.<String, Person>cache("people")
+                assertEquals(moment.toEpochMilli(), ways.grid.<String, Person>cache("people")
                         .get("k" + number).born, moments[number].getClass().getName());
             }
             assertEquals(List.of(String.valueOf(moments.length + 2)), Answers.of(connection,
@@ -291,7 +278,7 @@ class StatementTest {
             assertEquals(List.of("true, true"), Answers.of(connection, same, day, time));
             assertEquals(List.of("true, true"), Answers.of(connection, same, Date.valueOf(day),
                     Time.valueOf(time)));
-            grid.cache("people").clear();
+            ways.grid.cache("people").clear();
         }
     }
 
@@ -302,9 +289,9 @@ class StatementTest {
         for (int number = 0; number < 250; number++) {
             Person person = new Person();
             person.born = moment.toEpochMilli();
-            grid.cache("people").put("k" + number, person);
+            ways.grid.cache("people").put("k" + number, person);
         }
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (Statement statement = connection.createStatement(); ResultSet rows = statement
                     .executeQuery("select born, cast(born as date), cast(born as time) "
                             + "from people")) {
@@ -331,7 +318,7 @@ class StatementTest {
     /** 5,000,000,000 was 705,032,704, and 1.5 was 1, unless an index compared. */
     @Test
     void aParameterThatDoesNotFitItsTypeIsAMistakeAndNoOtherNumber() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             Answers.change(connection, "insert into people (_key, age, active, born) values "
                     + "('a', 1, true, timestamp '2020-01-02 03:04:05.678')");
             for (String sql : List.of("select age + ? from people",
@@ -367,13 +354,13 @@ class StatementTest {
                 insert.setString(6, "1970-01-01 00:00:01");
                 insert.executeUpdate();
             }
-            Person made = grid.<String, Person>cache("people").get("c");
+            Person made = ways.grid.<String, Person>cache("people").get("c");
             assertEquals(7, made.age);
             assertEquals(8L, made.wealth);
             assertEquals(1.5, made.score);
             assertEquals(true, made.active);
             assertEquals(1_000L, made.born);
-            grid.cache("people").clear();
+            ways.grid.cache("people").clear();
         }
     }
 
@@ -381,9 +368,9 @@ class StatementTest {
     @Test
     void aFetchSizeOfZeroIsAsManyAsTheDriverLikes() throws SQLException {
         for (int number = 0; number < 250; number++) {
-            grid.cache("people").put("k" + number, new Person());
+            ways.grid.cache("people").put("k" + number, new Person());
         }
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             try (Statement direct = connection.createStatement(); PreparedStatement prepared =
                     connection.prepareStatement("select _key, remark from people")) {
                 for (int size : new int[] {0, 7, 0}) {
@@ -400,14 +387,14 @@ class StatementTest {
     /** A pool of connections rolled each back that it was given, which is refused. */
     @Test
     void aConnectionCommitsByItselfUntilItIsToldOtherwise() throws SQLException {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             assertTrue(connection.getAutoCommit());
         }
     }
 
     @Test
     void aStatementThatIsTooLongIsRefusedAsSuch() {
-        for (Connection connection : connections) {
+        for (Connection connection : ways.connections) {
             String said = assertThrows(SQLException.class, () -> Answers.of(connection, "select "
                     + "max(" + "age + ".repeat(5_000) + "0) from people")).getMessage();
             assertTrue(said.contains("too long to be carried out"), said);
