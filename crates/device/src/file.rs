@@ -482,16 +482,24 @@ fn grow(
 /// Opens for direct I/O where that is possible.
 fn open_direct(path: &Path) -> Result<(File, Caching)> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
-    match options.open(path) {
-        Ok(file) => Ok((file, Caching::Direct)),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            let file = options.custom_flags(libc::O_CLOEXEC).open(path);
-            let file = file.map_err(|error| system::open_error(path, error))?;
-            Ok((file, Caching::Buffered))
+    options.read(true).write(true);
+    let mut refused = None;
+    // Nobody looks when a store was last read, and noting it costs each read some time. Only the
+    // owner may ask for that.
+    let silent = libc::O_DIRECT | libc::O_NOATIME;
+    for (flags, caching) in
+        [(silent, Caching::Direct), (libc::O_DIRECT, Caching::Direct), (0, Caching::Buffered)]
+    {
+        match options.custom_flags(flags | libc::O_CLOEXEC).open(path) {
+            Ok(file) => return Ok((file, caching)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => {
+                refused = Some(error);
+            }
+            Err(error) => return Err(system::open_error(path, error)),
         }
-        Err(error) => Err(system::open_error(path, error)),
     }
+    let refused = refused.expect("the loop ends with a refusal");
+    Err(system::open_error(path, refused))
 }
 
 /// Size and geometry of a file. The sector is the smallest length that its file system transfers

@@ -8,6 +8,7 @@
 //! I/O is either blocking (`read_at`, `write_at`, `sync`) or goes through a [`Queue`], which one
 //! thread owns and with which it keeps many requests in flight.
 
+mod arena;
 mod block_device;
 mod blocking;
 mod buffer;
@@ -36,6 +37,7 @@ mod testing;
 mod uring;
 mod waiting;
 
+pub use arena::{Arena, ArenaPiece};
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use creation::{MadeFiles, unfinished};
 pub use device::{
@@ -54,5 +56,5 @@ pub use plain::{Access, PlainFile, Zeroed};
 pub use shared::SharedMemory;
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use system::free_bytes;
-pub use table::Table;
+pub use table::{HUGE_PAGE_BYTES, Table};
 pub use waiting::wait_readable;

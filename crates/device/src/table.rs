@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mapping::{Mapping, page_bytes};
 
 /// Size of a huge page where the platform has them, bytes.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed `u64` words at a fixed address. Derefs to the words within the length.
 pub struct Table {

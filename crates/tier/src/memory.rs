@@ -14,6 +14,7 @@
 //!
 //! Lock order: one shard at a time; no other lock is taken under it, except by `visit`.
 
+mod chunk;
 mod entry;
 mod ghost;
 mod shard;
@@ -23,6 +24,9 @@ mod simulation;
 mod tests;
 mod thinning;
 
+use std::sync::Arc;
+
+use entresol_device::Arena;
 use entresol_flash::Result;
 use parking_lot::Mutex;
 
@@ -84,7 +88,8 @@ impl MemoryCache {
     /// reserved.
     pub(crate) fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
         let each = capacity_bytes / shards as u64;
-        let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each)?)));
+        let arena = chunk::arena(each, shards)?;
+        let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each, Arc::clone(&arena))?)));
         Ok(MemoryCache { shards: shards.collect::<Result<_>>()? })
     }
 
@@ -179,8 +184,13 @@ impl MemoryCache {
     /// quarter or more than four times starts afresh.
     pub(crate) fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
+        let mut fresh: Option<Arc<Arena>> = None;
+        let mut fresh_arena = || match &fresh {
+            Some(arena) => Ok(Arc::clone(arena)),
+            None => Ok(Arc::clone(fresh.insert(chunk::arena(each, self.shards.len())?))),
+        };
         for shard in &self.shards {
-            shard.lock().resize(each);
+            shard.lock().resize(each, &mut fresh_arena);
             // The lock is free between the steps: nobody waits for all of the memory to be freed.
             while shard.lock().shrink_step() {}
         }
@@ -189,6 +199,12 @@ impl MemoryCache {
     /// Memory used now, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
+    }
+
+    /// How far the chunks in use reach in their arena, bytes.
+    #[cfg(test)]
+    fn arena_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().arena_bytes()).max().unwrap_or(0)
     }
 
     /// Figures, summed over the shards.

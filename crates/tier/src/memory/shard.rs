@@ -6,13 +6,17 @@
 //!    the capacity is too small for a single chunk, when the shard holds nothing but its empty
 //!    index.
 //! 3. One chunk is kept back for entries that move: an eviction needs no room it does not have.
+//! 4. Chunks that are given back leave those that stay as low in the arena as they were: huge pages
+//!    are given back whole, but for the last ones.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use entresol_device::WriteBuffer;
+use entresol_device::{Arena, ArenaPiece};
 use entresol_flash::Result;
 use entresol_flash::index::{Candidates, Index, Place, SizeCode};
 
+use super::chunk::{CHUNKS_MIN, Chunk, QueueName, SCALE_MAX};
 use super::entry::{self, ALIGNMENT, State, Stored};
 use super::ghost::Ghosts;
 use super::thinning::Thinning;
@@ -26,6 +30,8 @@ pub(super) struct Shard {
     /// Whether a resize is giving memory back, a few entries at a time.
     shrinking: bool,
     chunk_bytes: usize,
+    /// Where chunks get their memory, shared with the other shards.
+    arena: Arc<Arena>,
     /// By chunk number.
     chunks: Vec<Chunk>,
     /// Numbers of chunks with memory and in no queue.
@@ -44,27 +50,12 @@ pub(super) struct Shard {
 }
 
 #[derive(Debug, Default)]
-struct Chunk {
-    /// Memory of its own mapping, so that a chunk given back is no longer resident.
-    memory: Option<WriteBuffer>,
-    used: usize,
-    queue: QueueName,
-}
-
-#[derive(Debug, Default)]
 struct Queue {
     /// Numbers of chunks, oldest first; entries are appended to the last.
     chunks: VecDeque<usize>,
     /// Where the oldest entry is in the first chunk.
     tail: usize,
     entries: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum QueueName {
-    #[default]
-    Small,
-    Main,
 }
 
 /// Why an entry is put in.
@@ -87,12 +78,6 @@ enum Passed {
 const BYTES_A_GHOST: usize = 512;
 /// Index memory that is not worth a rebuild.
 const INDEX_BYTES_SPARE: usize = 16 << 10;
-const CHUNK_BYTES_MIN: usize = 16 << 10;
-const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Chunks a shard is divided into, at least.
-const CHUNKS_MIN: usize = 48;
-/// How many times larger or smaller than planned a shard may become.
-const SCALE_MAX: usize = 4;
 /// Share of the chunks that is the small queue's.
 const SMALL_SHARE: usize = 10;
 /// Chunks that inserts leave for entries that move.
@@ -104,14 +89,15 @@ const PASSES_A_PUT: usize = 8;
 const PROMOTION_HITS: u8 = 1;
 
 impl Shard {
-    pub(super) fn new(capacity: u64) -> Result<Shard> {
+    /// An empty one whose memory comes from an `arena` for shards of this capacity.
+    pub(super) fn new(capacity: u64, arena: Arc<Arena>) -> Result<Shard> {
         let capacity = capacity as usize;
-        let chunk_bytes = (capacity / CHUNKS_MIN + 1).next_power_of_two() / 2;
         Ok(Shard {
             capacity,
             made_for: capacity,
             shrinking: false,
-            chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
+            chunk_bytes: arena.piece_bytes(),
+            arena,
             chunks: Vec::new(),
             free: Vec::new(),
             vacant: Vec::new(),
@@ -250,11 +236,16 @@ impl Shard {
         found.into_iter().for_each(|(hash, address)| self.bury(hash, address));
     }
 
-    pub(super) fn resize(&mut self, capacity: u64) {
+    /// `fresh_arena` is for shards of the new capacity, for one that starts afresh.
+    pub(super) fn resize(
+        &mut self,
+        capacity: u64,
+        fresh_arena: &mut dyn FnMut() -> Result<Arc<Arena>>,
+    ) {
         let scale = self.made_for / SCALE_MAX..=self.made_for.saturating_mul(SCALE_MAX);
         if !scale.contains(&(capacity as usize)) {
             // Without address space for another the old one stays, within the new cap.
-            if let Ok(fresh) = Shard::new(capacity) {
+            if let Ok(fresh) = fresh_arena().and_then(|arena| Shard::new(capacity, arena)) {
                 let statistics = self.statistics;
                 *self = Shard { statistics, ..fresh };
                 return;
@@ -278,6 +269,12 @@ impl Shard {
 
     pub(super) fn bytes(&self) -> u64 {
         ((self.chunks.len() - self.vacant.len()) * self.chunk_bytes + self.overhead()) as u64
+    }
+
+    #[cfg(test)]
+    pub(super) fn arena_bytes(&self) -> usize {
+        let pieces = self.chunks.iter().filter_map(|chunk| chunk.memory.as_ref());
+        pieces.map(|piece| (piece.number() + 1) * self.chunk_bytes).max().unwrap_or(0)
     }
 
     pub(super) fn statistics(&self) -> MemoryStatistics {
@@ -401,10 +398,9 @@ impl Shard {
         Some((number * self.chunk_bytes + at) / ALIGNMENT)
     }
 
-    /// A chunk with fresh memory; none if the system has no more, which only makes the cache
-    /// smaller.
+    /// A chunk with fresh memory; none if the arena has no more: that only makes the cache smaller.
     fn add_chunk(&mut self) -> Option<usize> {
-        let memory = WriteBuffer::anonymous(self.chunk_bytes).ok()?;
+        let memory = self.arena.take()?;
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk::default());
             self.chunks.len() - 1
@@ -418,8 +414,7 @@ impl Shard {
         let mut left = passes;
         while self.chunks.len() - self.vacant.len() > self.chunks_max() {
             if let Some(number) = self.free.pop() {
-                self.chunks[number] = Chunk::default();
-                self.vacant.push(number);
+                self.vacate(number);
             } else if self.is_unused() {
                 return true;
             } else if left == 0 {
@@ -430,6 +425,20 @@ impl Shard {
             }
         }
         true
+    }
+
+    /// Gives memory back: that of an unused chunk, or of the one that lies highest in the arena,
+    /// whose bytes then move to the unused one's.
+    fn vacate(&mut self, number: usize) {
+        let place = |number: &usize| self.chunks[*number].memory.as_ref().map(ArenaPiece::number);
+        let highest = (0..self.chunks.len()).max_by_key(place).filter(|highest| *highest != number);
+        if let Some(highest) = highest
+            && let Ok([unused, moved]) = self.chunks.get_disjoint_mut([number, highest])
+        {
+            moved.move_to(unused);
+        }
+        self.chunks[number] = Chunk::default();
+        self.vacant.push(number);
     }
 
     /// Decides on the oldest entry of the queue that is over its share.
@@ -525,18 +534,6 @@ impl Shard {
                 at = 0;
             }
         }
-    }
-}
-
-impl Chunk {
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        self.memory.as_ref().map_or(&[], |memory| memory.bytes())
-    }
-
-    #[inline]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.memory.as_mut().map_or(&mut [], |memory| memory.bytes_mut())
     }
 }
 

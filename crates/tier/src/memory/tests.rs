@@ -123,6 +123,26 @@ fn a_smaller_cap_holds_at_once_and_a_larger_one_is_used() {
     assert!(cache.bytes() > 28 << 20 && cache.bytes() <= 32 << 20, "{}", cache.bytes());
 }
 
+/// Chunks of entries that stayed lay scattered among pages of 2 MiB that the system could not take
+/// back.
+#[test]
+fn what_stays_under_a_smaller_cap_is_whole_and_lies_together() {
+    let cache = MemoryCache::new(96 << 20, 2).unwrap();
+    let value = [1; 1700];
+    let put = |n: u64| cache.insert(hash(n), item(n, &n.to_be_bytes(), &value, n));
+    (0..58_000).for_each(put);
+    let before = cache.bytes();
+    cache.resize(48 << 20);
+    let reaches = cache.arena_bytes();
+    assert!(before > 90 << 20 && reaches <= 48 << 20, "{before} bytes, then up to {reaches}");
+    let held = (0..58_000u64).filter(|n| {
+        let found = read(&cache, *n, &n.to_be_bytes());
+        found.as_ref().inspect(|found| assert_eq!(**found, (value.to_vec(), *n))).is_some()
+    });
+    let held = held.count();
+    assert!(held > 24_000, "{held}");
+}
+
 #[test]
 fn an_earlier_version_never_replaces_a_later_one() {
     let cache = MemoryCache::new(1 << 20, 1).unwrap();
