@@ -7,6 +7,8 @@
 //! 1. A piece's bytes belong to its [`ArenaPiece`] alone until that is dropped.
 //! 2. The lowest piece that is free is taken first: what is in use lies together, and at most one
 //!    huge page is taken for a part of it while pieces are only taken.
+//! 3. Pieces below the highest that was ever taken may be touched, and those that share its huge
+//!    page. What lies above is address space alone.
 #![expect(unsafe_code, reason = "pieces are views of mapped memory")]
 
 use std::cmp::Reverse;
@@ -26,6 +28,8 @@ use crate::table::{HUGE_PAGE_BYTES, prefetch_line};
 pub struct Arena {
     memory: Mapping,
     skipped: usize,
+    /// What is opened at a time, bytes.
+    step: usize,
     piece_bytes: usize,
     pieces_max: usize,
     free: Mutex<Free>,
@@ -37,6 +41,8 @@ struct Free {
     back: BinaryHeap<Reverse<usize>>,
     /// The lowest number that was never taken.
     next: usize,
+    /// Bytes that may be touched, from the first piece on.
+    opened: usize,
 }
 
 /// One piece of an [`Arena`]. Dropped, it gives its memory back to the system.
@@ -55,8 +61,8 @@ impl Arena {
     /// Sets address space aside for `pieces_max` pieces of `piece_bytes`, a multiple of the page.
     /// Memory is taken as pieces are first touched.
     pub fn reserve(piece_bytes: usize, pieces_max: usize) -> Result<Arc<Arena>> {
-        let memory = Mapping::anonymous(bytes_of(piece_bytes, pieces_max)?)?;
-        Ok(Arc::new(Arena::of(memory, 0, (piece_bytes, pieces_max))))
+        let memory = Mapping::reserved(bytes_of(piece_bytes, pieces_max)?)?;
+        Ok(Arc::new(Arena::of(memory, (0, piece_bytes), (piece_bytes, pieces_max))))
     }
 
     /// Like [`Arena::reserve`], asking for huge pages. Memory is taken 2 MiB at a time: up to
@@ -64,24 +70,32 @@ impl Arena {
     /// arena.
     pub fn reserve_huge(piece_bytes: usize, pieces_max: usize) -> Result<Arc<Arena>> {
         let bytes = bytes_of(piece_bytes, pieces_max)?;
-        let memory = Mapping::anonymous(bytes + HUGE_PAGE_BYTES)?;
+        let memory = Mapping::reserved(bytes + 2 * HUGE_PAGE_BYTES)?;
         let start = memory.start().as_ptr() as usize;
         let skipped = start.next_multiple_of(HUGE_PAGE_BYTES) - start;
         // A kernel without huge pages refuses; the memory works all the same.
-        let _refused = memory.advise(skipped, bytes, libc::MADV_HUGEPAGE);
-        Ok(Arc::new(Arena::of(memory, skipped, (piece_bytes, pieces_max))))
+        let advised = bytes.next_multiple_of(HUGE_PAGE_BYTES);
+        let _refused = memory.advise(skipped, advised, libc::MADV_HUGEPAGE);
+        Ok(Arc::new(Arena::of(memory, (skipped, HUGE_PAGE_BYTES), (piece_bytes, pieces_max))))
     }
 
-    fn of(memory: Mapping, skipped: usize, (piece_bytes, pieces_max): (usize, usize)) -> Arena {
-        Arena { memory, skipped, piece_bytes, pieces_max, free: Mutex::new(Free::default()) }
+    fn of(
+        memory: Mapping,
+        (skipped, step): (usize, usize),
+        (piece_bytes, pieces_max): (usize, usize),
+    ) -> Arena {
+        let free = Mutex::new(Free::default());
+        Arena { memory, skipped, step, piece_bytes, pieces_max, free }
     }
 
-    /// The lowest piece that is free, zeroed; `None`: all are in use.
+    /// The lowest piece that is free, zeroed; `None`: all are in use, or the system has no more
+    /// memory.
     pub fn take(self: &Arc<Arena>) -> Option<ArenaPiece> {
         let mut free = self.free.lock();
         let number = match free.back.pop() {
             Some(Reverse(number)) => number,
             None if free.next < self.pieces_max => {
+                self.open_next(&mut free)?;
                 free.next += 1;
                 free.next - 1
             }
@@ -91,6 +105,16 @@ impl Arena {
         // SAFETY: the piece is within the mapping.
         let start = unsafe { self.memory.start().add(at) };
         Some(ArenaPiece { arena: Arc::clone(self), number, start })
+    }
+
+    fn open_next(&self, free: &mut Free) -> Option<()> {
+        let wanted = ((free.next + 1) * self.piece_bytes).next_multiple_of(self.step);
+        if wanted > free.opened {
+            let from = self.skipped + free.opened;
+            self.memory.open(from, wanted - free.opened).ok()?;
+            free.opened = wanted;
+        }
+        Some(())
     }
 
     /// Bytes of a piece.
@@ -201,6 +225,23 @@ mod tests {
             held.truncate(21);
             assert_eq!(resident_pages(&arena), 21 * (256 << 10) / page_bytes());
         }
+    }
+
+    #[test]
+    fn what_was_never_taken_is_address_space_alone() {
+        let arena = Arena::reserve_huge(256 << 10, 1 << 20).unwrap();
+        let _held: Vec<ArenaPiece> = (0..9).map(|_| arena.take().unwrap()).collect();
+        let start = arena.memory.start().as_ptr() as usize;
+        let all = start..start + arena.memory.len();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut writable = 0;
+        for line in maps.lines().filter(|line| line.contains(" rw")) {
+            let (from, to) =
+                line.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
+            let [from, to] = [from, to].map(|at| usize::from_str_radix(at, 16).unwrap());
+            writable += to.min(all.end).saturating_sub(from.max(all.start));
+        }
+        assert_eq!(writable, 2 * HUGE_PAGE_BYTES, "nine pieces, in whole huge pages");
     }
 
     #[test]

@@ -31,19 +31,31 @@ impl Mapping {
     /// that address space far larger than RAM can be set aside.
     pub(crate) fn anonymous(length: usize) -> Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        Mapping::map(length, flags, -1)
+        Mapping::map(length, flags, libc::PROT_READ | libc::PROT_WRITE, -1)
+    }
+
+    /// Address space of `length` bytes without memory: nothing counts, even where the system counts
+    /// what is mapped and not touched, until [`Mapping::open`].
+    pub(crate) fn reserved(length: usize) -> Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Mapping::map(length, flags, libc::PROT_NONE, -1)
     }
 
     /// The first `length` bytes of `file`, shared with it.
     pub(crate) fn shared(file: &File, length: usize) -> Result<Mapping> {
-        Mapping::map(length, libc::MAP_SHARED, file.as_raw_fd())
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::map(length, libc::MAP_SHARED, access, file.as_raw_fd())
     }
 
-    fn map(length: usize, flags: libc::c_int, descriptor: libc::c_int) -> Result<Mapping> {
+    fn map(
+        length: usize,
+        flags: libc::c_int,
+        access: libc::c_int,
+        descriptor: libc::c_int,
+    ) -> Result<Mapping> {
         if length == 0 {
             return Err(Error::new(ErrorKind::InvalidInput, "cannot map 0 bytes of memory"));
         }
-        let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice cannot overlap live memory.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, descriptor, 0) };
@@ -64,6 +76,17 @@ impl Mapping {
     /// Bytes mapped.
     pub(crate) fn len(&self) -> usize {
         self.length
+    }
+
+    /// Makes memory, zeroed, of `length` reserved bytes from `offset` on; both in whole pages.
+    pub(crate) fn open(&self, offset: usize, length: usize) -> io::Result<()> {
+        assert!(offset + length <= self.length, "opened past the mapping");
+        // SAFETY: the range lies within this live mapping, and gets more access than it had.
+        let failed = unsafe {
+            let from = self.start.as_ptr().add(offset);
+            libc::mprotect(from.cast(), length, libc::PROT_READ | libc::PROT_WRITE) != 0
+        };
+        if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Advises the kernel about `length` bytes from `offset`; both in whole pages.
