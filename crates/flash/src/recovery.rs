@@ -112,6 +112,7 @@ pub(crate) fn open(
         hash_seed,
         session_counters: Default::default(),
         sessions: AtomicUsize::new(0),
+        ahead_bytes: AtomicU64::new(0),
         superblock: Mutex::new(superblock),
         buffer_path,
         last_sync_ms: AtomicU64::new(now.0),

@@ -209,7 +209,7 @@ pub struct StoreStatistics {
     pub index_bytes: u64,
     /// Memory of write buffers.
     pub buffer_bytes: u64,
-    /// Memory of tables and notes.
+    /// Memory of tables, notes and segments read ahead.
     pub other_bytes: u64,
     /// Overwrites not yet checked.
     pub notes: u64,

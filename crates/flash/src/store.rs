@@ -56,6 +56,8 @@ pub(crate) struct Inner {
     pub session_counters: [SessionCounters; SESSION_COUNTERS],
     /// Sessions opened.
     pub sessions: AtomicUsize,
+    /// Bytes of segments that sessions read ahead and nobody has taken yet.
+    pub ahead_bytes: AtomicU64,
     pub superblock: Mutex<Superblock>,
     pub buffer_path: Option<PathBuf>,
     /// When the last periodic sync began, ms.
@@ -178,11 +180,12 @@ impl Store {
         })
     }
 
-    /// Memory for the index, write buffers and tables, bytes: what `statistics` tells of each,
-    /// added up. O(shards).
+    /// Memory for the index, write buffers, tables and segments read ahead, bytes: what
+    /// `statistics` tells of each, added up. O(shards).
     pub fn memory_bytes(&self) -> u64 {
         let of = |shard: &Mutex<Shard>| shard.lock().memory_bytes();
-        self.inner.shards.iter().map(of).sum()
+        let shards: u64 = self.inner.shards.iter().map(of).sum();
+        shards + self.inner.ahead_bytes.load(Ordering::Relaxed)
     }
 
     /// Spaces that hold entries, in order.

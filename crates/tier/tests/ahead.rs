@@ -135,6 +135,32 @@ fn readers_in_no_order_make_no_reads_ahead() {
     assert!(ahead <= 2, "{ahead} segments read ahead of random gets");
 }
 
+// Each session has up to four segments, and with many sessions that is much: nobody counted them,
+// and the cache gave no room for them.
+#[test]
+fn segments_read_ahead_count_as_memory_until_they_are_taken() {
+    let (tiered, mut session) = filled();
+    let before = tiered.store().memory_bytes();
+    let mut most = 0;
+    for first in (0..KEYS / 4).step_by(4) {
+        for id in first..first + 4 {
+            let bytes = u64::to_be_bytes(id);
+            session.submit(id, NOW, Operation::Get { key: key(&bytes) }, &mut |_, _| {});
+        }
+        let held = tiered.store().memory_bytes() - before;
+        most = held.max(most);
+        assert_eq!(held > 0, session.is_reading_ahead(), "entry {first}");
+        let used = tiered.statistics();
+        let counted = used.index_bytes + used.buffer_bytes + used.other_bytes;
+        assert_eq!(counted, before + held, "entry {first}");
+        while session.in_flight() > 0 || session.is_reading_ahead() {
+            session.poll(session.in_flight(), NOW, &mut |_, _| {}).unwrap();
+        }
+    }
+    assert!(most >= 256 << 10, "{most} bytes at most");
+    assert_eq!(tiered.store().memory_bytes(), before);
+}
+
 #[test]
 fn what_was_read_ahead_never_hides_a_newer_state() {
     for seed in [1, 2, 3] {

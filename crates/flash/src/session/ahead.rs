@@ -2,6 +2,7 @@
 //! ones. The session only reads; what it read is for a cache in front of the store.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use entresol_device::{Completion, IoBuffer};
 
@@ -40,17 +41,24 @@ pub enum ReadAhead {
 pub(super) struct Ahead {
     pub mode: ReadAhead,
     refused: u32,
-    in_flight: [Option<SegmentUse>; AHEAD_MAX],
-    done: Vec<(SegmentUse, IoBuffer)>,
+    in_flight: [Option<(SegmentUse, Held)>; AHEAD_MAX],
+    done: Vec<(SegmentUse, IoBuffer, Held)>,
     /// Whether another session reads what this one wants.
     left: bool,
     wanted: Option<SegmentUse>,
 }
 
+/// Memory of a segment that is read ahead, counted until its entries have been taken.
+#[derive(Debug)]
+struct Held {
+    inner: Arc<Inner>,
+    bytes: u64,
+}
+
 /// A segment that was read ahead.
 #[derive(Debug)]
 pub struct AheadSegment {
-    inner: Arc<Inner>,
+    held: Held,
     used: SegmentUse,
     bytes: IoBuffer,
     entries: Vec<FooterEntry>,
@@ -94,7 +102,7 @@ impl Session {
 
     /// A segment whose read ahead is done. Its entries may have been replaced or removed since.
     pub fn next_ahead(&mut self) -> Option<AheadSegment> {
-        while let Some((used, bytes)) = self.ahead.done.pop() {
+        while let Some((used, bytes, held)) = self.ahead.done.pop() {
             let segment_bytes = bytes.len() as u32;
             let sequence = used.sequence;
             let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
@@ -104,8 +112,7 @@ impl Session {
             // What does not verify is the business of whoever asks for it.
             let Some(mut entries) = footer else { continue };
             entries.retain(|entry| entry.flags.kind == RecordKind::Value);
-            let inner = Arc::clone(&self.inner);
-            return Some(AheadSegment { inner, used, bytes, entries, scratch: Vec::new() });
+            return Some(AheadSegment { held, used, bytes, entries, scratch: Vec::new() });
         }
         None
     }
@@ -137,10 +144,12 @@ impl Session {
 
     pub(super) fn finish_ahead(&mut self, completion: Completion) {
         let slot = (completion.token & !AHEAD_TOKEN) as usize;
-        let used = self.ahead.in_flight[slot].take();
+        let read = self.ahead.in_flight[slot].take();
         // A failed one is nobody's loss: whoever wants an entry of it reads that.
-        if let (Some(used), Ok(()), Some(bytes)) = (used, completion.result, completion.buffer) {
-            self.ahead.done.push((used, bytes));
+        if let (Some((used, held)), Ok(()), Some(bytes)) =
+            (read, completion.result, completion.buffer)
+        {
+            self.ahead.done.push((used, bytes, held));
         }
     }
 
@@ -157,9 +166,23 @@ impl Session {
         let shape = self.inner.shards[usize::from(used.shard)].lock().log.shape;
         let offset = shape.offset_of(used.segment);
         self.queue.read(AHEAD_TOKEN | slot as u64, offset, shape.segment_bytes as usize)?;
-        self.ahead.in_flight[slot] = Some(used);
+        let held = Held::new(&self.inner, u64::from(shape.segment_bytes));
+        self.ahead.in_flight[slot] = Some((used, held));
         self.count(|c| &c.segments_ahead);
         Ok(())
+    }
+}
+
+impl Held {
+    fn new(inner: &Arc<Inner>, bytes: u64) -> Held {
+        inner.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Held { inner: Arc::clone(inner), bytes }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.inner.ahead_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -178,7 +201,7 @@ impl AheadSegment {
     /// Whether the store would answer a get of the entry's key with the entry now. Locks its shard.
     pub fn is_current(&self, entry: AheadEntry) -> bool {
         let Some(found) = self.entries.get(entry.at) else { return false };
-        let shard = self.inner.shards[usize::from(self.used.shard)].lock();
+        let shard = self.held.inner.shards[usize::from(self.used.shard)].lock();
         let place = shard.log.shape.address(self.used.segment, found.offset);
         let below = shard.floor_of(found.space, found.partition) > self.used.sequence;
         let same = shard.segment_sequence(place) == self.used.sequence;
@@ -191,7 +214,8 @@ impl AheadSegment {
         let at = found.offset as usize;
         let bytes = self.bytes.get(at..at + found.record_bytes as usize)?;
         let wanted = (self.used.sequence as u32, None);
-        let opened = self.inner.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
+        let opened =
+            self.held.inner.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
         let record: Record<'_> = opened.ok().filter(|record| !Shard::has_ended(record, now))?;
         let header = &record.header;
         Some((

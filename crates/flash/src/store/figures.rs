@@ -53,6 +53,7 @@ impl Inner {
             total.segments_ahead += counters.segments_ahead.load(Ordering::Relaxed);
             total.damaged += counters.damaged.load(Ordering::Relaxed);
         }
+        total.other_bytes += self.ahead_bytes.load(Ordering::Relaxed);
         total
     }
 }
