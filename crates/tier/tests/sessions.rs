@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use entresol_device::MemoryDevice;
+use entresol_device::{Device, MemoryDevice};
+use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{
     Admission, Budget, Condition, Durability, ErrorKind, Expiry, Key, Operation, Outcome, Pinning,
     PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
@@ -163,6 +164,38 @@ fn a_large_cache_gives_way_to_a_growing_index_within_the_cap() {
     assert!(used.index_bytes > 4 << 20, "{} bytes of index", used.index_bytes);
     let all = tiered.cache_capacity() + used.index_bytes + used.buffer_bytes + used.other_bytes;
     // What sessions and the program itself take is held back: 8 MiB, of which half may be late.
+    assert!(all <= CAP - (4 << 20), "{all} bytes of {CAP}, {} of them index", used.index_bytes);
+}
+
+/// Maintenance failed before the cache was looked at: beside what could not be read, index and
+/// cache grew over the cap.
+#[test]
+fn the_cache_gives_way_also_where_maintenance_fails() {
+    const CAP: u64 = 64 << 20;
+    const CAPACITY: u64 = 160 << 20;
+    let sim = SimDevice::new(SimOptions::new(1, CAPACITY));
+    let store = StoreOptions {
+        durability: Durability::Memory,
+        segment_bytes: 256 << 10,
+        shards: 2,
+        ..StoreOptions::default()
+    };
+    let options =
+        TieredOptions { store, memory_bytes: CAP, cache_bytes: None, admission: Admission::Always };
+    let device: Arc<dyn Device> = Arc::new(sim.clone());
+    let tiered = Tiered::open(device, options, NOW).unwrap();
+    let mut session = session(&tiered);
+    let at = Some(Timestamp(NOW.0 + 1000));
+    let ending = PutOptions { expiry: Expiry { at, idle_seconds: None }, ..PutOptions::default() };
+    for number in 0..600_000u32 {
+        let options = if number < 20_000 { ending } else { PutOptions::default() };
+        put(&mut session, (&number.to_be_bytes(), b""), options).unwrap();
+    }
+    sim.fail_reads(0..CAPACITY);
+    let later = Timestamp(NOW.0 + 9000);
+    tiered.maintain(later, Budget { segments: 1 }).unwrap_err();
+    let used = tiered.statistics();
+    let all = tiered.cache_capacity() + used.index_bytes + used.buffer_bytes + used.other_bytes;
     assert!(all <= CAP - (4 << 20), "{all} bytes of {CAP}, {} of them index", used.index_bytes);
 }
 
