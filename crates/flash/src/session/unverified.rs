@@ -48,7 +48,7 @@ impl Session {
             location.place.size = SizeCode::covering(u64::from(line.record_bytes));
             shard.unhide(hash, location.place);
         }
-        let ended = shard.is_over(line.ends_seconds, now);
+        let ended = shard.is_over_at(hash, (location.place, line.ends_seconds), now);
         drop(shard);
         let present = Present {
             location,

@@ -160,6 +160,31 @@ fn what_was_removed_after_a_clock_was_put_right_stays_away() {
     }
 }
 
+// What the index had yet counted as over where its record did not verify, once something had been
+// dropped that ended later: a put that wanted no entry there was taken.
+#[test]
+fn a_damaged_entry_lives_to_its_end_after_a_clock_that_ran_ahead_was_put_right() {
+    let sim = SimDevice::new(SimOptions::new(1, 16 << 20));
+    let device: Arc<dyn Device> = Arc::new(sim.clone());
+    let options = StoreOptions { shards: 1, ..small() };
+    let (store, mut session) = open(&device, options.clone());
+    let tomorrow = Timestamp(NOW.0 + 86_400_000);
+    put_at(&mut session, b"first", b"value", NOW, Some(tomorrow));
+    assert_eq!(get_at(&mut session, b"first", Timestamp(tomorrow.0 + 5000)), None);
+    let value = value_of(1, 2000);
+    put_at(&mut session, b"damaged", &value, NOW, Some(Timestamp(NOW.0 + 3_600_000)));
+    store.close(NOW).unwrap();
+    drop((session, store));
+    let image = sim.image().to_vec();
+    let at = image.windows(value.len()).position(|bytes| bytes == value).unwrap();
+    sim.flip_bits(at as u64 + 1000, 4);
+    let (_store, mut session) = open(&device, options);
+    let absent = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+    assert_eq!(put(&mut session, b"damaged", b"new", absent), None, "it is there");
+    assert!(remove(&mut session, b"damaged"));
+    assert_eq!(get(&mut session, b"damaged"), None);
+}
+
 // An entry put over one that a clock ran ahead of, with an earlier end, was taken for the first of
 // its key: reclaim let it go without a tombstone, and the older value came back.
 #[test]
