@@ -196,9 +196,9 @@ fn read_csv(
     let mut record = StringRecord::new();
     loop {
         allowance.renew();
-        let from = reader.position().byte();
+        lines.begin(reader.position().byte());
         let read = reader.read_record(&mut record);
-        let line = lines.line_at(from);
+        let line = lines.line();
         match read {
             Ok(read) if !read || is_end(&record) => return Ok(()),
             Ok(_) => {}

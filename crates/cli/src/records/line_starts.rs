@@ -29,18 +29,25 @@ impl LineStarts {
         Noted { input, lines: self.clone() }
     }
 
-    /// The line, from 1, of the first record at or behind byte `offset`. Those before it are
-    /// forgotten.
-    pub(crate) fn line_at(&self, offset: u64) -> u64 {
+    /// A record is read next that begins at or behind byte `offset`. Lines before it are forgotten.
+    pub(crate) fn begin(&self, offset: u64) {
         let mut seen = self.seen.borrow_mut();
         while seen.starts.front().is_some_and(|(start, _)| *start < offset) {
             seen.starts.pop_front();
         }
+    }
+
+    /// The line, from 1, that the record begins in.
+    pub(crate) fn line(&self) -> u64 {
+        let seen = self.seen.borrow();
         seen.starts.front().map_or(seen.newlines + 1, |(_, line)| *line)
     }
 
     fn note(&self, bytes: &[u8]) {
         let mut seen = self.seen.borrow_mut();
+        // More is read once all that was is taken in: the other lines are within the record, which
+        // may be long.
+        seen.starts.truncate(1);
         for byte in bytes {
             match byte {
                 b'\n' => {
@@ -71,5 +78,27 @@ impl<R: Read> Read for Noted<R> {
         let read = self.input.read(buffer)?;
         self.lines.note(&buffer[..read]);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Sixteen bytes were kept for each line behind a quote that nobody closes, beside the bound of
+    // a record's length.
+    #[test]
+    fn a_record_of_many_lines_keeps_no_more_of_them_than_are_read_at_once() {
+        let lines = LineStarts::default();
+        let text = "a\n".repeat(1 << 20) + "b";
+        let mut input = lines.of(text.as_bytes());
+        lines.begin(0);
+        let mut buffer = [0; 8 << 10];
+        while input.read(&mut buffer).unwrap() > 0 {
+            assert!(lines.seen.borrow().starts.len() <= buffer.len());
+        }
+        assert_eq!(lines.line(), 1);
+        lines.begin(2 << 20);
+        assert_eq!(lines.line(), (1 << 20) + 1);
     }
 }

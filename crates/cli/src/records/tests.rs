@@ -196,6 +196,9 @@ fn an_error_in_csv_names_the_line_that_the_record_begins_in() {
         let many = format!("id{end}{}{end}{end},{end}", vec!["1"; 50_000].join(end));
         let refused = all(&many, Layout::Csv, &fields("id", None)).unwrap_err().to_string();
         assert_eq!(refused, "line 50003: expected 1 fields as in line 1, found 2");
+        let long = format!("id,v{end}1,\"{}\"{end}3{end}", vec!["x"; 50_000].join(end));
+        let refused = all(&long, Layout::Csv, &fields("id", None)).unwrap_err().to_string();
+        assert_eq!(refused, "line 50002: expected 2 fields as in line 1, found 1");
     }
 }
 
