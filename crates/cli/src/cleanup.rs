@@ -4,6 +4,7 @@
 //! Owners clean up on drop; a signal ends the process without drops, so they also register here.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,7 @@ use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::pipe;
 
 use crate::failure::{Failure, Outcome};
 
@@ -48,6 +50,18 @@ pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {
             .map_err(|e| Failure::doing("cannot watch for signals", e))?;
     }
     Ok(stop)
+}
+
+/// A stream that can be read once a signal to stop has come. It is told after the flag of
+/// [`stop_flag`], if that was asked for before.
+pub(crate) fn stop_stream() -> Outcome<UnixStream> {
+    let told = |e| Failure::doing("cannot watch for signals", e);
+    let (stopped, teller) = UnixStream::pair().map_err(told)?;
+    for signal in stop_signals() {
+        let teller = teller.try_clone().map_err(told)?;
+        pipe::register(signal, teller).map_err(told)?;
+    }
+    Ok(stopped)
 }
 
 /// From now on a signal that ends the process cleans up first.

@@ -21,6 +21,7 @@ mod report;
 mod scratch;
 mod serve;
 mod service;
+mod stoppable;
 mod store;
 mod transfer;
 mod units;

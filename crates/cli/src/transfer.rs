@@ -1,7 +1,8 @@
 //! `entresol load` and `entresol export`: CSV and JSON lines into a store or server, and out.
 
 use std::fs::{File, Permissions, TryLockError};
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -10,12 +11,13 @@ use std::time::Instant;
 use clap::Args;
 use entresol_tier::OpenMode;
 
-use crate::cleanup::{STOPPED, forget_file, on_signals, register_file, stop_flag};
+use crate::cleanup::{STOPPED, forget_file, on_signals, register_file, stop_flag, stop_stream};
 use crate::failure::{Failure, Outcome};
 use crate::place::{Damage, PlaceArgs};
 use crate::progress;
 use crate::records::{self, Fields, Layout, Writer};
 use crate::report::{Format, Report};
+use crate::stoppable::Stoppable;
 use crate::units::parse_size;
 
 /// Options of `entresol load`.
@@ -78,18 +80,10 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
             args.file.display()
         ))
     })?;
-    let (input, total): (Box<dyn Read>, u64) = match args.file.as_os_str().to_str() {
-        Some("-") => (Box::new(std::io::stdin()), 0),
-        _ => {
-            let named = |e| {
-                let what = format!("cannot read {}", args.file.display());
-                Failure::CannotRun(format!("{what}: {e}; name a file, or - for standard input"))
-            };
-            let file = File::open(&args.file).map_err(named)?;
-            let length = file.metadata().map_err(named)?.len();
-            (Box::new(file), length)
-        }
-    };
+    let (input, total) = opened(&args.file).map_err(|e| {
+        let what = format!("cannot read {}", args.file.display());
+        Failure::CannotRun(format!("{what}: {e}; name a file, or - for standard input"))
+    })?;
     let fields = Fields {
         key: args.key.clone(),
         separator: args.separator.clone(),
@@ -99,6 +93,7 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     let stop = stop_flag()?;
     let began = Instant::now();
     let bar = progress::bar("loading", total);
+    let input = Stoppable::new(input, stop_stream()?);
     let input = BufReader::with_capacity(1 << 20, bar.wrap_read(input));
     let (mut count, mut bytes) = (0u64, 0u64);
     let ended = records::read(input, layout, &fields, &mut |item| {
@@ -132,6 +127,17 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     report.figure("records_per_second", count as f64 / seconds);
     report.print(if args.json { Format::Json } else { Format::Table });
     Ok(())
+}
+
+/// The file to load, and its bytes, as far as it tells.
+fn opened(path: &Path) -> io::Result<(File, u64)> {
+    if path == Path::new("-") {
+        // Unbuffered: what a buffer holds is not seen by who waits for the descriptor.
+        return Ok((File::from(io::stdin().as_fd().try_clone_to_owned()?), 0));
+    }
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
 }
 
 /// Exports all entries of a space.

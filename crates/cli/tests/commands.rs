@@ -6,6 +6,7 @@ mod support;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use entresol_device::{FileDevice, FileOptions};
 use entresol_flash::{Store, StoreOptions, Timestamp};
 use interruptible::interruptible;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use support::{Directory, entresol, json, refused_with};
 
 fn refused(arguments: &[&str], expected: &str) {
@@ -493,6 +496,42 @@ fn an_interrupted_load_closes_its_store() {
     let info = entresol(&[&["store", "info", "--json"], &buffers[..]].concat());
     assert_eq!(count, Some(json(&info)["entries"].to_string().as_str()), "{said}");
     assert_eq!(String::from_utf8_lossy(&info.stderr), "", "it was closed in order");
+}
+
+/// It heeded the signal once more came, which may be never, as behind a program that waits.
+#[test]
+fn a_load_that_waits_for_its_input_is_stopped_by_the_first_signal() {
+    const RECORDS: u64 = 10_000;
+    let directory = Directory::new("waiting-load");
+    let store = directory.path("store");
+    let mut child = interruptible()
+        .args(["load", "-", "--format", "jsonl", "--key", "id", "--capacity", "128MiB"])
+        .args(["--dir", &store])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    // It takes what is written once the program has read all that was before.
+    fcntl(&input, FcntlArg::F_SETPIPE_SZ(4096)).expect("it is a pipe");
+    let mut write = |text: &str| {
+        input.write_all(text.as_bytes()).expect("it takes records");
+        let mut descriptor = [PollFd::new(input.as_fd(), PollFlags::POLLOUT)];
+        poll(&mut descriptor, PollTimeout::NONE).expect("it can be waited for");
+    };
+    (0..RECORDS).for_each(|id| write(&format!("{{\"id\":{id}}}\n")));
+    // No record: all of those before were loaded when this is read.
+    write("{");
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    drop(input);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let last = format!("entresol: stopped; {RECORDS} records were loaded before");
+    assert_eq!(said.lines().last(), Some(&*last), "{said}");
+    let info = json(&entresol(&["store", "info", "--json", "--dir", &store]));
+    assert_eq!(info["entries"].to_string(), RECORDS.to_string());
 }
 
 /// They are among the entries that are counted, and were missed as if they had been lost.
