@@ -24,12 +24,10 @@ mod simulation;
 mod tests;
 mod thinning;
 
-use std::sync::Arc;
-
-use entresol_device::Arena;
 use entresol_flash::Result;
 use parking_lot::Mutex;
 
+use chunk::ChunkMemory;
 use shard::Shard;
 #[cfg(test)]
 pub(crate) use tests::mix;
@@ -88,8 +86,8 @@ impl MemoryCache {
     /// reserved.
     pub(crate) fn new(capacity_bytes: u64, shards: usize) -> Result<MemoryCache> {
         let each = capacity_bytes / shards as u64;
-        let arena = chunk::arena(each, shards)?;
-        let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each, Arc::clone(&arena))?)));
+        let memory = ChunkMemory::new(each, shards)?;
+        let shards = (0..shards).map(|_| Ok(Mutex::new(Shard::new(each, memory.clone())?)));
         Ok(MemoryCache { shards: shards.collect::<Result<_>>()? })
     }
 
@@ -184,13 +182,13 @@ impl MemoryCache {
     /// quarter or more than four times starts afresh.
     pub(crate) fn resize(&self, capacity_bytes: u64) {
         let each = capacity_bytes / self.shards.len() as u64;
-        let mut fresh: Option<Arc<Arena>> = None;
-        let mut fresh_arena = || match &fresh {
-            Some(arena) => Ok(Arc::clone(arena)),
-            None => Ok(Arc::clone(fresh.insert(chunk::arena(each, self.shards.len())?))),
+        let mut fresh: Option<ChunkMemory> = None;
+        let mut fresh_memory = || match &fresh {
+            Some(memory) => Ok(memory.clone()),
+            None => Ok(fresh.insert(ChunkMemory::new(each, self.shards.len())?).clone()),
         };
         for shard in &self.shards {
-            shard.lock().resize(each, &mut fresh_arena);
+            shard.lock().resize(each, &mut fresh_memory);
             // The lock is free between the steps: nobody waits for all of the memory to be freed.
             while shard.lock().shrink_step() {}
         }

@@ -13,6 +13,14 @@ pub(super) struct Chunk {
     pub(super) queue: QueueName,
 }
 
+/// Where the shards of a cache get memory for their chunks.
+#[derive(Debug, Clone)]
+pub(super) struct ChunkMemory {
+    pub(super) arena: Arc<Arena>,
+    /// A shard's part of the huge page that may be in use in part only, bytes.
+    pub(super) rounding: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum QueueName {
     #[default]
@@ -49,14 +57,21 @@ impl Chunk {
     }
 }
 
-/// Memory for chunks of `shards` shards of `capacity` bytes each, and for what they may grow to.
-pub(super) fn arena(capacity: u64, shards: usize) -> Result<Arc<Arena>> {
-    let each = capacity as usize;
-    let chunk_bytes = (each / CHUNKS_MIN + 1).next_power_of_two() / 2;
-    let chunk_bytes = chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-    let chunks = (each.saturating_mul(SCALE_MAX) / chunk_bytes + 1).saturating_mul(shards);
-    Ok(match each.saturating_mul(shards) {
-        ..HUGE_BYTES_MIN => Arena::reserve(chunk_bytes, chunks)?,
-        _ => Arena::reserve_huge(chunk_bytes, chunks)?,
-    })
+impl ChunkMemory {
+    /// For `shards` shards of `capacity` bytes each, and for what they may grow to.
+    pub(super) fn new(capacity: u64, shards: usize) -> Result<ChunkMemory> {
+        let each = capacity as usize;
+        let chunk_bytes = (each / CHUNKS_MIN + 1).next_power_of_two() / 2;
+        let chunk_bytes = chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let chunks = (each.saturating_mul(SCALE_MAX) / chunk_bytes + 1).saturating_mul(shards);
+        Ok(match each.saturating_mul(shards) {
+            ..HUGE_BYTES_MIN => {
+                ChunkMemory { arena: Arena::reserve(chunk_bytes, chunks)?, rounding: 0 }
+            }
+            _ => {
+                let arena = Arena::reserve_huge(chunk_bytes, chunks)?;
+                ChunkMemory { arena, rounding: HUGE_PAGE_BYTES.div_ceil(shards) }
+            }
+        })
+    }
 }

@@ -10,13 +10,12 @@
 //!    are given back whole, but for the last ones.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use entresol_device::{Arena, ArenaPiece};
+use entresol_device::ArenaPiece;
 use entresol_flash::Result;
 use entresol_flash::index::{Candidates, Index, Place, SizeCode};
 
-use super::chunk::{CHUNKS_MIN, Chunk, QueueName, SCALE_MAX};
+use super::chunk::{CHUNKS_MIN, Chunk, ChunkMemory, QueueName, SCALE_MAX};
 use super::entry::{self, ALIGNMENT, State, Stored};
 use super::ghost::Ghosts;
 use super::thinning::Thinning;
@@ -30,8 +29,7 @@ pub(super) struct Shard {
     /// Whether a resize is giving memory back, a few entries at a time.
     shrinking: bool,
     chunk_bytes: usize,
-    /// Where chunks get their memory, shared with the other shards.
-    arena: Arc<Arena>,
+    memory: ChunkMemory,
     /// By chunk number.
     chunks: Vec<Chunk>,
     /// Numbers of chunks with memory and in no queue.
@@ -89,15 +87,15 @@ const PASSES_A_PUT: usize = 8;
 const PROMOTION_HITS: u8 = 1;
 
 impl Shard {
-    /// An empty one whose memory comes from an `arena` for shards of this capacity.
-    pub(super) fn new(capacity: u64, arena: Arc<Arena>) -> Result<Shard> {
+    /// An empty one that takes its chunks from `memory` for shards of this capacity.
+    pub(super) fn new(capacity: u64, memory: ChunkMemory) -> Result<Shard> {
         let capacity = capacity as usize;
         Ok(Shard {
             capacity,
             made_for: capacity,
             shrinking: false,
-            chunk_bytes: arena.piece_bytes(),
-            arena,
+            chunk_bytes: memory.arena.piece_bytes(),
+            memory,
             chunks: Vec::new(),
             free: Vec::new(),
             vacant: Vec::new(),
@@ -236,16 +234,16 @@ impl Shard {
         found.into_iter().for_each(|(hash, address)| self.bury(hash, address));
     }
 
-    /// `fresh_arena` is for shards of the new capacity, for one that starts afresh.
+    /// `fresh_memory` is for shards of the new capacity, for one that starts afresh.
     pub(super) fn resize(
         &mut self,
         capacity: u64,
-        fresh_arena: &mut dyn FnMut() -> Result<Arc<Arena>>,
+        fresh_memory: &mut dyn FnMut() -> Result<ChunkMemory>,
     ) {
         let scale = self.made_for / SCALE_MAX..=self.made_for.saturating_mul(SCALE_MAX);
         if !scale.contains(&(capacity as usize)) {
             // Without address space for another the old one stays, within the new cap.
-            if let Ok(fresh) = fresh_arena().and_then(|arena| Shard::new(capacity, arena)) {
+            if let Ok(fresh) = fresh_memory().and_then(|memory| Shard::new(capacity, memory)) {
                 let statistics = self.statistics;
                 *self = Shard { statistics, ..fresh };
                 return;
@@ -334,7 +332,8 @@ impl Shard {
     }
 
     fn overhead(&self) -> usize {
-        self.index.bytes() as usize
+        self.memory.rounding
+            + self.index.bytes() as usize
             + self.ghosts.bytes()
             + (self.chunks.capacity() + CHUNKS_MIN) * size_of::<Chunk>()
     }
@@ -400,7 +399,7 @@ impl Shard {
 
     /// A chunk with fresh memory; none if the arena has no more: that only makes the cache smaller.
     fn add_chunk(&mut self) -> Option<usize> {
-        let memory = self.arena.take()?;
+        let memory = self.memory.arena.take()?;
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk::default());
             self.chunks.len() - 1
