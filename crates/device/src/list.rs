@@ -109,8 +109,6 @@ impl DeviceList {
         };
         let options = FileOptions {
             capacity_bytes: options.capacity_bytes.map(of_member),
-            // The label says how much of each member there is.
-            growth: Growth::Never,
             own_magics: vec![STRIPE_MAGIC.to_vec()],
             ..options.clone()
         };
@@ -125,7 +123,10 @@ impl DeviceList {
             };
             members.push(Arc::new(FileDevice::open_with_progress(path, &options, &mut report)?));
         }
-        let stripe = StripeOptions { unit_bytes, force: options.force, makes: options.makes };
+        let FileOptions { force, makes, .. } = options;
+        // Where nothing says how large it is to be, it stays as large as it is.
+        let growth = options.capacity_bytes.map_or(Growth::Never, |_| options.growth);
+        let stripe = StripeOptions { unit_bytes, force, makes, growth };
         Ok(Arc::new(StripeDevice::open(members, stripe)?))
     }
 }

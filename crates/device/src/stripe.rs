@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::device::{Counters, Device, Geometry, Queue, QueueOptions, WriteMode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::file::Force;
+use crate::file::{Force, Growth};
 use crate::foreign::check_unknown;
 use crate::pending::PendingIo;
 use crate::system;
@@ -47,11 +47,13 @@ pub struct StripeOptions {
     pub force: Force,
     /// Whether a stripe is made where there is none. If not, opening writes nothing.
     pub makes: bool,
+    /// Whether a stripe that is there takes what its members have more by now.
+    pub growth: Growth,
 }
 
 impl Default for StripeOptions {
     fn default() -> StripeOptions {
-        StripeOptions { unit_bytes: 1 << 20, force: Force::No, makes: true }
+        StripeOptions { unit_bytes: 1 << 20, force: Force::No, makes: true, growth: Growth::Never }
     }
 }
 
@@ -104,7 +106,10 @@ impl StripeDevice {
             let label = make(&name, &members, options.unit_bytes)?;
             (members, label)
         } else {
-            arrange(&name, members, &labels)?
+            let (members, label) = arrange(&name, members, &labels)?;
+            let grows = options.makes && options.growth == Growth::ToCapacity;
+            let label = if grows { grow(&members, label)? } else { label };
+            (members, label)
         };
         let largest = |size: fn(&Geometry) -> u32| {
             members.iter().map(|member| size(&member.geometry())).max().unwrap_or(0)
@@ -250,11 +255,32 @@ fn make(name: &str, members: &[Arc<dyn Device>], unit_bytes: u64) -> Result<Labe
         members: members.len() as u32,
         index: 0,
         unit_bytes,
-        member_bytes: (smallest / unit_bytes - 1) * unit_bytes,
+        member_bytes: bytes_of_member(smallest, unit_bytes),
     };
     for (index, member) in members.iter().enumerate() {
         label.index = index as u32;
         label.write(&**member)?;
+    }
+    Ok(label)
+}
+
+/// Bytes of a member of `capacity_bytes` that a stripe uses: whole units behind the first.
+fn bytes_of_member(capacity_bytes: u64, unit_bytes: u64) -> u64 {
+    (capacity_bytes / unit_bytes).saturating_sub(1) * unit_bytes
+}
+
+/// Takes what all members have more than their labels say; the label from then on. Where units are
+/// where they were, and nothing is put into new ones before all labels are written.
+fn grow(members: &[Arc<dyn Device>], label: Label) -> Result<Label> {
+    let capacities = members.iter().map(|member| member.geometry().capacity_bytes);
+    let member_bytes = bytes_of_member(capacities.min().unwrap_or(0), label.unit_bytes);
+    let has_room = members.iter().all(|member| label.may_grow(&**member));
+    if member_bytes <= label.member_bytes || !has_room {
+        return Ok(label);
+    }
+    let label = Label { member_bytes, ..label };
+    for (index, member) in members.iter().enumerate() {
+        Label { index: index as u32, ..label }.write_grown(&**member)?;
     }
     Ok(label)
 }
@@ -280,8 +306,9 @@ fn arrange(
     let mut pairs: Vec<(Arc<dyn Device>, Label)> =
         members.into_iter().zip(labels.iter().copied().flatten()).collect();
     pairs.sort_by_key(|(_, label)| label.index);
-    let label = pairs[0].1;
-    for (member, label) in &pairs {
+    let member_bytes = pairs.iter().map(|(_, label)| label.member_bytes).min().unwrap_or(0);
+    let label = Label { member_bytes, ..pairs[0].1 };
+    for (member, _) in &pairs {
         let capacity = member.geometry().capacity_bytes;
         let needed = label.member_bytes + label.unit_bytes;
         if capacity < needed {
@@ -295,14 +322,15 @@ fn arrange(
     Ok((pairs.into_iter().map(|(member, _)| member).collect(), label))
 }
 
-/// Whether these are the labels of all members of one stripe.
+/// Whether these are the labels of all members of one stripe. Growth that was cut off leaves some
+/// as they were.
 fn belong_together(labels: &[Option<Label>]) -> bool {
     let Some(Some(first)) = labels.first() else { return false };
     let mut seen = vec![false; labels.len()];
     labels.len() == first.members as usize
         && labels.iter().all(|label| {
             label.is_some_and(|label| {
-                Label { index: 0, ..label } == Label { index: 0, ..*first }
+                label.is_of_stripe(first)
                     && !std::mem::replace(&mut seen[label.index as usize], true)
             })
         })

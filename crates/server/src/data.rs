@@ -354,6 +354,37 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
+    /// It was refused, with the advice to ask for less.
+    #[test]
+    fn a_store_on_a_stripe_grows_to_a_larger_capacity() {
+        let dir = std::env::temp_dir().join(format!("entresol-grows-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let devices = ["a", "b"].map(|name| dir.join(name).display().to_string()).join(",");
+        let opened_with = |capacity| {
+            let mut config = Config::on_machine_with(Some(8 << 30));
+            for (key, value) in [
+                ("devices", &*devices),
+                ("selection", "stripe"),
+                ("capacity", capacity),
+                ("durability", "memory"),
+                ("shards", "2"),
+                ("memory", "40MiB"),
+            ] {
+                config.set(key, value).unwrap();
+            }
+            let store = open(&config, Timestamp(1_000)).unwrap();
+            let bytes = store.store().statistics().capacity_bytes;
+            store.close(Timestamp(1_000)).unwrap();
+            bytes
+        };
+        let first = opened_with("64MiB");
+        let second = opened_with("128MiB");
+        assert!(second >= first + (60 << 20), "{second} bytes after {first}");
+        assert_eq!(opened_with("0"), second);
+        assert_eq!(opened_with("128MiB"), second);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
     /// A machine with less memory than the default could not serve without being told how much.
     #[test]
     fn a_cap_of_more_than_the_machine_has_is_refused_where_somebody_gave_it() {

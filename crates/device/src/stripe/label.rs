@@ -13,6 +13,10 @@
 //! | 56 | 4 | CRC-32C of the 56 bytes before |
 //!
 //! A label that is damaged is no label: its stripe is then not complete, and refused.
+//!
+//! It is never written again. A member of a stripe that grew has two more, in sync units of their
+//! own behind it, written one after the other, which say how many bytes are used since. The most
+//! that a label of a member says count, and of the members the least, where growth was cut off.
 
 use crate::buffer::IoBuffer;
 use crate::device::Device;
@@ -38,8 +42,17 @@ pub(super) struct Label {
 impl Label {
     /// The label of `member`, if it has one.
     pub(super) fn read(member: &dyn Device) -> Result<Option<Label>> {
+        let Some(mut label) = Label::read_at(member, 0)? else { return Ok(None) };
+        if label.may_grow(member) {
+            let said = grown_offsets(member).map(|offset| label.bytes_at(member, offset));
+            label.member_bytes = label.member_bytes.max(said[0]).max(said[1]);
+        }
+        Ok(Some(label))
+    }
+
+    fn read_at(member: &dyn Device, offset: u64) -> Result<Option<Label>> {
         let mut bytes = IoBuffer::aligned(LABEL_BYTES);
-        member.read_at(0, &mut bytes)?;
+        member.read_at(offset, &mut bytes)?;
         if !bytes.starts_with(MAGIC) {
             return Ok(None);
         }
@@ -64,8 +77,39 @@ impl Label {
         Ok(Some(label).filter(|label| checked && label.is_sound()))
     }
 
+    /// Whether both are of members of one stripe.
+    pub(super) fn is_of_stripe(&self, other: &Label) -> bool {
+        let common = |label: &Label| (label.set, label.members, label.unit_bytes);
+        common(self) == common(other)
+    }
+
+    /// Whether a unit of `member` has room for the labels of a stripe that grew.
+    pub(super) fn may_grow(&self, member: &dyn Device) -> bool {
+        grown_offsets(member).iter().all(|offset| offset + LABEL_BYTES as u64 <= self.unit_bytes)
+    }
+
     /// Writes the label to `member`, durably.
     pub(super) fn write(&self, member: &dyn Device) -> Result<()> {
+        self.write_at(member, 0)
+    }
+
+    /// Writes the labels of a stripe that grew to `member`, durably: that which says the most last,
+    /// so that it stands until another says more.
+    pub(super) fn write_grown(&self, member: &dyn Device) -> Result<()> {
+        let mut offsets = grown_offsets(member);
+        offsets.sort_by_key(|offset| self.bytes_at(member, *offset));
+        offsets.into_iter().try_for_each(|offset| self.write_at(member, offset))
+    }
+
+    /// What a label of this member at `offset` says; 0 if there is none that verifies. One that
+    /// cannot be read is like one that is damaged.
+    fn bytes_at(&self, member: &dyn Device, offset: u64) -> u64 {
+        let found = Label::read_at(member, offset).ok().flatten();
+        let own = found.filter(|label| label.is_of_stripe(self) && label.index == self.index);
+        own.map_or(0, |label| label.member_bytes)
+    }
+
+    fn write_at(&self, member: &dyn Device, offset: u64) -> Result<()> {
         let mut bytes = IoBuffer::aligned(LABEL_BYTES);
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -76,7 +120,7 @@ impl Label {
         bytes[40..56].copy_from_slice(&self.set);
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[56..60].copy_from_slice(&checksum.to_le_bytes());
-        member.write_at(0, &bytes)?;
+        member.write_at(offset, &bytes)?;
         member.sync()
     }
 
@@ -89,6 +133,12 @@ impl Label {
             && self.member_bytes.is_multiple_of(self.unit_bytes)
             && self.member_bytes < 1 << 56
     }
+}
+
+/// Where the labels of a stripe that grew are: a write that is torn takes no more than a sync unit.
+fn grown_offsets(member: &dyn Device) -> [u64; 2] {
+    let unit = u64::from(member.geometry().sync_unit_bytes).max(LABEL_BYTES as u64);
+    [unit, 2 * unit]
 }
 
 /// Eight bytes at `at`, little-endian; a shorter field is in the low bits.

@@ -265,6 +265,37 @@ fn a_list_opens_as_a_stripe_and_again() {
     assert_eq!(alone.err().map(|error| error.kind()), Some(ErrorKind::Foreign));
 }
 
+// It was refused, with the advice to leave the capacity away.
+#[test]
+fn a_stripe_grows_to_the_capacity_asked_for_and_keeps_what_it_has() {
+    let place = Place::temporary("stripe-grows");
+    let text = format!("{0}/one,{0}/two", place.path().display());
+    let list = DeviceList::parse(&text, 0).unwrap();
+    let selection = Selection::Stripe { unit_bytes: 64 << 10 };
+    let open = |growth, capacity| {
+        list.open(selection, &FileOptions { growth, ..options(capacity) }, &mut |_| {})
+    };
+    let bytes_of = |device: &dyn Device| device.geometry().capacity_bytes;
+    let device = open(Growth::ToCapacity, Some(4 << 20)).unwrap();
+    let mut bytes = IoBuffer::aligned(4 << 20);
+    bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 4096 % 251) as u8);
+    device.write_at(0, &bytes).unwrap();
+    drop(device);
+    assert!(open(Growth::Never, Some(8 << 20)).is_err());
+    for (growth, capacity) in
+        [(Growth::ToCapacity, Some(8 << 20)), (Growth::Never, None), (Growth::ToCapacity, None)]
+    {
+        let device = open(growth, capacity).unwrap();
+        assert_eq!(bytes_of(&*device), 8 << 20, "{growth:?}, {capacity:?}");
+        let mut found = IoBuffer::aligned(4 << 20);
+        device.read_at(0, &mut found).unwrap();
+        assert!(*found == *bytes, "{growth:?}, {capacity:?}");
+        device.write_at(4 << 20, &bytes).unwrap();
+        device.read_at(4 << 20, &mut found).unwrap();
+        assert!(*found == *bytes, "{growth:?}, {capacity:?}");
+    }
+}
+
 #[test]
 fn completions_make_the_queue_s_descriptor_readable() {
     let place = Place::temporary("poll");

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_device::{
-    Completion, Device, Error, ErrorKind, Force, IoBuffer, MemoryDevice, QueueOptions, Result,
-    StripeDevice, StripeOptions,
+    Completion, Device, Error, ErrorKind, Force, Growth, IoBuffer, MemoryDevice, QueueOptions,
+    Result, StripeDevice, StripeOptions,
 };
+use entresol_sim::{CrashChoice, Image, SimDevice, SimOptions};
 
 const UNIT: u64 = 64 << 10;
 
@@ -102,7 +103,8 @@ fn nothing_is_written_where_no_stripe_may_be_made() {
     for force in [Force::No, Force::Yes] {
         let members = members(2);
         members.iter().for_each(|member| fill(&**member, 7, 0));
-        let options = StripeOptions { unit_bytes: UNIT, force, makes: false };
+        let options =
+            StripeOptions { unit_bytes: UNIT, force, makes: false, ..StripeOptions::default() };
         assert_eq!(kind(StripeDevice::open(members.to_vec(), options)), Some(ErrorKind::NotFound));
         assert!(members.iter().all(|member| byte_at(&**member, 0) == 7));
         drop(open(&members, Force::Yes).unwrap());
@@ -146,4 +148,59 @@ fn members_too_small_and_odd_units_are_invalid_input() {
     for unit_bytes in [0, 512, 5000, 1 << 20, 1 << 40] {
         invalid(members(2), unit_bytes);
     }
+}
+
+/// A member of `capacity_bytes` that begins with what `member` holds.
+fn enlarged(member: &SimDevice, capacity_bytes: u64) -> SimDevice {
+    let mut image = Image::blank(capacity_bytes);
+    image.write(0, &member.image().to_vec());
+    SimDevice::from_image(image, SimOptions::new(7, capacity_bytes))
+}
+
+// Power may fail between the labels of two members, and tear the one that is being written.
+#[test]
+fn growth_that_is_cut_off_loses_no_stripe() {
+    const SMALL: u64 = 256 << 10;
+    let options = StripeOptions { unit_bytes: 16 << 10, ..StripeOptions::default() };
+    let growing = StripeOptions { growth: Growth::ToCapacity, ..options };
+    let open = |members: &[SimDevice; 2], options| {
+        let shared = |member: &SimDevice| Arc::new(member.clone()) as Arc<dyn Device>;
+        StripeDevice::open(members.iter().map(shared).collect(), options)
+    };
+    let capacity = |members: &[SimDevice; 2], options| {
+        open(members, options).unwrap().geometry().capacity_bytes
+    };
+    let made = [1, 2].map(|seed| SimDevice::new(SimOptions::new(seed, SMALL)));
+    let first = capacity(&made, options);
+    let grown = made.each_ref().map(|member| enlarged(member, 2 * SMALL));
+    assert_eq!(capacity(&grown, options), first);
+    let second = capacity(&grown, growing);
+    assert_eq!(second, first + 2 * SMALL);
+    // Only one of the two labels that say so was written to the second member.
+    let half = made.each_ref().map(|member| enlarged(member, 2 * SMALL));
+    half[1].crash_after(2);
+    assert!(open(&half, growing).is_err());
+    let half = half.each_ref().map(|member| member.reopened(CrashChoice::DropAll));
+    assert_eq!(capacity(&half, options), second);
+    let third = first + 6 * SMALL;
+    let mut states = 0;
+    for (before, size) in [(&made, first), (&grown, second), (&half, second)] {
+        for (failing, call) in [0, 1].into_iter().flat_map(|at| (0..4).map(move |call| (at, call)))
+        {
+            let members = before.each_ref().map(|member| enlarged(member, 4 * SMALL));
+            members[failing].crash_after(call);
+            assert!(open(&members, growing).is_err(), "member {failing}, call {call}");
+            for choice in members[failing].crash_choices() {
+                let mut after = members.each_ref().map(|member| enlarged(member, 4 * SMALL));
+                after[failing] = members[failing].reopened(choice);
+                let now = capacity(&after, options);
+                let whole = now == size || failing == 1 && now == third;
+                assert!(whole, "member {failing}, call {call}, {choice:?}: {now} bytes");
+                assert_eq!(capacity(&after, growing), third);
+                assert_eq!(capacity(&after, options), third);
+                states += 1;
+            }
+        }
+    }
+    assert!(states > 30, "{states} states");
 }
