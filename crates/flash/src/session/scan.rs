@@ -8,7 +8,7 @@ use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::RecordHeader;
 use crate::index::{Candidates, Place};
-use crate::notes::index_hash;
+use crate::notes::{Note, index_hash};
 use crate::record::hash_key;
 use crate::shard::{Plan, Shard};
 use crate::types::{Entry, Key, SpaceId, Timestamp, Version};
@@ -53,6 +53,14 @@ struct Visits<'v, 'n> {
     others: NoteEntry<'n>,
     /// Whole hashes of the keys that were visited: a batch may be begun anew.
     seen: HashSet<u128>,
+}
+
+/// What a scan is to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Planned {
+    plan: Plan,
+    /// Of a record that was hidden then: the whole hash of the key that was put over it.
+    by: Option<u128>,
 }
 
 /// What became of the record of a plan.
@@ -110,7 +118,7 @@ impl Session {
     fn visit_whole(
         &mut self,
         number: usize,
-        plans: &dyn Fn(&Session) -> (Vec<Plan>, u64),
+        plans: &dyn Fn(&Session) -> (Vec<Planned>, u64),
         filter: Filter<'_>,
         visits: &mut Visits<'_, '_>,
     ) -> Result<u64> {
@@ -135,15 +143,14 @@ impl Session {
     }
 
     /// The reads of the entries that are named.
-    fn plans_of(&self, number: usize, names: &[EntryName]) -> Vec<Plan> {
+    fn plans_of(&self, number: usize, names: &[EntryName]) -> Vec<Planned> {
         let shard = self.inner.shards[number].lock();
         let (mut plans, mut found) = (Vec::with_capacity(names.len()), Candidates::default());
         for name in names {
             shard.index.candidates(name.hash, &mut found);
-            plans.extend(found.iter().map(|place| shard.plan(place, false)));
+            plans.extend(found.iter().map(|place| planned(&shard, place)));
             shard.notes.in_range(name.hash, name.hash, &mut |note| {
-                let place = Place { address: note.address, size: note.size };
-                plans.push(shard.plan(place, true));
+                plans.push(planned_hidden(&shard, note));
             });
         }
         plans
@@ -176,15 +183,16 @@ impl Session {
     }
 
     /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
-    fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Plan>, u64) {
-        let mut places = Vec::new();
+    fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Planned>, u64) {
+        let mut plans = Vec::new();
         let shard = self.inner.shards[number].lock();
-        let next = shard.index.scan(from, buckets, &mut |place| places.push((place, false)));
+        let visit = &mut |place| plans.push(planned(&shard, place));
+        let next = shard.index.scan(from, buckets, visit);
         // Entries hidden by a put that nobody has checked yet have no slot.
         shard.notes.in_range(from, next.wrapping_sub(1), &mut |note| {
-            places.push((Place { address: note.address, size: note.size }, true));
+            plans.push(planned_hidden(&shard, note));
         });
-        (places.iter().map(|(place, hidden)| shard.plan(*place, *hidden)).collect(), next)
+        (plans, next)
     }
 
     /// Visits the live entries among `plans` and gathers those that are damaged; false if one has
@@ -192,9 +200,9 @@ impl Session {
     fn visit_plans(
         &mut self,
         number: usize,
-        plans: &[Plan],
+        plans: &[Planned],
         (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
-        damaged: &mut Vec<(Plan, Error)>,
+        damaged: &mut Vec<(Planned, Error)>,
     ) -> Result<bool> {
         let mut queue = match self.scan_queue.take() {
             Some(queue) => queue,
@@ -204,7 +212,7 @@ impl Session {
             }
         };
         let mut whole = true;
-        let mut note = |plan: &Plan, seen: Seen| match seen {
+        let mut note = |plan: &Planned, seen: Seen| match seen {
             Seen::Done => {}
             Seen::Moved => whole = false,
             Seen::Damaged(error) => damaged.push((*plan, error)),
@@ -217,7 +225,7 @@ impl Session {
                 match self.visit_in_memory(number, plan, (filter, &mut *visits)) {
                     Some(seen) => note(plan, seen),
                     None => {
-                        let (offset, length) = self.inner.read_range(plan);
+                        let (offset, length) = self.inner.read_range(&plan.plan);
                         queue.read(next as u64, offset, length)?;
                     }
                 }
@@ -229,13 +237,13 @@ impl Session {
             queue.reap(1, &mut completions)?;
             for completion in completions.drain(..) {
                 let plan = &plans[completion.token as usize];
-                let (offset, _) = self.inner.read_range(plan);
+                let (offset, _) = self.inner.read_range(&plan.plan);
                 if let Err(error) = completion.result {
                     note(plan, Seen::Damaged(error.into()));
                     continue;
                 }
                 let Some(buffer) = completion.buffer else { continue };
-                let bytes = buffer.get((plan.offset - offset) as usize..).unwrap_or_default();
+                let bytes = buffer.get((plan.plan.offset - offset) as usize..).unwrap_or_default();
                 note(plan, self.visit_bytes(number, plan, bytes, (filter, &mut *visits)));
             }
         }
@@ -247,23 +255,24 @@ impl Session {
     fn visit_in_memory(
         &mut self,
         number: usize,
-        plan: &Plan,
+        planned: &Planned,
         (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Option<Seen> {
         let inner = std::sync::Arc::clone(&self.inner);
         let shard = inner.shards[number].lock();
-        let length = plan.place.size.bytes() as usize;
-        let bytes = shard.log.in_memory(plan.place.address)?;
+        let place = planned.plan.place;
+        let length = place.size.bytes() as usize;
+        let bytes = shard.log.in_memory(place.address)?;
         let copy = bytes[..length.min(bytes.len())].to_vec();
         drop(shard);
-        Some(self.visit_bytes(number, plan, &copy, (filter, visits)))
+        Some(self.visit_bytes(number, planned, &copy, (filter, visits)))
     }
 
     /// Visits the record in `bytes` if it is the one planned, and wanted.
     fn visit_bytes(
         &mut self,
         number: usize,
-        plan: &Plan,
+        &Planned { plan, by }: &Planned,
         bytes: &[u8],
         (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Seen {
@@ -301,8 +310,10 @@ impl Session {
         let dropped = shard.is_dropped(key, plan.place.address);
         let current = shard.index.contains(index_hash(hash), plan.place.address)
             || shard.notes.hidden(hash).any(|note| note.address == plan.place.address);
+        // What its own key was put over before has a plan of its own where it is now.
+        let replaced = by == Some(hash);
         let mut others = Candidates::default();
-        if !current && !plan.hidden {
+        if !current && !replaced {
             shard.index.candidates(index_hash(hash), &mut others);
         }
         drop(shard);
@@ -338,4 +349,15 @@ impl Session {
         self.scratch = scratch;
         seen
     }
+}
+
+/// The read of what is at `place` in the index.
+fn planned(shard: &Shard, place: Place) -> Planned {
+    Planned { plan: shard.plan(place, false), by: None }
+}
+
+/// The read of what `note` is on.
+fn planned_hidden(shard: &Shard, note: &Note) -> Planned {
+    let place = Place { address: note.address, size: note.size };
+    Planned { plan: shard.plan(place, true), by: Some(note.by) }
 }
