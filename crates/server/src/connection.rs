@@ -20,6 +20,7 @@ use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
 
 use crate::client::Client;
 use crate::command::plan::{ReadAnswer, Request, WriteAnswer};
+use crate::slow::Beginning;
 use crate::stream::Stream;
 
 /// Buffers up to this size are kept for reuse, bytes.
@@ -96,6 +97,8 @@ pub(crate) struct Slot {
     pub(crate) started_ns: u64,
     /// Its arguments, where the answer needs them.
     pub(crate) arguments: OwnedArguments,
+    /// How it began, where they are not kept.
+    pub(crate) beginning: Beginning,
     /// Bytes of all copies of its arguments.
     pub(crate) argument_bytes: usize,
     /// Bytes of the entry that is read for it.
@@ -164,6 +167,7 @@ impl Slot {
     pub(crate) fn clear(&mut self) {
         self.is_ready = false;
         self.arguments.clear();
+        self.beginning.clear();
         self.argument_bytes = 0;
         self.reading_bytes = 0;
         self.reply.clear();

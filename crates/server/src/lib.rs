@@ -29,6 +29,7 @@ mod pause;
 mod process;
 mod server;
 mod shared;
+mod slow;
 mod stream;
 mod tls;
 mod users;

@@ -67,6 +67,30 @@ fn push_out_of_buffers(client: &mut Client<UnixStream>) {
     }
 }
 
+/// A read that waited for the device was kept without its key, and of long keys and of many
+/// arguments the beginning passed for all.
+#[test]
+fn slow_commands_are_kept_with_their_keys_and_what_is_cut_off_is_told_of() {
+    let settings = [("slowlog-log-slower-than", "0"), ("threads", "1")];
+    let server = TestServer::start_on(store(Some(0)), &settings);
+    let mut client = server.client();
+    let key = "k".repeat(200);
+    client.send(&["SET", &key, &"v".repeat(1000)]);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    push_out_of_buffers(&mut client);
+    client.send(&["GET", &key]);
+    assert!(client.reply().starts_with(b"$1000\r\n"));
+    let kept = client.call("SLOWLOG GET 1").to_ascii_lowercase();
+    let shown = format!("{}... (72 more bytes)", "k".repeat(128));
+    assert!(kept.contains(&format!("*2\r\n$3\r\nget\r\n$147\r\n{shown}\r\n")), "{kept}");
+    let keys: Vec<String> = (0..50).map(|key| format!("d{key}")).collect();
+    client.send(&[&["DEL".to_owned()], keys.as_slice()].concat());
+    assert_eq!(client.reply(), b":0\r\n");
+    let kept = client.call("SLOWLOG GET 1");
+    assert!(kept.contains("*32\r\n$3\r\nDEL\r\n$2\r\nd0\r\n"), "{kept}");
+    assert!(kept.contains("$3\r\nd29\r\n$23\r\n... (20 more arguments)\r\n"), "{kept}");
+}
+
 #[test]
 fn many_keys_are_read_in_their_order_whether_from_memory_or_flash() {
     for cache in [None, Some(0)] {

@@ -16,6 +16,7 @@ use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToke
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
 use crate::operations::{OperationId, OwnedOutcome};
+use crate::slow;
 
 /// What a command depends on, and when it was read (nanoseconds since the worker began).
 pub(super) type Since = (Reach, u64);
@@ -104,9 +105,8 @@ impl Worker {
             return;
         };
         if connection.pending == pending_before && took_ns >= slow_ns {
-            let (name, arguments) = (command.spec.name, command.request.arguments);
-            let slow =
-                slow_command((name, arguments), &connection.client, took_ns, self.core.now());
+            let arguments = slow::shown(command.spec.name, command.request.arguments);
+            let slow = slow_command(arguments, &connection.client, took_ns, self.core.now());
             self.core.shared.keep_slow(slow);
         }
     }
@@ -330,6 +330,9 @@ impl Worker {
             // A task has a copy of its own.
             let copies = 1 + usize::from(matches!(action, Action::Task));
             slot.argument_bytes = copies * arguments.kept_bytes();
+        } else if self.slow_ns.is_some() {
+            slot.beginning.note(arguments);
+            slot.argument_bytes = slot.beginning.kept_bytes();
         }
         let connection = self.connections[command.place].as_mut();
         let connection = connection.expect("a command is begun while its connection is there");

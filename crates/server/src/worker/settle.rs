@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use entresol_tier::{Error, Outcome, Timestamp};
-use entresol_wire::resp::{Arguments, Reply};
+use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
 use super::{Completes, Touches, Worker, report};
@@ -15,10 +15,8 @@ use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
 use crate::operations::{OwnedOutcome, TaskId};
 use crate::shared::SlowCommand;
+use crate::slow;
 
-/// Arguments of a slow command that are kept, and bytes of each.
-const SLOW_ARGUMENTS_MAX: usize = 32;
-const SLOW_BYTES_MAX: usize = 128;
 /// Replies of one connection that are written before those of others are put together.
 const MANY_BYTES: usize = 8 << 10;
 /// The memory for replies that connections are lent one after the other, at most.
@@ -137,8 +135,11 @@ impl Worker {
         }
         if self.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) {
             let name = crate::command::table::SPECS[slot.command].name;
-            let called = (name, slot.arguments.view());
-            let slow = slow_command(called, client, took_ns, self.core.now());
+            let arguments = match slot.arguments.view() {
+                kept if kept.is_empty() => slot.beginning.shown(name),
+                kept => slow::shown(name, kept),
+            };
+            let slow = slow_command(arguments, client, took_ns, self.core.now());
             self.core.shared.keep_slow(slow);
         }
         connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
@@ -328,22 +329,13 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
     written
 }
 
-/// What is kept of a command that took long.
+/// What is kept of a command that took long, of whose arguments `arguments` are shown.
 pub(super) fn slow_command(
-    (name, arguments): (&'static str, Arguments<'_>),
+    arguments: Vec<Vec<u8>>,
     client: &crate::client::Client,
     took_ns: u64,
     now: Timestamp,
 ) -> SlowCommand {
-    let mut arguments: Vec<Vec<u8>> = arguments
-        .from(0)
-        .take(SLOW_ARGUMENTS_MAX)
-        .map(|argument| argument[..argument.len().min(SLOW_BYTES_MAX)].to_vec())
-        .collect();
-    let secret = matches!(name, "auth" | "hello");
-    if arguments.is_empty() || secret {
-        arguments = vec![name.as_bytes().to_vec()];
-    }
     SlowCommand {
         id: 0,
         at_seconds: now.0 / 1000,
