@@ -436,8 +436,8 @@ fn a_monitor_sees_the_commands_of_all_clients_without_their_secrets() {
     client.call("GET n");
     for expected in [
         "\"MULTI\"",
-        "\"EXEC\"",
         "\"INCR\" \"n\"",
+        "\"EXEC\"",
         "\"AUTH\" \"(redacted)\"",
         "\"SELECT\" \"3\"",
         "[3 unix:",

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
-use super::table::{Execution, Local, Spec};
+use super::table::{Execution, Local, Spec, find};
 use crate::client::{Client, Transaction, WatchList, Watched, WatchedState};
 use crate::core::Core;
 use crate::failure::Failure;
@@ -97,15 +97,25 @@ pub(crate) fn exec<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
 
 async fn execute(steps: Steps) -> Result<Vec<u8>, Failure> {
     let client = Rc::clone(&steps.client);
-    let (transaction, watched) =
-        client.begin_execution().ok_or(Failure::fixed("ERR EXEC without MULTI"))?;
-    let replies = carry_out_all(steps, transaction, watched).await;
+    let replies = match client.begin_execution() {
+        Some((transaction, watched)) => carry_out_all(&steps, transaction, watched).await,
+        None => Err(Failure::fixed("ERR EXEC without MULTI")),
+    };
     client.end_execution();
+    if let Some(spec) = find(b"exec") {
+        steps.core.shared.tell_monitors(&client, spec, steps.arguments.view());
+    }
     replies
 }
 
+/// Whether those who watch are told of a command before it is carried out. Of `EXEC` they are told
+/// behind the commands of its transaction, and of what answers at once with the space it leaves.
+pub(crate) fn is_told_first(spec: &Spec) -> bool {
+    spec.name != "exec" && matches!(spec.handler, Execution::Plan(_))
+}
+
 async fn carry_out_all(
-    steps: Steps,
+    steps: &Steps,
     transaction: Transaction,
     watched: WatchList,
 ) -> Result<Vec<u8>, Failure> {
@@ -132,8 +142,7 @@ async fn carry_out_all(
             space: steps.client.space.get(),
             protocol,
         };
-        step.core.shared.tell_monitors(&step.client, spec, step.arguments.view());
-        let carried_out = carry_out(step, spec).await;
+        let carried_out = carry_out_told(step, spec).await;
         // What follows is carried out all the same: all of them or none.
         is_too_long |= out.len() > bytes_max;
         match carried_out {
@@ -149,6 +158,19 @@ async fn carry_out_all(
         ));
     }
     Ok(out)
+}
+
+/// Carries out one command and tells those who watch; its encoded reply.
+async fn carry_out_told(steps: Steps, spec: &'static Spec) -> Result<Vec<u8>, Failure> {
+    let (core, client) = (Rc::clone(&steps.core), Rc::clone(&steps.client));
+    if is_told_first(spec) {
+        core.shared.tell_monitors(&client, spec, steps.arguments.view());
+        return carry_out(steps, spec).await;
+    }
+    let arguments = steps.arguments.clone();
+    let carried_out = carry_out(steps, spec).await;
+    core.shared.tell_monitors(&client, spec, arguments.view());
+    carried_out
 }
 
 /// Carries out one command from beginning to end; its encoded reply.

@@ -12,6 +12,7 @@ use crate::command::plan::{
     Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
 };
 use crate::command::table::{ADMIN, EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
+use crate::command::transactions::is_told_first;
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
@@ -61,12 +62,20 @@ impl Worker {
             protocol: client.protocol.get(),
             reply_bytes_max: self.core.shared.output_bytes_max(),
         };
-        self.core.shared.tell_monitors(client, spec, arguments);
+        if is_told_first(spec) {
+            self.core.shared.tell_monitors(client, spec, arguments);
+        }
         let is_silent = !spec.has(LOUD) && client.take_silence();
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
         let work = match spec.handler {
-            Execution::Local(_) => self.answer_locally(&command),
+            Execution::Local(_) => {
+                let client = Rc::clone(client);
+                let work = self.answer_locally(&command);
+                // Afterwards, for the line has the space that `SELECT` chose.
+                self.core.shared.tell_monitors(&client, spec, arguments);
+                work
+            }
             Execution::Plan(plan) => match plan(&request) {
                 Err(failure) => {
                     self.answer_error(&command, &failure);

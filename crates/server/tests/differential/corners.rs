@@ -177,6 +177,38 @@ fn commands_that_are_rarely_given_get_the_replies_of_redis() {
     }
 }
 
+/// `EXEC` stood before the commands that it carries out, and `SELECT` with the space before it.
+#[test]
+fn a_monitor_is_told_of_commands_in_the_order_of_redis() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let commands = [
+        "SET a 1", "MULTI", "SET a 2", "SELECT 1", "INCR a", "EXEC", "exec", "SELECT 3", "GET a",
+        "WATCH a", "MULTI", "EXEC", "MULTI", "GET", "EXEC", "RESET", "ECHO end",
+    ];
+    let told = |mut monitor: Client<_>, mut client: Client<_>| -> Vec<String> {
+        assert_eq!(monitor.call("MONITOR"), "+OK\r\n");
+        for command in commands {
+            client.call(command);
+        }
+        let mut lines: Vec<String> = Vec::new();
+        while lines.last().is_none_or(|line| !line.contains("end")) {
+            // The space, and what is behind the address.
+            let line = String::from_utf8(monitor.reply()).unwrap();
+            let (_, line) = line.split_once('[').unwrap();
+            let (space, line) = line.split_once(' ').unwrap();
+            let (_, command) = line.split_once(']').unwrap();
+            lines.push(format!("{space}{command}"));
+        }
+        lines
+    };
+    let theirs = || Client::unix(&redis.directory.path("redis"));
+    assert_eq!(told(server.client(), server.client()), told(theirs(), theirs()));
+}
+
 /// What clients say who have a password, and who have not said it, in any order.
 const LOGINS: &[&str] = &[
     "PING",
