@@ -5,10 +5,12 @@
 //! ready.
 
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
+use entresol_tier::Statistics;
 use hdrhistogram::Histogram;
 
-use crate::client::lock;
+use crate::client::{Clients, lock};
 use crate::command::table::SPECS;
 
 /// Longest latency told apart, nanoseconds.
@@ -53,6 +55,50 @@ pub(crate) struct Latency {
     sum: f64,
     sum_of_squares: f64,
     sum_of_logarithms: f64,
+}
+
+/// What `INFO stats` counts besides: figures of clients and of the store, which go on where they
+/// are for the HTTP interface.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    /// Connections accepted.
+    pub(crate) accepted: u64,
+    /// Connections refused.
+    pub(crate) refused: u64,
+    /// Entries that expired.
+    pub(crate) expired: u64,
+    /// Entries evicted from flash.
+    pub(crate) evicted: u64,
+    /// Gets that found an entry.
+    pub(crate) hits: u64,
+    /// Gets that found none.
+    pub(crate) misses: u64,
+}
+
+impl Counted {
+    /// Everything since the start.
+    pub(crate) fn of(clients: &Clients, store: &Statistics) -> Counted {
+        Counted {
+            accepted: clients.accepted.load(Ordering::Relaxed),
+            refused: clients.refused.load(Ordering::Relaxed),
+            expired: store.expired,
+            evicted: store.evicted_flash,
+            hits: store.memory_hits + store.buffer_hits + store.flash_hits,
+            misses: store.misses,
+        }
+    }
+
+    /// What came after `before`. Figures of the store may be of a moment before.
+    pub(crate) fn since(self, before: Counted) -> Counted {
+        Counted {
+            accepted: self.accepted.saturating_sub(before.accepted),
+            refused: self.refused.saturating_sub(before.refused),
+            expired: self.expired.saturating_sub(before.expired),
+            evicted: self.evicted.saturating_sub(before.evicted),
+            hits: self.hits.saturating_sub(before.hits),
+            misses: self.misses.saturating_sub(before.misses),
+        }
+    }
 }
 
 /// One batch of what a worker has to record.

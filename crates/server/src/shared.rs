@@ -18,7 +18,7 @@ use crate::command::table::Spec;
 use crate::config::Config;
 use crate::connection::SlotToken;
 use crate::gate::{Gate, Wake};
-use crate::meter::{Measured, Meter};
+use crate::meter::{Counted, Measured, Meter};
 use crate::monitors::Monitors;
 use crate::operations::{OperationId, Verdict};
 use crate::pause::Pauses;
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     /// The measurements, one meter a worker.
     pub(crate) meters: Vec<Meter>,
+    /// What `CONFIG RESETSTAT` has `INFO` leave out.
+    pub(crate) forgotten: Mutex<Counted>,
     /// The commands that took long.
     pub(crate) slow: Mutex<SlowCommands>,
     /// Which commands wait for the end of a pause.
@@ -177,6 +179,7 @@ impl Shared {
             absences: Arc::default(),
             gate: Gate::new(workers),
             meters: (0..workers).map(|_| Meter::new()).collect(),
+            forgotten: Mutex::default(),
             slow: Mutex::default(),
             pauses: Pauses::default(),
             stopping: AtomicBool::new(false),

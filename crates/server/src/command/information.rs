@@ -10,7 +10,7 @@ use super::connection::COMPATIBLE_VERSION;
 use super::table::{Local, SPECS};
 use crate::client::lock;
 use crate::failure::Failure;
-use crate::meter::Measured;
+use crate::meter::{Counted, Measured};
 use crate::process::ProcessFigures;
 use crate::shared::Shared;
 
@@ -133,17 +133,17 @@ fn persistence(source: &Source<'_>, out: &mut String) {
 }
 
 fn stats(source: &Source<'_>, out: &mut String) {
-    let (figures, measured) = (&source.figures, &source.measured);
-    let accepted = source.shared.clients.accepted.load(Ordering::Relaxed);
-    line(out, "total_connections_received", accepted);
+    let (shared, measured) = (source.shared, &source.measured);
+    let counted = Counted::of(&shared.clients, &source.figures).since(*lock(&shared.forgotten));
+    line(out, "total_connections_received", counted.accepted);
     line(out, "total_commands_processed", measured.calls());
     line(out, "total_net_input_bytes", measured.input_bytes);
     line(out, "total_net_output_bytes", measured.output_bytes);
-    line(out, "rejected_connections", source.shared.clients.refused.load(Ordering::Relaxed));
-    line(out, "expired_keys", figures.expired);
-    line(out, "evicted_keys", figures.evicted_flash);
-    line(out, "keyspace_hits", figures.memory_hits + figures.buffer_hits + figures.flash_hits);
-    line(out, "keyspace_misses", figures.misses);
+    line(out, "rejected_connections", counted.refused);
+    line(out, "expired_keys", counted.expired);
+    line(out, "evicted_keys", counted.evicted);
+    line(out, "keyspace_hits", counted.hits);
+    line(out, "keyspace_misses", counted.misses);
     line(out, "total_error_replies", measured.errors);
 }
 

@@ -10,6 +10,7 @@ use super::table::{Local, SPECS};
 use crate::client::lock;
 use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
+use crate::meter::Counted;
 use crate::shared::Saver;
 
 type Outcome = Result<(), Failure>;
@@ -98,7 +99,9 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn config_resetstat(local: &mut Local<'_, '_>) -> Outcome {
-    local.core.shared.meters.iter().for_each(|meter| meter.reset());
+    let shared = &local.core.shared;
+    shared.meters.iter().for_each(|meter| meter.reset());
+    *lock(&shared.forgotten) = Counted::of(&shared.clients, &shared.statistics_in_time());
     local.reply.simple("OK");
     Ok(())
 }

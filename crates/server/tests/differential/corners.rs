@@ -209,6 +209,32 @@ fn a_monitor_is_told_of_commands_in_the_order_of_redis() {
     assert_eq!(told(server.client(), server.client()), told(theirs(), theirs()));
 }
 
+/// Hits and misses, connections and expired keys were those since the start all the same.
+#[test]
+fn what_config_resetstat_forgets_is_what_redis_forgets() {
+    let Some(redis) = Redis::start() else {
+        eprintln!("skipped: there is no redis-server on the path");
+        return;
+    };
+    let server = TestServer::start(&[]);
+    let mut theirs = Client::unix(&redis.directory.path("redis"));
+    let mut ours = server.client();
+    let commands = ["SET k v", "GET k", "GET none", "CONFIG RESETSTAT", "GET none"];
+    let counted = |info: String| -> Vec<String> {
+        let names = ["total_connections", "rejected_", "expired_keys", "evicted_keys", "keyspace_"];
+        let wanted = |line: &&str| names.iter().any(|name| line.starts_with(name));
+        let mut lines: Vec<String> = info.lines().filter(wanted).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    for command in commands {
+        assert_eq!(ours.call(command), theirs.call(command), "{command}");
+    }
+    let expected = counted(theirs.call("INFO stats"));
+    assert_eq!(expected.len(), 6, "{expected:?}");
+    assert_eq!(counted(ours.call("INFO stats")), expected);
+}
+
 /// What clients say who have a password, and who have not said it, in any order.
 const LOGINS: &[&str] = &[
     "PING",
