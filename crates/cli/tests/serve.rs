@@ -51,6 +51,29 @@ fn a_signal_ends_a_server_that_has_not_opened_its_store() {
     }
 }
 
+/// Where a shell lets programs have 64 files open, client 48 was neither taken nor refused, though
+/// the server could have had more for the asking; so it was at a thousand with the usual 1024.
+#[test]
+fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
+    let directory = Directory::new("files");
+    let mut shell = Command::new("sh");
+    let limited = "ulimit -S -n 64 && ulimit -H -n 900 && exec \"$0\" \"$@\"";
+    shell.args(["-c", limited, env!("CARGO_BIN_EXE_entresol")]);
+    let data = directory.path("data");
+    let options = ["--dir", &data, "--capacity", "160MiB", "--durability", "memory"];
+    let served = Served::start_by(shell, &directory, &options);
+    let mut clients: Vec<_> = (0..100).map(|_| served.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.call(&[b"PING"]), "+PONG");
+    }
+    // Half of so few are for what else is open.
+    let refused = clients[0].call(&[b"CONFIG", b"SET", b"maxclients", b"451"]);
+    assert!(refused.ends_with("number of clients, try with 450"), "{refused}");
+    assert_eq!(clients[0].call(&[b"CONFIG", b"SET", b"maxclients", b"450"]), "+OK");
+    drop(clients);
+    served.stop();
+}
+
 /// The server was gone with its terminal, and what only a clean stop keeps with it.
 #[test]
 fn a_hangup_is_a_clean_stop() {

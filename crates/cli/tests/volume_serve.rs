@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use entresol_wire::nbd::{
     ClientHandshake, ClientOptions, ClientStep, Command as Asked, ReplyHeader, ReplyStyle, Request,
@@ -56,8 +57,13 @@ impl Directory {
     }
 
     fn serve(&self) -> Served {
+        self.serve_by(interruptible())
+    }
+
+    /// Serves by `program`, which is given its arguments.
+    fn serve_by(&self, mut program: Command) -> Served {
         let words = ["volume", "serve", "--cache", &self.path("cache"), "--unix"];
-        let mut child = interruptible()
+        let mut child = program
             .args(words)
             .args([&self.path("nbd"), "--port", "0"])
             .stdout(Stdio::piped())
@@ -156,6 +162,29 @@ fn volumes_are_served_and_found_again_after_a_restart() {
     served.stop();
     let (said, made) = directory.create("first");
     assert!(!made && said.contains("there is a volume named first already"), "{said}");
+}
+
+/// Where a shell lets programs have 64 files open, some fifty clients were taken and the next ones
+/// left waiting; volumes of a cache with many were not exported.
+#[test]
+fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
+    let directory = Directory::new("files");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -S -n 64 && exec \"$0\" \"$@\"", PROGRAM]);
+    let served = directory.serve_by(shell);
+    let connect = |_| UnixStream::connect(&served.socket).unwrap();
+    let mut clients: Vec<UnixStream> = (0..100).map(connect).collect();
+    for client in &mut clients {
+        // A greeting that never comes fails the test.
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut greeting = [0; 18];
+        client.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting[..8], b"NBDMAGIC");
+    }
+    drop(clients);
+    served.stop();
 }
 
 /// The server was gone with its terminal, and its sockets stayed.

@@ -44,7 +44,7 @@ pub use nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
     TlsDemand, metrics as volume_metrics,
 };
-pub use process::is_ignored;
+pub use process::{allow_open_files, is_ignored};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
 pub use tls::TlsFiles;

@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
-use crate::process::is_ignored;
+use crate::process::{allow_open_files, clients_within, is_ignored};
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
 use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
@@ -244,10 +244,11 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
     run(config).map_err(|error| given.located(error))
 }
 
-fn run(config: Config) -> Result<(), ServeError> {
+fn run(mut config: Config) -> Result<(), ServeError> {
     let opening = Arc::new(AtomicBool::new(true));
     let mut signals = stop_signals(&opening)
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;
+    limit_clients(&mut config)?;
     // First what is quick and cheap to refuse: a new data file may take minutes to make.
     let doors = Doors::open(&config)?;
     let tier = data::open(&config, now())?;
@@ -270,6 +271,23 @@ fn run(config: Config) -> Result<(), ServeError> {
     report("stopping: finishing what is in flight");
     server.stop()?;
     report("stopped");
+    Ok(())
+}
+
+/// Lets the process have the files open that the clients of `config` take; where it may not, there
+/// are fewer clients. Those beyond it would wait, neither taken nor refused.
+fn limit_clients(config: &mut Config) -> Result<(), ServeError> {
+    let Some(files) = allow_open_files() else {
+        return Ok(());
+    };
+    let (wanted, clients_max) = (config.clients_max(), clients_within(files, config.clients_max()));
+    if clients_max < wanted {
+        report(&format!(
+            "`maxclients` is {clients_max} instead of {wanted}: the process may have {files} files \
+             open; raise that (`ulimit -Hn`, `LimitNOFILE=` of the unit)"
+        ));
+        config.set("maxclients", &clients_max.to_string())?;
+    }
     Ok(())
 }
 

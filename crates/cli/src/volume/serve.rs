@@ -8,6 +8,7 @@ use clap::Args;
 use entresol_device::Force;
 use entresol_server::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
+    allow_open_files,
 };
 use entresol_volume::Volumes;
 use signal_hook::iterator::Signals;
@@ -72,6 +73,8 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let mut signals = Signals::new(stop_signals())
         .map_err(|error| Failure::doing("cannot watch for signals", error))?;
     let options = args.options()?;
+    // Where the system does not tell, what it allows already has to do.
+    let _ = allow_open_files();
     // A server that has the cache says so better than the lock on it.
     if UnixStream::connect(args.cache.control_path()).is_ok() {
         return Err(Failure::CannotRun(format!(

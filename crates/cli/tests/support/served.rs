@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::interruptible::interruptible;
 use crate::support::Directory;
@@ -17,8 +18,17 @@ pub(crate) struct Served {
 impl Served {
     /// Starts it and waits until it listens.
     pub(crate) fn start(directory: &Directory, options: &[&str]) -> Served {
+        Served::start_by(interruptible(), directory, options)
+    }
+
+    /// Starts it by `program`, which is given its arguments, and waits until it listens.
+    pub(crate) fn start_by(
+        mut program: Command,
+        directory: &Directory,
+        options: &[&str],
+    ) -> Served {
         let socket = directory.0.join("socket");
-        let mut child = interruptible()
+        let mut child = program
             .args(["serve", "--memory", "64MiB", "--port", "", "--unix"])
             .arg(&socket)
             // With the directory go the write buffers of one that is killed.
@@ -44,6 +54,8 @@ impl Served {
 
     pub(crate) fn client(&self) -> Client {
         let stream = UnixStream::connect(&self.socket).expect("the server listens");
+        // A reply that never comes fails its test.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
         Client {
             output: stream.try_clone().expect("it can be shared"),
             input: BufReader::new(stream),

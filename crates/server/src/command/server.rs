@@ -11,6 +11,7 @@ use crate::client::lock;
 use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
 use crate::meter::Counted;
+use crate::process::{clients_within, open_files};
 use crate::shared::Saver;
 
 type Outcome = Result<(), Failure>;
@@ -90,12 +91,28 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
             Some(key) if key.change == Change::Restart => {
                 return Err(refused(immutable));
             }
-            Some(_) => changed.set_live(&name, &value).map_err(|error| refused(error.detail()))?,
+            Some(_) => {
+                changed.set_live(&name, &value).map_err(|error| refused(error.detail()))?;
+                demand_files(&config, &changed).map_err(|why| refused(&why))?;
+            }
         }
     }
     *config = changed;
     local.reply.simple("OK");
     Ok(())
+}
+
+/// Refuses more clients than `before` if the process may not have the files open that they take.
+fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
+    let wanted = changed.clients_max();
+    let possible = open_files().map_or(wanted, |files| clients_within(files, wanted));
+    if possible >= wanted || wanted <= before.clients_max() {
+        return Ok(());
+    }
+    Err(format!(
+        "The operating system is not able to handle the specified number of clients, try with \
+         {possible}"
+    ))
 }
 
 pub(crate) fn config_resetstat(local: &mut Local<'_, '_>) -> Outcome {
