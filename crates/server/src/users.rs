@@ -267,6 +267,22 @@ mod tests {
         assert!(bob.may_touch(b"app:1") && bob.may_touch(b"b") && !bob.may_touch(b"other"));
     }
 
+    /// Who was to read some keys could close all clients' connections, and have everybody wait.
+    #[test]
+    fn who_reads_some_keys_by_the_rules_of_the_guide_disturbs_nobody() {
+        let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/operating.md");
+        let guide = std::fs::read_to_string(guide).unwrap();
+        let rules = guide.split('`').find(|code| code.starts_with("+@read ")).unwrap();
+        let users = Users::parse("test", &format!("reader nopass {rules}")).unwrap();
+        let reader = users.find(b"reader").unwrap();
+        let may = |name: &str| reader.may(table::find(name.as_bytes()).unwrap());
+        assert!(may("get") && may("hgetall") && may("ping") && may("client|setname"), "{rules}");
+        for name in ["client|kill", "client|pause", "client|list", "set", "flushall", "config|set"]
+        {
+            assert!(!may(name), "{rules}: {name}");
+        }
+    }
+
     #[test]
     fn errors_name_file_and_line() {
         for (text, expected) in [
