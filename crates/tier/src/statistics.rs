@@ -193,7 +193,7 @@ impl Statistics {
     }
 }
 
-/// A distribution of sizes: counts in log-linear buckets with exact moments.
+/// A distribution of sizes, out of counts in log-linear buckets; mean and deviation are exact.
 #[derive(Debug, Clone, Default)]
 pub struct Distribution {
     /// How many.
