@@ -49,7 +49,7 @@ pub struct Statistics {
     pub entries_of: BTreeMap<SpaceId, u64>,
     /// Bytes of the device that records may take, those that reclaim needs included.
     pub capacity_bytes: u64,
-    /// Device requests in flight now.
+    /// Writes of the log that are with the device now.
     pub pending_io: u64,
     /// Bytes of the device given to segments.
     pub flash_allocated_bytes: u64,
