@@ -246,6 +246,32 @@ fn logs_of_act_4_are_read_in_the_words_of_today() {
     assert_eq!(analysis.slices[0].columns[0].percent_over[0], 11.5);
 }
 
+/// ACT 6.0 and 6.1 name histograms that they print in no report.
+#[test]
+fn logs_of_act_6_0_and_6_1_lack_nothing() {
+    for version in ["6.0", "6.1"] {
+        let log = BASIC.replacen("ACT version 6.6", &format!("ACT version {version}"), 1).replacen(
+            "HISTOGRAM NAMES\nreads\n",
+            "HISTOGRAM NAMES\nreads\ndevice-reads\n",
+            1,
+        );
+        assert_ne!(log, BASIC);
+        assert_eq!(faults(&log, &each_second()), Vec::<String>::new());
+        let heading = latency::heading(&Log::read(&log).unwrap(), "a.out", &each_second());
+        assert!(heading.contains("reads\ndevice-reads\n"), "{heading}");
+        let later = log.replacen(&format!("ACT version {version}"), "ACT version 6.2", 1);
+        assert!(!faults(&later, &each_second()).is_empty());
+    }
+}
+
+/// The words of ACT 3 to 4, with and without the reason.
+#[test]
+fn failed_transfers_of_old_logs_are_a_fault() {
+    let errors = "ERROR: seek & read\nERROR: seek & write errno 5 'Input/output error'\n";
+    let failing = LEGACY.replacen("After 2 sec:", &format!("{errors}After 2 sec:"), 1);
+    assert_eq!(faults(&failing, &each_second()), ["2 transfers failed, which no histogram shows"]);
+}
+
 #[test]
 fn logs_of_act_5_are_read_with_the_names_they_give() {
     let log = Log::read(include_str!("vectors/legacy_v5.3.out")).unwrap();

@@ -30,7 +30,7 @@ pub fn heading(log: &Log<'_>, path: &str, options: &LatencyOptions) -> String {
         writeln!(text, "analyzing time slices of {slice_sec} seconds").expect("a string takes all");
     }
     let mut names = vec!["HISTOGRAM NAMES"];
-    names.extend(log.names.iter().map(String::as_str));
+    names.extend(log.announced.iter().map(String::as_str));
     for block in [&log.configuration, &log.derived, &names] {
         for line in block {
             text.push_str(line);

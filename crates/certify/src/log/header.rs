@@ -18,8 +18,10 @@ pub struct Log<'a> {
     pub configuration: Vec<&'a str>,
     /// The derived rates, with their title where there is one.
     pub derived: Vec<&'a str>,
-    /// The histograms, in order.
+    /// The histograms of each report, in order.
     pub names: Vec<String>,
+    /// The histograms that the header names, in order. ACT 6.0 and 6.1 name some that no report has.
+    pub announced: Vec<String>,
     text: &'a str,
     /// Where the header ends: what failed before the first report is said from there on.
     end: Position,
@@ -27,6 +29,9 @@ pub struct Log<'a> {
     is_old: bool,
     has_old_titles: bool,
 }
+
+/// Histograms that ACT 6.0 and 6.1 name in their header and print in no report.
+const NAMED_IN_VAIN: [&str; 2] = ["device-reads", "device-writes"];
 
 /// Where in a text.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +76,7 @@ impl<'a> Log<'a> {
             configuration,
             derived: Vec::new(),
             names: Vec::new(),
+            announced: Vec::new(),
             text,
             end: first_report,
             first_report,
@@ -78,6 +84,10 @@ impl<'a> Log<'a> {
             has_old_titles: false,
         };
         log.read_rates_and_names()?;
+        log.announced = log.names.clone();
+        if (6.0..6.2).contains(&number) {
+            log.names.retain(|name| !NAMED_IN_VAIN.contains(&name.as_str()));
+        }
         Ok(log)
     }
 

@@ -123,7 +123,7 @@ impl Said {
     fn add(&mut self, line: &str) {
         self.stopped |= line.contains("test stopped");
         let Some(error) = line.strip_prefix("ERROR: ") else { return };
-        if error.starts_with("reading") || error.starts_with("writing") {
+        if FAILED_TRANSFER.iter().any(|words| error.starts_with(words)) {
             self.failed += 1;
         } else if error.starts_with("wrong contents") {
             self.wrong += 1;
@@ -132,6 +132,9 @@ impl Said {
         }
     }
 }
+
+/// How a transfer that failed is told of: by ACT since 5, and by ACT 3 and 4.
+const FAILED_TRANSFER: [&str; 4] = ["reading", "writing", "seek & read", "seek & write"];
 
 /// A log full of errors must not fill the memory.
 const REMARKS_MAX: usize = 1000;
