@@ -24,6 +24,19 @@ fn rules_that_nothing_could_keep_to_are_refused() {
     }
 }
 
+/// Text from a page or a word processor has such blanks: ACT reads 0 behind them.
+#[test]
+fn blanks_that_are_none_for_act_are_refused() {
+    for blank in ['\u{a0}', '\u{2009}', '\u{3000}'] {
+        let error = refusal(&format!("write-reqs-per-sec:{blank}1000\n"));
+        let named =
+            format!("line 4: the line has a blank that is none for ACT (U+{:04X})", blank as u32);
+        assert!(error.starts_with(&named), "{error}");
+    }
+    let commented = format!("{BASE}# as the\u{a0}guide says\n");
+    assert!(Storage::parse(commented.as_bytes()).is_ok());
+}
+
 #[test]
 fn recorded_configurations_are_accepted() {
     let files = [

@@ -176,7 +176,14 @@ impl<T: Subject> Reader<T> {
         if raw.trim_start().starts_with(legacy::HELPER_LINE) {
             return Ok(());
         }
-        let text = raw.split_once('#').map_or(raw, |(text, _)| text).trim();
+        let text = raw.split_once('#').map_or(raw, |(text, _)| text).trim_ascii();
+        if let Some(found) = text.chars().find(|c| c.is_whitespace() && !c.is_ascii_whitespace()) {
+            return Err(format!(
+                "the line has a blank that is none for ACT (U+{:04X}), which makes ACT read 0 behind \
+                 it; write a plain one",
+                u32::from(found)
+            ));
+        }
         // A name ends at a colon or at white space; a colon may follow white space only for us.
         let end = text.find(|c: char| c == ':' || c.is_whitespace()).unwrap_or(text.len());
         let (name, after) = text.split_at(end);
