@@ -40,6 +40,18 @@ pub struct Selection {
     pub devices: Vec<String>,
     /// Transfers of this size and more are large blocks, bytes.
     pub large_block_bytes: u64,
+    /// What the first table of a capture of `iostat` is the mean of.
+    pub first_table: FirstTable,
+}
+
+/// What the first of several tables of `iostat` is the mean of. The text does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FirstTable {
+    /// The time since the system started; it is left out.
+    #[default]
+    SinceStart,
+    /// An interval like the others, as `iostat -y` prints it.
+    Interval,
 }
 
 /// Why a text is of no use.

@@ -4,7 +4,7 @@ use std::io::{Cursor, ErrorKind};
 
 use entresol_certify::config::LoadModel;
 use entresol_certify::dialogue::{self, Answers, Destination};
-use entresol_certify::import::{self, DeviceLoad, Profile, Selection, Source};
+use entresol_certify::import::{self, DeviceLoad, FirstTable, Profile, Selection, Source};
 use entresol_certify::sizing::{self, Sizing, SizingError};
 use entresol_certify::{Index, Storage};
 
@@ -44,6 +44,7 @@ fn selection(devices: &[&str]) -> Selection {
         namespace: None,
         devices: devices.iter().map(|&device| device.to_owned()).collect(),
         large_block_bytes: 128 * 1024,
+        first_table: FirstTable::SinceStart,
     }
 }
 
@@ -66,6 +67,19 @@ fn tables_of_asloglatency_give_sizes_and_rates() {
     let sparse = READ_SIZES.replace("     1      2      4      8 ", "     1      4     16     64 ");
     let error = import::import(Source::Asloglatency, &sparse, &selection(&[])).unwrap_err();
     assert!(error.to_string().contains("`-e 1`"), "{error}");
+}
+
+/// Since 2018 the name of the histogram stands behind a label, and two more lines follow.
+#[test]
+fn tables_of_asloglatency_with_labels_are_read_as_those_without() {
+    let labelled = READ_SIZES.replace(
+        "{ycsb}-device-read-size",
+        "Histogram : {ycsb}-device-read-size \nLog       : /var/log/aerospike.log\n\
+         From      : 2018-05-09 00:20:02\n",
+    );
+    assert!(labelled.contains("Log       :"));
+    let found = imported(&labelled, Source::Asloglatency);
+    assert_eq!(found, imported(READ_SIZES, Source::Asloglatency));
 }
 
 #[test]
@@ -147,6 +161,17 @@ fn a_capture_of_iostat_leaves_out_the_time_before_it_and_idle_devices() {
     assert!((rates.large_writes - 1531.5).abs() < 2.0, "{}", rates.large_writes);
     let error = import::device_load(IOSTAT, &selection(&["/dev/sdz"])).unwrap_err().to_string();
     assert!(error.contains("no device `sdz`"), "{error}");
+}
+
+/// `iostat -y` leaves out the table since the start of the system, and nothing in the text says so.
+#[test]
+fn every_table_of_a_capture_counts_where_it_has_none_since_the_start() {
+    let intervals = Selection { first_table: FirstTable::Interval, ..selection(&[]) };
+    let begin = IOSTAT.match_indices("Device").nth(1).unwrap().0;
+    let without = &IOSTAT[begin..];
+    let whole = import::device_load(IOSTAT, &selection(&[])).unwrap();
+    assert_eq!(import::device_load(without, &intervals).unwrap(), whole);
+    assert_ne!(import::device_load(without, &selection(&[])).unwrap(), whole);
 }
 
 /// The last figure of such a line may be cut short, too; it was counted as it stood.

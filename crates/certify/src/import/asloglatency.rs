@@ -66,6 +66,11 @@ impl Table<'_> {
     }
 }
 
+/// Is `word` the name of a histogram, such as `{ns}-read`?
+fn is_name(word: &str) -> bool {
+    word.starts_with('{') && word.contains("}-")
+}
+
 fn tables(text: &str) -> Result<Vec<Table<'_>>, ImportError> {
     let mut tables = Vec::new();
     let mut name = None;
@@ -74,7 +79,9 @@ fn tables(text: &str) -> Result<Vec<Table<'_>>, ImportError> {
         let number = index + 1;
         let mut words = line.split_whitespace();
         match words.next() {
-            Some(word) if word.starts_with('{') && word.contains("}-") => name = Some(word),
+            Some(word) if is_name(word) => name = Some(word),
+            // Since 2018 the name stands behind a label.
+            Some("Histogram") => name = words.find(|word| is_name(word)).or(name),
             Some("slice-to") => {
                 let whole = name.and_then(|name| name[1..].split_once("}-"));
                 let Some((namespace, histogram)) = whole else {

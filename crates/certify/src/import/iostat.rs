@@ -1,7 +1,7 @@
 //! Captures of `iostat -x`, old and new columns, KiB or MiB.
 
 use super::profile::{large_block_kbytes, records_behind};
-use super::{ImportError, Profile, Selection, short, the_only};
+use super::{FirstTable, ImportError, Profile, Selection, short, the_only};
 use crate::config::Storage;
 
 /// What one device did, per second; the mean, where several are selected.
@@ -34,8 +34,10 @@ pub(super) fn is_header(line: &str) -> bool {
 pub(super) fn device_load(text: &str, selection: &Selection) -> Result<DeviceLoad, ImportError> {
     let mut samples = samples(text)?;
     let tables = samples.iter().map(|(_, table, _)| *table).max().unwrap_or(0);
-    // The first table of several is the mean since the system started.
-    let from = if tables > 1 { 2 } else { 1 };
+    let from = match selection.first_table {
+        FirstTable::SinceStart if tables > 1 => 2,
+        FirstTable::SinceStart | FirstTable::Interval => 1,
+    };
     samples.retain(|(_, table, _)| *table >= from);
     let mut names: Vec<&str> = samples.iter().map(|(name, _, _)| *name).collect();
     names.sort_unstable();

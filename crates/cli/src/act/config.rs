@@ -14,7 +14,7 @@ use entresol_certify::Storage;
 use entresol_certify::config::{ConfigError, Finding};
 use entresol_certify::derive::Step;
 use entresol_certify::dialogue::{self, Destination};
-use entresol_certify::import::{self, Profile, Selection, Source};
+use entresol_certify::import::{self, FirstTable, Profile, Selection, Source};
 use entresol_certify::sizing::{self, Fit, Sizing};
 use serde_json::{Map, Value, json};
 
@@ -88,6 +88,9 @@ pub(crate) struct ConfigArgs {
     /// Device in those texts; the only busy one otherwise
     #[arg(long, value_name = "NAME")]
     measured_device: Vec<String>,
+    /// The captures of `iostat` were made with `-y`: their first table counts, too
+    #[arg(long)]
+    iostat_y: bool,
     /// Capture of `iostat -x` that the offsets are fitted to
     #[arg(long, value_name = "FILE")]
     fit: Option<PathBuf>,
@@ -227,6 +230,10 @@ impl ConfigArgs {
             namespace: self.namespace.clone(),
             devices: self.measured_device.clone(),
             large_block_bytes: 128 * 1024,
+            first_table: match self.iostat_y {
+                true => FirstTable::Interval,
+                false => FirstTable::SinceStart,
+            },
         }
     }
 
