@@ -179,8 +179,8 @@ impl<T: Subject> Reader<T> {
         let text = raw.split_once('#').map_or(raw, |(text, _)| text).trim_ascii();
         if let Some(found) = text.chars().find(|c| c.is_whitespace() && !c.is_ascii_whitespace()) {
             return Err(format!(
-                "the line has a blank that is none for ACT (U+{:04X}), which makes ACT read 0 behind \
-                 it; write a plain one",
+                "the line has a blank that is none for ACT (U+{:04X}), which makes ACT read 0 \
+                 behind it; write a plain one",
                 u32::from(found)
             ));
         }

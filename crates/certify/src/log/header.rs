@@ -20,7 +20,8 @@ pub struct Log<'a> {
     pub derived: Vec<&'a str>,
     /// The histograms of each report, in order.
     pub names: Vec<String>,
-    /// The histograms that the header names, in order. ACT 6.0 and 6.1 name some that no report has.
+    /// The histograms that the header names, in order. ACT 6.0 and 6.1 name some that no report
+    /// has.
     pub announced: Vec<String>,
     text: &'a str,
     /// Where the header ends: what failed before the first report is said from there on.
