@@ -108,7 +108,8 @@ enum ColumnType {
         return switch (this) {
             case BOOLEAN -> expect(Boolean.class, cell, where);
             case INTEGER -> (int) whole(cell, Integer.MIN_VALUE, Integer.MAX_VALUE, where);
-            case BIGINT, TIMESTAMP -> whole(cell, Long.MIN_VALUE, Long.MAX_VALUE, where);
+            case BIGINT -> whole(cell, Long.MIN_VALUE, Long.MAX_VALUE, where);
+            case TIMESTAMP -> moment(cell, where);
             case REAL -> number(cell, where).floatValue();
             case DOUBLE -> number(cell, where).doubleValue();
             case VARCHAR -> cell.toString();
@@ -136,6 +137,14 @@ enum ColumnType {
     private static Integer numberOf(EnumDescriptor type, String name) {
         EnumValueDescriptor value = type.findValueByName(name);
         return value == null ? NO_VALUE : value.getNumber();
+    }
+
+    /** Moments are longs in the engine, and days and times of a day are the integers. */
+    private long moment(Object cell, String where) {
+        if (cell instanceof Integer) {
+            throw mistake(where, "a moment", cell);
+        }
+        return whole(cell, Long.MIN_VALUE, Long.MAX_VALUE, where);
     }
 
     private long whole(Object cell, long least, long most, String where) {

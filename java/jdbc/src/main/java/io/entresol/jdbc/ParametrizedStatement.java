@@ -63,8 +63,8 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
 
     private void fit() throws SQLException {
         for (int place = 0; place < slots.length; place++) {
-            slots[place] = Parameters.fitted(place + 1, slots[place],
-                    getParameter(place + 1).parameterType);
+            slots[place] = new ParameterType(place + 1, getParameter(place + 1).parameterType)
+                    .fitted(slots[place]);
         }
     }
 

@@ -215,7 +215,7 @@ class DialectTest {
         assertEquals(List.of("60"), query("select count(*) from people where score > ?", " 1e3"));
         assertTrue(assertThrows(SQLException.class,
                 () -> query("select name from people where age = ?", "seven")).getMessage()
-                .contains("column age: expected a value of type INTEGER, found `seven`"));
+                .contains("parameter 1: expected a value of type INTEGER, found `seven`"));
     }
 
     @Test

@@ -119,6 +119,7 @@ final class Grid implements AutoCloseable {
         define("purchases", "64MiB", mode, "sample.Purchase");
         define("numbered", "64MiB", mode, "sample.Person");
         define("documents", "64MiB", mode, "sample.Person");
+        define("typed", "64MiB", mode, "sample.Typed");
         define("both", "64MiB", mode, "sample.Person", "sample.Purchase");
         ConfigurationBuilder ending = builder("64MiB", mode, "sample.Person");
         ending.expiration().lifespan(ENDS_AFTER);

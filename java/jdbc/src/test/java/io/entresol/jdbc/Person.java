@@ -83,7 +83,8 @@ public class Person {
     public String remark;
 
     /** Their schema. */
-    @ProtoSchema(includeClasses = {Person.class, Address.class, Mood.class, Purchase.class},
+    @ProtoSchema(includeClasses = {Person.class, Address.class, Mood.class, Purchase.class,
+            Typed.class},
             schemaPackageName = "sample", schemaFileName = "sample.proto")
     public interface Schema extends GeneratedSchema {}
 }
