@@ -10,6 +10,7 @@
 //! Every call names the [`Site`] it is made from, so that tests leave one of them out and see that
 //! it was needed.
 
+mod closable;
 mod direct;
 mod file;
 mod stream;

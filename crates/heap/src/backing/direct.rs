@@ -11,6 +11,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use parking_lot::Mutex;
 
+use super::closable::Closable;
+
 /// Larger writes gain nothing: their bytes take longer than the second trip.
 const BYTES_MAX: usize = 256 << 10;
 /// What a device may want addresses, offsets and lengths to be multiples of.
@@ -19,7 +21,7 @@ const ALIGNMENT: usize = 4096;
 /// The same file once more, opened for such writes.
 #[derive(Debug)]
 pub(crate) struct Direct {
-    file: File,
+    file: Closable,
     /// Room for an aligned copy of what is written.
     room: Mutex<Vec<u8>>,
 }
@@ -30,10 +32,12 @@ impl Direct {
         let same = format!("/proc/self/fd/{}", file.as_raw_fd());
         let mut options = OpenOptions::new();
         let options = options.write(true).custom_flags(libc::O_DIRECT | libc::O_DSYNC);
-        Some(Direct { file: options.open(same).ok()?, room: Mutex::new(Vec::new()) })
+        let file = Closable::new(options.open(same).ok()?);
+        Some(Direct { file, room: Mutex::new(Vec::new()) })
     }
 
-    /// Writes whole pages; false if the device refuses such writes or they are too many.
+    /// Writes whole pages; false if the device refuses such writes, they are too many, or the file
+    /// was closed.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
         let is_whole = offset.is_multiple_of(ALIGNMENT as u64)
             && bytes.len().is_multiple_of(ALIGNMENT)
@@ -45,19 +49,20 @@ impl Direct {
         if room.len() < bytes.len() + ALIGNMENT {
             room.resize(bytes.len() + ALIGNMENT, 0);
         }
+        let Some(file) = self.file.get() else { return Ok(false) };
         let start = room.as_ptr().align_offset(ALIGNMENT);
         let Some(aligned) = room.get_mut(start..start + bytes.len()) else { return Ok(false) };
         aligned.copy_from_slice(bytes);
-        match self.file.write_all_at(aligned, offset) {
+        match file.write_all_at(aligned, offset) {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The descriptor, to put another in its place.
-    pub(crate) fn descriptor(&self) -> i32 {
-        self.file.as_raw_fd()
+    /// Closes the file, once nobody writes.
+    pub(crate) fn close(&self) {
+        self.file.close();
     }
 }
 

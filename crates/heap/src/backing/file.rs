@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. One writer, or many readers: a lock on the file, held until [`Backing::release`].
 //! 2. A shared mapping, where there is one, is as long as the file.
-//! 3. After [`Backing::release`] neither descriptor nor mapping leads to the file.
+//! 3. After [`Backing::release`] there is neither a descriptor nor a mapping of the file.
 #![expect(unsafe_code, reason = "file locks, room for files, and stores into mapped memory")]
 
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +14,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::MappedRwLockReadGuard;
+
+use super::closable::Closable;
 use super::direct::Direct;
 use super::{Backing, Counters, Site, Survival, Unit, stream};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +27,7 @@ use crate::options::{Access, Medium};
 #[derive(Debug)]
 pub(crate) struct FileBacking {
     path: PathBuf,
-    file: File,
+    file: Closable,
     access: Access,
     survival: Survival,
     mapped: Option<Mapped>,
@@ -79,7 +82,7 @@ impl FileBacking {
         lock(path, &file, access)?;
         let survival = survival_of(&file);
         let counters = Counters::default();
-        let path = path.to_owned();
+        let (path, file) = (path.to_owned(), Closable::new(file));
         Ok(FileBacking { path, file, access, survival, mapped: None, direct: None, counters })
     }
 
@@ -92,7 +95,8 @@ impl FileBacking {
         }
         // Memory of the system has no device to go to.
         if self.survival != Survival::Process {
-            self.direct = Direct::of(&self.file);
+            let direct = Direct::of(&*self.file()?);
+            self.direct = direct;
         }
         if medium == Medium::Pages {
             return Ok(self);
@@ -107,7 +111,8 @@ impl FileBacking {
             // Room for the extents of large transactions, which lie behind the heap's end.
             let reserved = limit.max(bytes) * 2 + EXTENT_BYTES_MIN;
             let memory = Memory::reserve(reserved)?;
-            if memory.map(&self.file, 0, bytes, *share).is_ok() {
+            let mapped = memory.map(&*self.file()?, 0, bytes, *share);
+            if mapped.is_ok() {
                 // A store to what the file has no room for would end the process.
                 self.make_room(0, bytes)?;
                 let bytes = AtomicU64::new(bytes);
@@ -122,15 +127,23 @@ impl FileBacking {
         Ok(self)
     }
 
+    /// The file, which stays open as long as this is held.
+    fn file(&self) -> Result<MappedRwLockReadGuard<'_, File>> {
+        self.file.get().ok_or_else(|| {
+            let detail = format!("{}: the heap is closed", self.path.display());
+            Error::new(ErrorKind::Closed, detail)
+        })
+    }
+
     fn failed(&self, what: &str, error: io::Error) -> Error {
         failed(&self.path, what, error)
     }
 
     /// The first stretch from `from` on, before `to`, that the file holds nothing of.
-    fn hole(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+    fn hole(file: &File, from: u64, to: u64) -> Option<(u64, u64)> {
         let seek = |at: u64, whence: i32| {
             // SAFETY: a plain call on an open descriptor; nothing here uses its position.
-            let found = unsafe { libc::lseek(self.file.as_raw_fd(), at as libc::off_t, whence) };
+            let found = unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, whence) };
             u64::try_from(found).ok()
         };
         let start = seek(from, libc::SEEK_HOLE).filter(|start| *start < to)?;
@@ -141,8 +154,9 @@ impl FileBacking {
     fn punch(&self, mode: i32, offset: u64, length: u64) -> bool {
         let mode = mode | libc::FALLOC_FL_KEEP_SIZE;
         let (offset, length) = (offset as libc::off_t, length as libc::off_t);
+        let Some(file) = self.file.get() else { return false };
         // SAFETY: a plain call on an open descriptor.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset, length) == 0 }
+        unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) == 0 }
     }
 }
 
@@ -156,13 +170,13 @@ impl Backing for FileBacking {
     }
 
     fn bytes(&self) -> Result<u64> {
-        let status = self.file.metadata().map_err(|error| self.failed("stat", error))?;
+        let status = self.file()?.metadata().map_err(|error| self.failed("stat", error))?;
         Ok(status.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let length = out.len();
-        self.file
+        self.file()?
             .read_exact_at(out, offset)
             .map_err(|error| self.failed(&format!("read {length} bytes at offset {offset}"), error))
     }
@@ -178,7 +192,7 @@ impl Backing for FileBacking {
                 unsafe { stream::store(at, bytes) };
                 Ok(())
             }
-            None => self.file.write_all_at(bytes, offset).map_err(|error| {
+            None => self.file()?.write_all_at(bytes, offset).map_err(|error| {
                 let what = format!("write {} bytes at offset {offset}", bytes.len());
                 self.failed(&what, error)
             }),
@@ -210,7 +224,7 @@ impl Backing for FileBacking {
         match &self.mapped {
             Some(_) => stream::fence(),
             None => {
-                let synced = self.file.sync_data();
+                let synced = self.file()?.sync_data();
                 let failed = |error| Error::sync(format!("{}: cannot sync", self.name()), error);
                 synced.map_err(failed)?;
             }
@@ -240,14 +254,14 @@ impl Backing for FileBacking {
             let detail = format!("{}: no address space for {bytes} bytes", self.path.display());
             return Err(Error::new(ErrorKind::Full, detail));
         }
-        self.file
-            .set_len(bytes)
+        let file = self.file()?;
+        file.set_len(bytes)
             .map_err(|error| self.failed(&format!("change the length to {bytes} bytes"), error))?;
-        let synced = self.file.sync_all();
+        let synced = file.sync_all();
         synced.map_err(|error| Error::sync(format!("{}: cannot sync", self.name()), error))?;
         if let Some(mapped) = &self.mapped {
             if bytes > before {
-                mapped.memory.map(&self.file, before, bytes - before, mapped.share)?;
+                mapped.memory.map(&file, before, bytes - before, mapped.share)?;
             } else {
                 mapped.memory.withdraw(bytes, before - bytes)?;
             }
@@ -257,12 +271,13 @@ impl Backing for FileBacking {
     }
 
     fn make_room(&self, offset: u64, length: u64) -> Result<()> {
+        let file = self.file()?;
         let mut done = 0;
         while done < length {
             let piece = (length - done).min(ROOM_BYTES_MAX);
             let (from, bytes) = ((offset + done) as libc::off_t, piece as libc::off_t);
             // SAFETY: a plain call on an open descriptor.
-            match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), from, bytes) } {
+            match unsafe { libc::posix_fallocate(file.as_raw_fd(), from, bytes) } {
                 0 => done += piece,
                 // A signal, which memory of the system lets end the call: this piece once more.
                 libc::EINTR => {}
@@ -278,13 +293,14 @@ impl Backing for FileBacking {
     }
 
     fn map(&self, memory: &Memory, offset: u64, length: u64) -> Result<()> {
-        memory.map(&self.file, offset, length, Share::Private)?;
+        let file = self.file()?;
+        memory.map(&file, offset, length, Share::Private)?;
         // What the file holds nothing of is zeros either way, and memory of the process's own may
         // come in large pages: random reads of a large heap are mostly misses of the page table.
         // Of a file with many small holes most are passed over: each is a call and a mapping.
         let stride = length / HOLES_MAX;
         let mut at = offset;
-        while let Some((start, end)) = self.hole(at, offset + length) {
+        while let Some((start, end)) = FileBacking::hole(&file, at, offset + length) {
             memory.provide_large(start, end - start)?;
             at = end.max(at + stride);
         }
@@ -300,25 +316,24 @@ impl Backing for FileBacking {
     }
 
     fn release(&self) {
-        if self.mapped.as_ref().is_some_and(|mapped| mapped.share == Share::Shared) {
+        if self.mapped.as_ref().is_some_and(|mapped| mapped.share == Share::Shared)
+            && let Some(file) = self.file.get()
+        {
             // More than was promised: no commit waits for it, so nobody is told of a failure.
-            let _synced = self.file.sync_all();
+            let _synced = file.sync_all();
         }
         if let Some(mapped) = &self.mapped {
             // Nothing is appended any more; a mapping would keep a removed file's room.
             let _blank = mapped.memory.blank();
         }
-        unlock(&self.file);
-        // A descriptor in its place that can be neither read nor written: other users of the heap
-        // may still be about, and must not keep the file.
-        let mut nowhere = OpenOptions::new();
-        if let Ok(nowhere) = nowhere.read(true).custom_flags(libc::O_PATH).open("/") {
-            let direct = self.direct.as_ref().map(Direct::descriptor);
-            for own in direct.into_iter().chain([self.file.as_raw_fd()]) {
-                // SAFETY: a plain call on two open descriptors; the second stays its owner's.
-                let _replaced = unsafe { libc::dup3(nowhere.as_raw_fd(), own, libc::O_CLOEXEC) };
-            }
+        // Other users of the heap may still be about, and must keep neither file nor descriptors.
+        if let Some(direct) = &self.direct {
+            direct.close();
         }
+        if let Some(file) = self.file.get() {
+            unlock(&file);
+        }
+        self.file.close();
     }
 
     fn counters(&self) -> &Counters {
@@ -330,7 +345,9 @@ impl Backing for FileBacking {
 // program: closing it would not give the lock up yet.
 impl Drop for FileBacking {
     fn drop(&mut self) {
-        unlock(&self.file);
+        if let Some(file) = self.file.get() {
+            unlock(&file);
+        }
     }
 }
 
@@ -407,7 +424,7 @@ mod tests {
         fs::write(&path, b"heap").unwrap();
         let first = FileBacking::open(&path, Access::ReadWrite).unwrap();
         // Such a process has a copy of each descriptor.
-        let copy = first.file.try_clone().unwrap();
+        let copy = first.file().unwrap().try_clone().unwrap();
         let refused = FileBacking::open(&path, Access::ReadWrite).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InUse);
         drop(first);

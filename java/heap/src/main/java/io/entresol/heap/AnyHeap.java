@@ -47,7 +47,7 @@ public abstract class AnyHeap implements AutoCloseable {
     private final AtomicReferenceArray<UndoLog> idle = new AtomicReferenceArray<>(IDLE_LOGS);
     /** Of a raw heap; null in others. */
     private final GoingOn going;
-    final Cursors cursors = new Cursors();
+    final Uncollected cursors = new Uncollected();
     private final long firstHandle;
     private volatile long bytes;
     /** Made when somebody asks for it, so that others do not pay. */
@@ -65,7 +65,10 @@ public abstract class AnyHeap implements AutoCloseable {
         this.lifetimes = options.strict ? new Lifetimes() : null;
         long opened = address;
         // Not when it is closed: other threads may be in the middle of an access.
-        CLEANER.register(this, () -> Native.heapRelease(opened));
+        CLEANER.register(this, () -> {
+            Native.heapRelease(opened);
+            file.released();
+        });
     }
 
     /** Whether a heap is at {@code path}: a file, or a folder that a growable heap is in. */

@@ -23,6 +23,8 @@ final class HeapFile {
     private static final String DEVICES = "/dev/dax";
     private static final long GROWABLE_FIRST = 32L << 20;
     private static final ConcurrentHashMap<String, AnyHeap> OPEN = new ConcurrentHashMap<>();
+    /** Heaps that are closed and have their address space still, and pools. */
+    static final Uncollected CLOSED = new Uncollected();
 
     static {
         Runtime.getRuntime().addShutdownHook(
@@ -33,7 +35,7 @@ final class HeapFile {
     /** Among the open ones; where links of the path led when it was opened. */
     private final String canonical;
     private final long address;
-    private boolean closed;
+    private volatile boolean closed;
 
     private HeapFile(String path, String canonical, long address) {
         this.path = path;
@@ -108,9 +110,9 @@ final class HeapFile {
         try (Text text = new Text(file); Text label = new Text(kind.label());
                 Text key = keyOf(options)) {
             long flags = options.readOnly ? 1 : 0;
-            long address = Native.heapOpen(text.address(), text.length(), label.address(), flags,
-                    options.durability.code(), options.argument,
-                    options.medium.ordinal(), key == null ? 0 : key.address());
+            long address = withRoom(() -> Native.heapOpen(text.address(), text.length(),
+                    label.address(), flags, options.durability.code(), options.argument,
+                    options.medium.ordinal(), key == null ? 0 : key.address()));
             return register(given, file, address, maker, "open");
         }
     }
@@ -159,6 +161,7 @@ final class HeapFile {
             }
             closed = true;
         }
+        CLOSED.added();
         try {
             long persisted = stores.getAsLong();
             long result = Native.heapClose(address);
@@ -173,6 +176,13 @@ final class HeapFile {
                 OPEN.remove(canonical);
                 HeapFile.class.notifyAll();
             }
+        }
+    }
+
+    /** The heap is garbage, and its address space released. Takes no lock: who waits for it has it. */
+    void released() {
+        if (closed) {
+            CLOSED.removed();
         }
     }
 
@@ -197,11 +207,17 @@ final class HeapFile {
             HeapOptions options, Maker maker) {
         try (Text text = new Text(file); Text label = new Text(kind.label());
                 Text key = keyOf(options)) {
-            long address = Native.heapCreate(text.address(), text.length(), bytes, limit,
-                    label.address(), options.durability.code(), options.argument,
-                    options.medium.ordinal(), key == null ? 0 : key.address());
+            long address = withRoom(() -> Native.heapCreate(text.address(), text.length(), bytes,
+                    limit, label.address(), options.durability.code(), options.argument,
+                    options.medium.ordinal(), key == null ? 0 : key.address()));
             return register(file, file, address, maker, "create");
         }
+    }
+
+    /** What maps a file; again where there was no room, and closed ones that are garbage gave some. */
+    static long withRoom(LongSupplier mapping) {
+        long address = mapping.getAsLong();
+        return address < 0 && CLOSED.reclaimAfter(address) ? mapping.getAsLong() : address;
     }
 
     private static Text keyOf(HeapOptions options) {

@@ -23,7 +23,11 @@ final class MappedPool implements MemoryPool {
         this.base = Native.poolBase(address);
         this.size = Native.poolBytes(address);
         // Not when it is closed: other threads may be in the middle of an access.
-        AnyHeap.attach(this, () -> Native.poolRelease(address));
+        HeapFile.CLOSED.added();
+        AnyHeap.attach(this, () -> {
+            Native.poolRelease(address);
+            HeapFile.CLOSED.removed();
+        });
     }
 
     @Override

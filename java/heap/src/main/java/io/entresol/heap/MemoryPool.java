@@ -127,7 +127,8 @@ public interface MemoryPool extends AutoCloseable {
 
     private static MemoryPool map(String path, long size) {
         try (Text text = new Text(path)) {
-            long address = Native.poolOpen(text.address(), text.length(), size);
+            long address = HeapFile.withRoom(
+                    () -> Native.poolOpen(text.address(), text.length(), size));
             if (address < 0) {
                 throw new MemoryPoolException("Failed to map memory pool. " + path + ": "
                         + Failure.of(address).sentence());

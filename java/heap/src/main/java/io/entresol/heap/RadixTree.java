@@ -354,14 +354,14 @@ public final class RadixTree {
     /** What a cursor holds in native memory. */
     private static final class View implements Runnable {
         private final long range;
-        private final Cursors cursors;
+        private final Uncollected cursors;
         private long buffer;
         private long bytes;
 
-        View(long range, Cursors cursors) {
+        View(long range, Uncollected cursors) {
             this.range = range;
             this.cursors = cursors;
-            cursors.opened();
+            cursors.added();
         }
 
         void reserve(long wanted) {
@@ -376,7 +376,7 @@ public final class RadixTree {
         public void run() {
             Native.rangeClose(range);
             release(buffer, bytes);
-            cursors.closed();
+            cursors.removed();
         }
 
         private static void release(long buffer, long bytes) {

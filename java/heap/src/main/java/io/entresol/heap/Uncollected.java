@@ -2,31 +2,35 @@ package io.entresol.heap;
 
 import io.entresol.heap.engine.Failure;
 import io.entresol.heap.engine.Memory;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Cursors of a heap that are not closed. While one is open, what is freed is not used again; one
- * that nobody refers to any more is closed when Java collects garbage, and Java does not know that
- * the heap is full.
+ * Things that keep room and that Java lets go of when it collects garbage, which it does not know
+ * to be wanted. Cursors of a heap that are not closed: while one is open, what is freed is not used
+ * again. Heaps and pools that are closed: their address space stays until nobody can touch it.
  */
-final class Cursors {
+final class Uncollected {
     private static final int PAUSES = 50;
     private static final long PAUSE_NANOS = 1_000_000;
+    /** A collection that takes longer, or is switched off, is not waited for. */
+    private static final long COLLECTION_SECONDS = 2;
 
-    private final AtomicInteger open = new AtomicInteger();
+    private final AtomicInteger count = new AtomicInteger();
 
-    void opened() {
-        open.incrementAndGet();
+    void added() {
+        count.incrementAndGet();
     }
 
-    void closed() {
-        open.decrementAndGet();
+    void removed() {
+        count.decrementAndGet();
     }
 
     /**
-     * Whether what failed for want of room may be tried again: some cursors were closed that nobody
-     * refers to. The failure is read then.
+     * Whether what failed for want of room may be tried again: some were let go that nobody refers
+     * to. The failure is read then.
      */
     boolean reclaimAfter(long result) {
         boolean again = Memory.getLong(-result) == Failure.FULL && reclaim();
@@ -36,18 +40,29 @@ final class Cursors {
         return again;
     }
 
-    /** Has cursors closed that nobody refers to; whether there were some. */
+    /** Has those let go that nobody refers to; whether there were some. */
     boolean reclaim() {
-        int before = open.get();
+        int before = count.get();
         if (before == 0) {
             return false;
         }
-        // As Java does for the memory of buffers.
+        // As Java does for the memory of buffers. On a busy machine it may be long until the first
+        // is let go: a thing that nobody refers to is waited for.
+        CountDownLatch collected = new CountDownLatch(1);
+        AnyHeap.attach(new Object(), collected::countDown);
         System.gc();
+        try {
+            if (!collected.await(COLLECTION_SECONDS, TimeUnit.SECONDS)) {
+                return false;
+            }
+        } catch (InterruptedException interrupt) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
         int known = before;
         for (int quiet = 0; known > 0 && quiet < PAUSES; quiet++) {
             LockSupport.parkNanos(PAUSE_NANOS);
-            int now = open.get();
+            int now = count.get();
             if (now < known) {
                 known = now;
                 quiet = 0;
