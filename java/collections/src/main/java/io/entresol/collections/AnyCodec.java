@@ -75,6 +75,11 @@ final class AnyCodec implements Codec<Object> {
     }
 
     @Override
+    public ObjectHeap heap() {
+        return objects;
+    }
+
+    @Override
     public void references(byte[] bytes, LongConsumer handles) {
         if (bytes[0] == REFERENCE) {
             handles.accept(ReferenceCodec.handle(bytes, 1));

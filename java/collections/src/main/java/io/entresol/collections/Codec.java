@@ -108,6 +108,14 @@ public interface Codec<T> {
         return false;
     }
 
+    /**
+     * The heap whose objects the bytes of values refer to; null if they refer to none. A codec that
+     * passes values to one of a heap says which: collections in another heap refuse it.
+     */
+    default ObjectHeap heap() {
+        return null;
+    }
+
     /** Gives the handles of persistent objects that the bytes of a value refer to. */
     default void references(byte[] bytes, LongConsumer handles) {
     }

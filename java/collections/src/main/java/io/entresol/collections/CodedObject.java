@@ -41,6 +41,7 @@ abstract class CodedObject extends PersistentObject {
     @SuppressWarnings("unchecked")
     static <T extends CodedObject> T make(ObjectType<? super T> type, ObjectHeap objects,
             Function<TransactionalHeap, Consumer<Range>> empty, Codec<?>... codecs) {
+        requireOf(objects, codecs);
         String[] names = names(codecs);
         CodedObject made = objects.run(() -> {
             Consumer<Range> words = empty.apply(objects.heap());
@@ -58,6 +59,7 @@ abstract class CodedObject extends PersistentObject {
     @SuppressWarnings("unchecked")
     static <T extends CodedObject> T open(
             ObjectType<? super T> type, ObjectHeap objects, long handle, Codec<?>... codecs) {
+        requireOf(objects, codecs);
         PersistentObject found = objects.object(handle);
         if (!type.type().isInstance(found)) {
             throw new IllegalArgumentException(handle + " is the handle of "
@@ -140,6 +142,18 @@ abstract class CodedObject extends PersistentObject {
         codecs = given;
         for (Codec<?> codec : given) {
             objects().codecs().keep(codec);
+        }
+    }
+
+    /** Handles of another heap's objects lead to nothing here, or to anything. */
+    private static void requireOf(ObjectHeap objects, Codec<?>[] codecs) {
+        for (Codec<?> codec : codecs) {
+            ObjectHeap of = codec.heap();
+            if (of != null && of != objects) {
+                throw new IllegalArgumentException("the codec `" + codec.name() + "` is of " + of
+                        + " and its objects cannot be in a collection of " + objects
+                        + "; take the codec of that one");
+            }
         }
     }
 

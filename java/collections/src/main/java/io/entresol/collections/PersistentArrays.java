@@ -36,7 +36,8 @@ public final class PersistentArrays {
                     + target.getClass().getSimpleName() + " never change");
         }
         if (source.objects() != target.objects()) {
-            throw new IllegalArgumentException("the arrays are in different heaps");
+            throw new IllegalArgumentException("the arrays are in different heaps, "
+                    + source.objects() + " and " + target.objects());
         }
         Objects.checkFromIndexSize(from, length, source.length());
         Objects.checkFromIndexSize(to, length, target.length());

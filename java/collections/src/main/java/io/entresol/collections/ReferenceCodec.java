@@ -38,6 +38,11 @@ final class ReferenceCodec<T> implements Codec<T> {
     }
 
     @Override
+    public ObjectHeap heap() {
+        return objects;
+    }
+
+    @Override
     public void references(byte[] bytes, LongConsumer handles) {
         handles.accept(handle(bytes, 0));
     }
