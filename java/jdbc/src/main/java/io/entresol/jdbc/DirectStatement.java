@@ -30,11 +30,21 @@ final class DirectStatement extends AvaticaStatement implements Runs {
         super.setFetchSize(rows == 0 ? DEFAULT_FETCH_SIZE : rows);
     }
 
+    /** What it does ends, also where its result is closed before that has looked. */
+    @Override
+    public void close() throws SQLException {
+        run.close();
+        super.close();
+    }
+
     /** Not the next run; and it waits for no lock that a run holds. */
     @Override
     public void cancel() throws SQLException {
         checkOpen();
         run.cancel();
+        if (!(connection instanceof CalciteConnection)) {
+            RemoteCancel.of(this);
+        }
     }
 
     @Override

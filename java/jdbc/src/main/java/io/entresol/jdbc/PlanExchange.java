@@ -18,6 +18,7 @@ import org.apache.calcite.rel.RelHomogeneousShuttle;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.convert.ConverterRule;
 import org.apache.calcite.rel.core.AggregateCall;
+import org.apache.calcite.rel.core.Correlate;
 import org.apache.calcite.rel.core.Join;
 import org.apache.calcite.rel.core.Sort;
 import org.apache.calcite.rel.core.Window;
@@ -37,15 +38,16 @@ import org.apache.calcite.tools.Programs;
 /**
  * Plans that are ready to be carried out, with {@link Exchange} in their expressions, sums that are
  * {@link CheckedSums}, {@link FloatExtremes} and {@link TextExtremes}, and rows that are sorted by
- * texts in the order of {@link Texts}: Calcite sorts them by columns that are added for that.
+ * texts in the order of {@link Texts}: Calcite sorts them by columns that are added for that. Joins
+ * are {@link Watched}.
  */
 final class PlanExchange extends RelHomogeneousShuttle {
-    /** Rows that are listed as such, Calcite's own planning, then that. */
+    /** Factors in front, rows that are listed as such, Calcite's own planning, then that. */
     static final Program PROGRAM = Programs.sequence(
             (planner, plan, traits, materializations, lattices) -> {
                 planner.setExecutor(Exchange.constants(
                         Objects.requireNonNull(planner.getExecutor()), arithmetic(planner)));
-                return ListedRows.in(plan, arithmetic(planner));
+                return ListedRows.in(CommonFactors.before(plan), arithmetic(planner));
             }, Programs.standard(),
             (planner, plan, traits, materializations, lattices) -> plan.accept(
                     new PlanExchange(plan.getCluster().getRexBuilder(), arithmetic(planner))));
@@ -73,7 +75,9 @@ final class PlanExchange extends RelHomogeneousShuttle {
         if (there instanceof EnumerableCalc calc) {
             return exchanged(calc);
         } else if (there instanceof Join join) {
-            return join.accept(expressions);
+            return Watched.of((Join) join.accept(expressions));
+        } else if (there instanceof Correlate rows) {
+            return Watched.of(rows);
         } else if (there instanceof Sort sort) {
             return exchanged(sort);
         } else if (there instanceof EnumerableAggregate aggregate) {

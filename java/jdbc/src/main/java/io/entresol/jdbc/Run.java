@@ -12,6 +12,8 @@ final class Run {
     /** What all that reads looks at. */
     private final AtomicBoolean cancelled;
     private long number;
+    /** Whether the statement is closed, and what it does ends for good. */
+    private boolean over;
 
     Run(AtomicBoolean cancelled) {
         this.cancelled = cancelled;
@@ -24,12 +26,13 @@ final class Run {
 
     <T> T of(Work<T> work) throws SQLException {
         begin();
+        Clients.serve(this);
         return work.done();
     }
 
     private synchronized void begin() {
         number++;
-        cancelled.set(false);
+        cancelled.set(over);
     }
 
     /** Of the last run that began. */
@@ -40,8 +43,14 @@ final class Run {
     /** A run is over. */
     synchronized void end(long ended) {
         if (ended == number) {
-            cancelled.set(false);
+            cancelled.set(over);
         }
+    }
+
+    /** The statement is closed, perhaps by another thread than the one that runs it. */
+    synchronized void close() {
+        over = true;
+        cancelled.set(true);
     }
 
     void cancel() {

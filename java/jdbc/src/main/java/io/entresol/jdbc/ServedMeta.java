@@ -34,8 +34,11 @@ final class ServedMeta extends JdbcMeta {
     /** Numbers of the statements of each connection, which end with it. */
     private final Map<String, Set<Integer>> statements = new ConcurrentHashMap<>();
 
-    ServedMeta(String url) throws SQLException {
+    private final Clients clients;
+
+    ServedMeta(String url, Clients clients) throws SQLException {
         super(url, settings());
+        this.clients = clients;
     }
 
     private static Properties settings() {
@@ -59,8 +62,10 @@ final class ServedMeta extends JdbcMeta {
                 .forEach(this::forget);
     }
 
+    /** What its statements do ends first: who closes one waits for that. */
     @Override
     public void closeConnection(ConnectionHandle connection) {
+        statements.getOrDefault(connection.id, Set.of()).forEach(clients::cancel);
         try {
             super.closeConnection(connection);
         } finally {
@@ -86,6 +91,7 @@ final class ServedMeta extends JdbcMeta {
         Set<Integer> numbers = statements.remove(connection);
         if (numbers != null) {
             getStatementCache().invalidateAll(numbers);
+            numbers.forEach(clients::forget);
         }
     }
 
@@ -110,9 +116,12 @@ final class ServedMeta extends JdbcMeta {
         return made;
     }
 
+    /** What it does ends first: who closes it waits for that. */
     @Override
     public void closeStatement(StatementHandle statement) {
+        clients.cancel(statement.id);
         super.closeStatement(statement);
+        clients.forget(statement.id);
         Set<Integer> numbers = statements.get(statement.connectionId);
         if (numbers != null) {
             numbers.remove(statement.id);
@@ -121,6 +130,7 @@ final class ServedMeta extends JdbcMeta {
 
     /** Notes that a statement is used, and with it its connection. */
     private void use(StatementHandle statement) {
+        Clients.ask(statement.id);
         getConnectionCache().getIfPresent(statement.connectionId);
     }
 
@@ -137,7 +147,14 @@ final class ServedMeta extends JdbcMeta {
     public ExecuteResult prepareAndExecute(StatementHandle statement, String sql, long rows,
             int first, PrepareCallback callback) throws NoSuchStatementException {
         use(statement);
-        return super.prepareAndExecute(statement, sql, rows, first, callback);
+        Integer ended = RemoteCancel.number(sql);
+        if (ended == null) {
+            return super.prepareAndExecute(statement, sql, rows, first, callback);
+        }
+        if (statements.getOrDefault(statement.connectionId, Set.of()).contains(ended)) {
+            clients.cancel(ended);
+        }
+        return super.prepareAndExecute(statement, RemoteCancel.NOTHING, rows, first, callback);
     }
 
     @Override
@@ -165,6 +182,7 @@ final class ServedMeta extends JdbcMeta {
     public Frame fetch(StatementHandle statement, long offset, int rows)
             throws NoSuchStatementException, MissingResultsException {
         demand(statement);
+        clients.goOn(statement.id);
         return super.fetch(statement, offset, rows);
     }
 }

@@ -31,11 +31,13 @@ public final class SqlServer implements AutoCloseable {
     private final String name;
     private final ServedMeta meta;
     private final HttpServer http;
+    private final Clients clients;
 
-    private SqlServer(String name, ServedMeta meta, HttpServer http) {
+    private SqlServer(String name, ServedMeta meta, HttpServer http, Clients clients) {
         this.name = name;
         this.meta = meta;
         this.http = http;
+        this.clients = clients;
     }
 
     /** Serves a container on a port of the loopback interface; 0: any that is free. */
@@ -54,6 +56,7 @@ public final class SqlServer implements AutoCloseable {
             Users users) throws SQLException {
         String name = "sql-server-" + STARTED.incrementAndGet();
         Driver.register(name, manager);
+        Clients clients = new Clients();
         try {
             List<ServerCustomizer<Server>> changes = new ArrayList<>();
             changes.add(server -> {
@@ -61,18 +64,20 @@ public final class SqlServer implements AutoCloseable {
                     ((ServerConnector) connector).setHost(address.getHostAddress());
                 }
             });
+            changes.add(server -> server.insertHandler(clients.handler()));
             if (users != null) {
                 changes.add(server -> server.insertHandler(Login.of(users)));
             }
-            ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name);
+            ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name, clients);
             HttpServer http = new HttpServer.Builder<Server>()
                     .withHandler(new LocalService(meta), Serialization.PROTOBUF)
                     .withPort(port)
                     .withServerCustomizers(changes, Server.class)
                     .build();
             http.start();
-            return new SqlServer(name, meta, http);
+            return new SqlServer(name, meta, http, clients);
         } catch (SQLException | RuntimeException failure) {
+            clients.close();
             Driver.unregister(name);
             throw new SQLException("SQL cannot be served on " + address.getHostAddress() + ":"
                     + port + ": " + failure.getMessage(), failure);
@@ -82,6 +87,11 @@ public final class SqlServer implements AutoCloseable {
     /** The connections of its clients. */
     ServedMeta meta() {
         return meta;
+    }
+
+    /** Those whose requests it answers. */
+    Clients clients() {
+        return clients;
     }
 
     /** The port that it listens on. */
@@ -98,6 +108,7 @@ public final class SqlServer implements AutoCloseable {
             throw new IllegalStateException("the connections of clients do not end: "
                     + failure.getMessage(), failure);
         } finally {
+            clients.close();
             Driver.unregister(name);
         }
     }

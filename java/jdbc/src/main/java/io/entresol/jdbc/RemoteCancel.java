@@ -1,0 +1,33 @@
+package io.entresol.jdbc;
+
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.calcite.avatica.AvaticaStatement;
+
+/**
+ * The end of what a server runs for a statement: Avatica's protocol has no word for it, so that
+ * another statement of the connection says it, which no SQL is.
+ */
+final class RemoteCancel {
+    /** What is carried out in its place, so that it has a result. */
+    static final String NOTHING = "values (0)";
+    private static final String WORDS = "{entresol cancel ";
+    private static final Pattern TOLD = Pattern.compile(Pattern.quote(WORDS) + "([0-9]{1,9})}");
+
+    private RemoteCancel() {}
+
+    /** Tells the server of a remote connection. */
+    static void of(AvaticaStatement statement) throws SQLException {
+        try (Statement telling = statement.connection.createStatement()) {
+            telling.execute(WORDS + statement.handle.id + "}");
+        }
+    }
+
+    /** The number of the statement that is to end; null: it is another statement. */
+    static Integer number(String sql) {
+        Matcher told = TOLD.matcher(sql);
+        return told.matches() ? Integer.valueOf(told.group(1)) : null;
+    }
+}

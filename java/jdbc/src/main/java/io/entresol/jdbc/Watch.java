@@ -1,0 +1,13 @@
+package io.entresol.jdbc;
+
+import org.apache.calcite.DataContext;
+import org.apache.calcite.linq4j.Enumerable;
+
+/**
+ * What the code that is made for a statement calls to end with its run, where it would make rows
+ * without reading any. Not for other uses.
+ */
+public interface Watch {
+    /** The same rows, until their run is cancelled or takes too long. */
+    Enumerable<Object> over(Enumerable<Object> rows, DataContext run);
+}
