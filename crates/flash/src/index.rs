@@ -82,6 +82,10 @@ const SLOTS: usize = 8;
 /// Buckets behind the last home.
 const PADDING: usize = 8;
 const BUCKETS_MIN: u64 = 64;
+/// What entries outside the table may take at most before new ones are refused, bytes.
+const SPILL_BYTES_MAX: u64 = 48 << 10;
+/// What an index takes beside its largest table: entries outside it, and those of a step of growth.
+pub const BESIDE_TABLE_BYTES: u64 = 64 << 10;
 
 impl Index {
     /// An empty index for addresses below 2^`address_bits` (20 to 36) that grows to `buckets_max`
@@ -146,6 +150,18 @@ impl Index {
     pub fn entries_max(&self) -> u64 {
         // The last round is left out if it would be too small to be done in steps.
         load(self.buckets_max - self.buckets_max / 32)
+    }
+
+    /// Whether one more entry finds room: in the largest table allowed, or in one that is left as it
+    /// was when it held more. What is outside it is brought back where removals made place.
+    pub fn takes_one(&mut self) -> bool {
+        if self.spill.bytes() > SPILL_BYTES_MAX {
+            for spilled in self.spill.take_range(0, u64::MAX) {
+                let mapping = *self.mapping(spilled.prefix.hash);
+                self.place_spilled(&mapping, spilled);
+            }
+        }
+        self.entries < self.entries_max() && self.spill.bytes() <= SPILL_BYTES_MAX
     }
 
     /// Entries outside the table.

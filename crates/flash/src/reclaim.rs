@@ -115,9 +115,10 @@ impl Inner {
         let expired = shard.first_expired((now.0 / 1000) as u32);
         let noted = if settle { most_noted(&shard.log.segments) } else { None };
         let idle = shard.log.appended() == shard.maintained_at;
+        let short_of_slots = shard.is_short_of_slots();
         let log = &mut shard.log;
         let (free, releasing) = (log.free_count(), log.releasing_count());
-        let low = free + releasing < log.free_target();
+        let low = free + releasing < log.free_target() || short_of_slots;
         if free < log.free_target() && !low {
             if idle {
                 log.begin_release()?;

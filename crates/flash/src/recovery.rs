@@ -27,7 +27,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{BufferOwner, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
-use crate::index::Index;
+use crate::index::{BESIDE_TABLE_BYTES, Index};
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::record::{HashSeed, Payloads};
@@ -483,7 +483,8 @@ fn address_bits(segments: u32, segment_bytes: u32) -> u32 {
 /// Buckets that the smallest records would need, or that the memory cap allows.
 pub(crate) fn index_buckets_max(shape: &Shape, options: &StoreOptions) -> u64 {
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes) / 96;
-    let allowed = options.index_bytes_max / u64::from(shape.shards) / 64;
+    let share = options.index_bytes_max / u64::from(shape.shards);
+    let allowed = share.saturating_sub(BESIDE_TABLE_BYTES.min(share / 2)) / 64;
     (units / 6 + 64).min(allowed.max(64))
 }
 

@@ -6,9 +6,11 @@
 mod assemble;
 mod figures;
 mod inspect;
+mod reclaims;
 mod waiting;
 
 pub use inspect::{LogScan, SegmentInfo, Verification};
+use reclaims::Reclaims;
 pub(crate) use waiting::wait_for;
 
 use std::collections::HashSet;
@@ -26,7 +28,7 @@ use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
 use crate::log::Progress;
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads, check_space};
-use crate::segment::SegmentState;
+use crate::segment::{SegmentState, Stream};
 use crate::session::{Session, SessionOptions};
 use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
@@ -265,63 +267,6 @@ impl Store {
     }
 }
 
-/// Segments that one write reclaims at most without a gain before it gives up: where each gives
-/// back a fiftieth of itself, one is free by then.
-const FRUITLESS_MAX: u32 = 64;
-
-/// Segments that one write of a cache reclaims without a gain before it waits for those that are
-/// about to become free.
-const FRUITLESS_WAITS: u32 = 4;
-
-/// Completions that one write waits for at most where it has nothing to reclaim: some four for each
-/// segment that its share of a small shard has.
-const WAITS_MAX: u32 = 1024;
-
-/// Whether what one write reclaims still leads somewhere.
-#[derive(Default)]
-struct Reclaims {
-    /// The most segments that were free, or about to be.
-    best: u32,
-    fruitless: u32,
-    waits: u32,
-    counted: bool,
-}
-
-impl Reclaims {
-    /// Those of a write that was counted before.
-    fn counted() -> Reclaims {
-        Reclaims { counted: true, ..Reclaims::default() }
-    }
-
-    /// Counts the write among those that found no room.
-    fn count(&mut self, shard: &mut Shard) {
-        if !std::mem::replace(&mut self.counted, true) {
-            shard.counters.reclaims_by_writers += 1;
-        }
-    }
-
-    /// Whether to wait for what is about to become free before more is reclaimed.
-    fn waits(&mut self) -> bool {
-        let fruitless = self.fruitless >= FRUITLESS_WAITS;
-        self.waits += u32::from(fruitless);
-        fruitless && self.waits <= WAITS_MAX
-    }
-
-    /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
-    /// for so long that it never will.
-    fn gain(&mut self, free: u32) -> bool {
-        self.fruitless = if self.grew(free) { 0 } else { self.fruitless + 1 };
-        self.fruitless <= FRUITLESS_MAX
-    }
-
-    /// Takes note of how many segments are `free`, or about to be; whether that is more than ever.
-    fn grew(&mut self, free: u32) -> bool {
-        let grew = free > self.best;
-        self.best = self.best.max(free);
-        grew
-    }
-}
-
 impl Inner {
     #[inline]
     pub(crate) fn shard_of(&self, hash: u128) -> usize {
@@ -394,6 +339,7 @@ impl Inner {
             }
             match pace {
                 _ if self.gains_room(number, request.now, &mut reclaims)? => {}
+                _ if evicts && reclaims.seals() && self.seal_for_slots(number)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
                 Pace::Unmarked => return Err(self.full(number)),
             }
@@ -484,8 +430,25 @@ impl Inner {
         Ok(releases)
     }
 
+    /// Seals what is open of a shard whose index is full: all that it has a slot for may be there,
+    /// where nothing is evicted. Whether there was any.
+    fn seal_for_slots(&self, number: usize) -> Result<bool> {
+        let mut shard = self.shards[number].lock();
+        if shard.has_slot() {
+            return Ok(false);
+        }
+        let open = |stream: &Stream| shard.log.open_sequence(*stream).is_some();
+        let open: Vec<Stream> = Stream::ALL.into_iter().filter(open).collect();
+        open.iter().try_for_each(|stream| shard.log.seal(*stream))?;
+        Ok(!open.is_empty())
+    }
+
     fn full(&self, number: usize) -> Error {
-        let log = &self.shards[number].lock().log;
+        let mut shard = self.shards[number].lock();
+        if !shard.has_slot() {
+            return Error::new(ErrorKind::Full, shard.index_full());
+        }
+        let log = &shard.log;
         let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
         let detail = format!(
             "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are \
@@ -582,19 +545,4 @@ fn too_many_floors(dropped: usize) -> Error {
          drop a whole space"
     );
     Error::new(ErrorKind::Busy, detail)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_write_reclaims_for_as_long_as_that_gains_a_segment_now_and_then() {
-        let mut reclaims = Reclaims::default();
-        // Each of these victims gives back a fiftieth of itself: more than 64 of them are needed.
-        assert!((0..5_000).all(|round| reclaims.gain(5 + round / 50)));
-        // What comes and goes is no gain.
-        let more = (0..1_000).take_while(|round| reclaims.gain(100 + round % 5)).count();
-        assert!(more <= FRUITLESS_MAX as usize + 5, "{more} rounds for nothing");
-    }
 }

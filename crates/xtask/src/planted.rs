@@ -44,6 +44,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "evicted-out-of-turn", caught_by: STORE },
     Bug { name: "dropped-while-open", caught_by: STORE },
     Bug { name: "damaged-for-good", caught_by: STORE },
+    Bug { name: "index-full-for-ever", caught_by: STORE },
     Bug { name: "nonce-used-twice", caught_by: STORE },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
     Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },

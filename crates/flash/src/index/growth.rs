@@ -85,7 +85,7 @@ impl Index {
     }
 
     /// Puts an entry from the spill into the table if its hash is known well enough.
-    fn place_spilled(&mut self, mapping: &Mapping, spilled: Spilled) {
+    pub(super) fn place_spilled(&mut self, mapping: &Mapping, spilled: Spilled) {
         if spilled.prefix.known < mapping.bits() {
             self.spill.insert(spilled);
             return;

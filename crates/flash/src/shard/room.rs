@@ -1,5 +1,7 @@
 //! Whether there is room for a write: what it counts for, the full mark, and the slow one.
 
+use entresol_planted::planted;
+
 use super::Shard;
 use super::write::{MANIFEST_BYTES, PutRequest, manifest_header};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +17,9 @@ use crate::record::piece_key;
 const SEGMENTS_LEFT_MAX: u64 = 3;
 const SEGMENTS_LEFT_MIN: u64 = 1;
 const RECORDS_LEFT: u64 = 16;
+
+/// The part of its slots that maintenance keeps free for the new keys of a cache.
+const SLOTS_KEPT_PART: u64 = 64;
 
 /// The mark from which a write that makes its entry larger is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,17 +151,13 @@ impl Shard {
         new: bool,
         pace: Pace,
     ) -> Result<()> {
-        let index_full = self.index.bytes() + (1 << 16) > self.limits.index_bytes_max
-            || self.index.len() >= self.index.entries_max();
-        if new && index_full {
-            let detail = format!(
-                "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
-                 remove entries or raise the cap",
-                self.log.shape.shard,
-                self.index.len(),
-                self.index.bytes()
-            );
-            return Err(Error::new(ErrorKind::Full, detail));
+        if new && !self.has_slot() {
+            // What a cache evicts leaves its slot.
+            let kind = match self.limits.reclaim {
+                Reclaim::Compact => ErrorKind::Full,
+                Reclaim::Evict => ErrorKind::Busy,
+            };
+            return Err(Error::new(kind, self.index_full()));
         }
         let key_bytes = request.key.bytes.len();
         let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
@@ -174,6 +175,34 @@ impl Shard {
             return Err(error);
         }
         self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
+    }
+
+    /// Whether the index has room for a new key. That it was full once does not count: its table
+    /// keeps its size, but slots come back.
+    pub(crate) fn has_slot(&mut self) -> bool {
+        let table_bytes = self.index.bytes() + self.index.bytes() / 16;
+        if planted!("index-full-for-ever") && table_bytes + (1 << 16) > self.limits.index_bytes_max
+        {
+            return false;
+        }
+        self.index.takes_one()
+    }
+
+    /// Whether a cache is about to run out of slots: so few are left that maintenance evicts.
+    pub(crate) fn is_short_of_slots(&self) -> bool {
+        let most = self.index.entries_max();
+        self.limits.reclaim == Reclaim::Evict && self.index.len() > most - most / SLOTS_KEPT_PART
+    }
+
+    /// What is told of an index without room.
+    pub(crate) fn index_full(&self) -> String {
+        format!(
+            "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
+             remove entries or raise the cap",
+            self.log.shape.shard,
+            self.index.len(),
+            self.index.bytes()
+        )
     }
 
     /// Whether reclaim has to make room before the put of an entry that is there.

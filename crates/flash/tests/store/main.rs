@@ -16,6 +16,7 @@ mod quiet;
 mod reuse;
 mod rounds;
 mod secrets;
+mod slots;
 mod steps;
 mod versions;
 mod waiting;
