@@ -193,6 +193,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     if layout.address_bits != shard.index.address_bits() {
         return Err(damaged("its index is of a device of another size"));
     }
+    crate::recovery::demand_slots(shard, layout.entries)?;
     let buckets_max = shard.index.buckets_max();
     let bounds = Bounds { buckets_max, addresses_end: shard.log.shape.addresses_end() };
     let fill = &mut |words: &mut [u64]| reader.take_words(words);

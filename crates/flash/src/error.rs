@@ -11,6 +11,7 @@ pub struct Error {
     kind: ErrorKind,
     detail: String,
     forceable: bool,
+    needed_bytes: Option<u64>,
     source: Option<entresol_device::Error>,
 }
 
@@ -41,7 +42,13 @@ pub enum ErrorKind {
 impl Error {
     /// An error of `kind`; `detail` says what, where, expected and found.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
-        Error { kind, detail: detail.into(), forceable: false, source: None }
+        Error { kind, detail: detail.into(), forceable: false, needed_bytes: None, source: None }
+    }
+
+    /// Of a memory cap that does not hold what there is: at least `needed_bytes` would.
+    pub fn too_small(detail: impl Into<String>, needed_bytes: u64) -> Error {
+        let needed_bytes = Some(needed_bytes);
+        Error { needed_bytes, ..Error::new(ErrorKind::InvalidInput, detail) }
     }
 
     /// The same, where a store may be made over what is there.
@@ -52,6 +59,12 @@ impl Error {
     /// Of a write to a store that was closed.
     pub(crate) fn closed() -> Error {
         Error::new(ErrorKind::Poisoned, "the store was closed; open it again")
+    }
+
+    /// Of a memory cap that was too small, how much is needed, bytes: of the index's share as the
+    /// store tells it, of the whole cap as the tier does.
+    pub fn needed_bytes(&self) -> Option<u64> {
+        self.needed_bytes
     }
 
     /// What kind of error this is.
@@ -75,7 +88,13 @@ impl From<entresol_device::Error> for Error {
             _ => ErrorKind::Device,
         };
         let forceable = source.is_forceable();
-        Error { kind, detail: source.to_string(), forceable, source: Some(source) }
+        Error {
+            kind,
+            detail: source.to_string(),
+            forceable,
+            needed_bytes: None,
+            source: Some(source),
+        }
     }
 }
 

@@ -152,8 +152,14 @@ impl Index {
         load(self.buckets_max - self.buckets_max / 32)
     }
 
-    /// Whether one more entry finds room: in the largest table allowed, or in one that is left as it
-    /// was when it held more. What is outside it is brought back where removals made place.
+    /// The bytes that an index needs to hold so many entries well.
+    pub fn bytes_for(entries: u64) -> u64 {
+        let buckets = entries.max(1).saturating_mul(100) / (SLOTS as u64 * LOAD_PERCENT) + 1;
+        (buckets + buckets / 31 + 1).saturating_mul(64) + BESIDE_TABLE_BYTES
+    }
+
+    /// Whether one more entry finds room: in the largest table allowed, or in one that is left as
+    /// it was when it held more. What is outside it is brought back where removals made place.
     pub fn takes_one(&mut self) -> bool {
         if self.spill.bytes() > SPILL_BYTES_MAX {
             for spilled in self.spill.take_range(0, u64::MAX) {

@@ -108,8 +108,12 @@ pub struct StoreOptions {
     pub buffer_directory: Option<PathBuf>,
     /// Write buffers of each shard, at least 6. More keep more recent records readable in memory.
     pub buffers_per_shard: u16,
-    /// Most bytes the index may use; past it new keys are refused with `Full`.
+    /// Most bytes the index may use; past it new keys are refused with `Full`, and a store that
+    /// holds more is not opened.
     pub index_bytes_max: u64,
+    /// Most bytes that a recovery may use at once beside what the index leaves of its share; some
+    /// 2 MiB a shard it takes in any case.
+    pub scratch_bytes_max: u64,
     /// Live share of the capacity, percent, from which writers of a store are slowed: each put that
     /// needs a segment reclaims one first.
     pub slow_mark_percent: u8,
@@ -165,6 +169,7 @@ impl Default for StoreOptions {
             buffer_directory: None,
             buffers_per_shard: 8,
             index_bytes_max: u64::MAX,
+            scratch_bytes_max: u64::MAX,
             slow_mark_percent: 90,
             full_mark_percent: 95,
             boot: 0,

@@ -7,7 +7,8 @@
 //! checked; 4. of all records of one key the highest sequence wins; 5. pieces find their manifests.
 //!
 //! Invariants: values are read only in steps 2 and 3; recovery may itself be interrupted anywhere
-//! and run again; memory beyond the index is bounded by twice `PASS_BYTES` a shard.
+//! and run again; memory is bounded by the index's share of the cap and what an open may use
+//! beside, and by twice `PASS_BYTES` a shard.
 
 mod buffers;
 mod claims;
@@ -15,9 +16,11 @@ mod entries;
 mod growth;
 mod remains;
 mod scan;
+mod slots;
 mod survey;
 
 pub(crate) use scan::{Scanner, parse, seal_image};
+pub(crate) use slots::demand_slots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -86,8 +89,9 @@ pub(crate) fn open(
         opened = Opened::Made;
         shards.iter_mut().for_each(|shard| shard.sequence = superblock.record_sequence);
     } else if opened != Opened::Checkpoint {
-        let context =
-            scan::Context { same_boot, read_only: options.mode == OpenMode::ReadOnly, now };
+        let read_only = options.mode == OpenMode::ReadOnly;
+        let scratch_bytes = options.scratch_bytes_max / u64::from(superblock.shards);
+        let context = scan::Context { same_boot, read_only, now, scratch_bytes };
         let recover = |shard: &mut Shard| entries::recover(shard, &images, context);
         each_shard(&mut shards, options.parallel, &recover).into_iter().collect::<Result<()>>()?;
     }

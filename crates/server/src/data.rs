@@ -9,8 +9,8 @@ use entresol_device::{
     Selection, boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, Tiered,
-    TieredOptions, Timestamp, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, Error, OpenMode, Reclaim, StoreOptions,
+    Tiered, TieredOptions, Timestamp, WriteMode,
 };
 
 use crate::config::{Config, ConfigError};
@@ -81,11 +81,26 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let device = config.open_device(&files)?;
     options.fit(&*device);
     demand_room(config, &options).inspect_err(|_| files.remove())?;
-    let opened = Tiered::open(device, options, now).inspect_err(|_| files.remove())?;
+    let opened = Tiered::open(device, options, now)
+        .inspect_err(|_| files.remove())
+        .map_err(|error| whole_memory(config, error))?;
     for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
         report(&leftover.to_string());
     }
     Ok(opened)
+}
+
+/// What the tier says of a cap that is too small for the index, as it is told of all memory.
+fn whole_memory(config: &Config, error: Error) -> ServeError {
+    let Some(needed) = error.needed_bytes() else { return error.into() };
+    let memory = config.memory_bytes();
+    let enough = (memory >> 20..).find(|mib| data_memory_bytes(mib << 20) >= needed);
+    let detail = format!(
+        "{memory} bytes; at least {}MiB needed for the index of the entries that the store holds; \
+         raise it",
+        enough.unwrap_or_default()
+    );
+    wrong("memory", &detail).into()
 }
 
 /// How `config` has the store opened, or made.

@@ -95,6 +95,18 @@ impl TieredOptions {
             * u64::from(self.store.segment_bytes)
     }
 
+    /// What the store says of an index for which its share, `index_max`, is too small, as it is
+    /// told of the whole cap.
+    fn whole_cap(&self, error: Error, index_max: u64) -> Error {
+        let Some(index_bytes) = error.needed_bytes() else { return error };
+        let needed = (self.memory_bytes - index_max).saturating_add(index_bytes);
+        let detail = format!(
+            "a memory cap of {} bytes; at least {needed} needed, since it leaves {error}",
+            self.memory_bytes
+        );
+        Error::too_small(detail, needed)
+    }
+
     /// The least memory cap, bytes.
     pub fn least_memory_bytes(&self) -> u64 {
         self.write_buffer_bytes() + SLACK_BYTES + 2 * CACHE_BYTES_MIN
@@ -146,6 +158,8 @@ const GATES: usize = 4096;
 const COUNTERS: usize = 16;
 /// Memory not accounted for in detail: sessions, queues, the program itself.
 const SLACK_BYTES: u64 = 8 << 20;
+/// Part of the slack that a recovery may use beside the index's share: there is no session yet.
+const SCRATCH_BYTES: u64 = 3 << 20;
 /// How old the figures may be that those get who cannot wait for a shard.
 const FIGURES_MS: u64 = 100;
 /// The least cache behind each of its locks, where it has more of them than the store: values of
@@ -173,8 +187,10 @@ impl Tiered {
             - SLACK_BYTES
             - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
+        options.store.scratch_bytes_max = options.store.scratch_bytes_max.min(SCRATCH_BYTES);
         options.demand_no_vain_budget()?;
-        let store = Store::open(device, options.store.clone(), now)?;
+        let store = Store::open(device, options.store.clone(), now)
+            .map_err(|error| options.whole_cap(error, index_max))?;
         options.store = store.options().clone();
         let tiered = Tiered {
             memory: MemoryCache::new(CACHE_BYTES_MIN, options.cache_shards())?,

@@ -1,13 +1,14 @@
 //! The index as words of a checkpoint, and back.
 //!
-//! A checkpoint is the table as it is, plus its layout and the spill; loading is one copy.
+//! A checkpoint is the table as it is, plus its layout and the spill; loading is one copy. Where
+//! the table is larger than it may be by now, or nearly empty, a smaller one is filled from it.
 //! Checksums are the caller's, but what they let through is still checked slot by slot: no image
 //! makes an index that breaks an invariant.
 
-use super::mapping::BUCKETS_MAX;
+use super::mapping::{BUCKETS_MAX, Mapping};
 use super::slot::{SlotFormat, distance};
 use super::spill::Spilled;
-use super::{BUCKETS_MIN, Index, SLOTS};
+use super::{BUCKETS_MIN, Index, PADDING, SLOTS, load};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a checkpoint needs to know besides the words and the spill.
@@ -67,14 +68,17 @@ impl Index {
             return Err(damaged(&layout, "no index has such a layout"));
         }
         let format = SlotFormat::new(layout.address_bits);
-        let buckets_max = bounds.buckets_max.clamp(layout.buckets, BUCKETS_MAX);
-        let mut index = Index::with_buckets(format, buckets_max, layout.buckets)?;
-        let mut check =
-            Check { format, layout, bounds, bucket: 0, fine_min: 0, full: true, count: 0 };
-        for words in index.table.chunks_mut(FILL_WORDS) {
-            fill(words)?;
-            check.take(words)?;
-        }
+        let buckets_max = bounds.buckets_max.clamp(BUCKETS_MIN, BUCKETS_MAX);
+        let room = layout.entries + layout.entries / SPARSE_PART;
+        let smaller = Index::with_expected(layout.address_bits, buckets_max, room)?;
+        let sparse = layout.entries < load(layout.buckets) / SPARSE_PART
+            && (smaller.current.buckets() as u64) < layout.buckets;
+        let mut index = if layout.buckets > buckets_max || sparse {
+            smaller.refilled((layout, bounds), fill)?
+        } else {
+            Index::with_buckets(format, buckets_max, layout.buckets)?
+                .filled((layout, bounds), fill)?
+        };
         for spilled in spilled {
             let fits = spilled.place.address < bounds.addresses_end
                 && spilled.place.address >> layout.address_bits == 0;
@@ -83,13 +87,57 @@ impl Index {
             }
             index.spill.insert(*spilled);
         }
-        index.entries = check.count + spilled.len() as u64;
+        index.entries += spilled.len() as u64;
         if index.entries != layout.entries {
             return Err(damaged(&layout, &format!("it holds {} entries", index.entries)));
         }
         Ok(index)
     }
+
+    /// Takes the words of a checkpoint as they are.
+    fn filled(
+        mut self,
+        (layout, bounds): (Layout, Bounds),
+        fill: &mut dyn FnMut(&mut [u64]) -> Result<()>,
+    ) -> Result<Index> {
+        let mut check = Check::new(self.format, layout, bounds);
+        for words in self.table.chunks_mut(FILL_WORDS) {
+            fill(words)?;
+            check.take(words)?;
+        }
+        self.entries = check.count;
+        Ok(self)
+    }
+
+    /// Takes the entries of a checkpoint's words, in the order of their hashes.
+    fn refilled(
+        mut self,
+        (layout, bounds): (Layout, Bounds),
+        fill: &mut dyn FnMut(&mut [u64]) -> Result<()>,
+    ) -> Result<Index> {
+        let (format, old) = (self.format, Mapping::new(layout.buckets));
+        let mut check = Check::new(format, layout, bounds);
+        let mut words = vec![0; FILL_WORDS];
+        let (mut left, mut bucket, mut end) = ((old.buckets() + PADDING) * SLOTS, 0, 0);
+        while left > 0 {
+            let words = &mut words[..left.min(FILL_WORDS)];
+            fill(words)?;
+            check.take(words)?;
+            let slots = (0..).zip(&*words).filter(|(_, slot)| **slot != 0);
+            let entries = slots.map(|(at, slot): (usize, _)| {
+                let home = bucket + at / SLOTS - distance(*slot) as usize;
+                (format.prefix(&old, home, *slot), format.place(*slot))
+            });
+            end = self.append_in_order(end, entries);
+            bucket += words.len() / SLOTS;
+            left -= words.len();
+        }
+        Ok(self)
+    }
 }
+
+/// A table with fewer entries than this part of what it holds is left for a smaller one.
+const SPARSE_PART: u64 = 4;
 
 /// Words filled and then checked, while they are in the processor's cache; whole buckets.
 const FILL_WORDS: usize = 8 << 10;
@@ -108,6 +156,10 @@ struct Check {
 }
 
 impl Check {
+    fn new(format: SlotFormat, layout: Layout, bounds: Bounds) -> Check {
+        Check { format, layout, bounds, bucket: 0, fine_min: 0, full: true, count: 0 }
+    }
+
     /// Checks the next buckets.
     fn take(&mut self, words: &[u64]) -> Result<()> {
         for line in words.as_chunks::<SLOTS>().0 {

@@ -14,12 +14,22 @@ impl Index {
         end: usize,
         entries: impl Iterator<Item = (u64, Place)>,
     ) -> usize {
+        self.append_in_order(end, entries.map(|(hash, place)| (Prefix::whole(hash), place)))
+    }
+
+    /// As `append_ordered`, of hashes of which the leading bits are known, as many as a granule has
+    /// at least.
+    pub(super) fn append_in_order(
+        &mut self,
+        end: usize,
+        entries: impl Iterator<Item = (Prefix, Place)>,
+    ) -> usize {
         assert!(self.frontier_bucket == 0 && self.notes.is_none(), "only a fresh index is filled");
         let (format, mapping) = (self.format, self.current);
         let slots: &mut [u64] = &mut self.table;
         let mut position = end;
-        for (hash, place) in entries {
-            let (home, slot) = format.pack(&mapping, Prefix::whole(hash), place);
+        for (prefix, place) in entries {
+            let (home, slot) = format.pack(&mapping, prefix, place);
             position = position.max(home * SLOTS);
             let far = (position / SLOTS - home) as u64;
             self.entries += 1;

@@ -2,7 +2,11 @@
 //!
 //! Claims are spread over parts by the top bits of their hashes, in chunks taken from one table;
 //! each part is small enough for a processor's cache and is settled there. What wins takes the
-//! place of the part's claims, in the order of hashes, and goes into the index from there.
+//! place of the part's claims, in the order of hashes, and goes into the index from there. A pass
+//! takes as many parts, one behind the other, as there is memory for; where one key has more claims
+//! than that, those that cannot count are let go meanwhile.
+
+use std::ops::Range;
 
 use entresol_device::{IoBuffer, Table};
 
@@ -17,19 +21,21 @@ use crate::session::decode_manifest;
 use crate::shard::Shard;
 use crate::types::SpaceId;
 
-/// Memory for claims, bytes a shard, and again for footers kept; more records take more passes.
+/// Most memory for claims, bytes a shard, and again for footers kept; more take more passes.
 pub(super) const PASS_BYTES: u64 = 768 << 20;
-pub(super) const PASS_CLAIMS: u64 = PASS_BYTES / (8 * CLAIM_WORDS as u64);
 /// Words of a claim.
 const CLAIM_WORDS: usize = 5;
 /// Words of a winner: hash and place.
 const WINNER_WORDS: usize = 2;
 /// Claims of a part: its share of a processor's second-level cache.
 const PART_CLAIMS: u64 = 6_000;
-const CUT_BITS_MAX: u32 = 12;
+const CUT_BITS_MAX: u32 = 16;
 /// Claims of a chunk, and the winners that find room in one.
 const CHUNK_CLAIMS: usize = 64;
 const CHUNK_WINNERS: usize = CHUNK_CLAIMS * CLAIM_WORDS / WINNER_WORDS;
+const CHUNK_BYTES: u64 = (CHUNK_CLAIMS * CLAIM_WORDS * 8) as u64;
+/// The part of all chunks that letting claims go must free to be worth its time.
+const FREED_PART: usize = 8;
 
 const ADDRESS_BITS: u32 = 36;
 const LENGTH_BITS: u32 = 25;
@@ -91,35 +97,38 @@ impl Claim {
     }
 }
 
-/// How hashes are cut: the top bits into passes, those below into parts.
+/// How hashes are cut: their top bits are the number of a part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
-    pass_bits: u32,
     part_bits: u32,
+    records: u64,
 }
 
 impl Cut {
-    /// For about `records` records, of which a pass holds `pass_records`.
-    pub(super) fn new(records: u64, pass_records: u64) -> Cut {
-        let bits = |count: u64| count.max(1).next_power_of_two().trailing_zeros().min(CUT_BITS_MAX);
-        let pass_bits = bits(records.div_ceil(pass_records));
-        let part_bits = bits(records / PART_CLAIMS).saturating_sub(pass_bits);
-        Cut { pass_bits, part_bits }
+    /// For about `records` records.
+    pub(super) fn new(records: u64) -> Cut {
+        let parts = (records / PART_CLAIMS).max(1).next_power_of_two();
+        Cut { part_bits: parts.trailing_zeros().min(CUT_BITS_MAX), records }
     }
 
-    pub(super) fn passes(self) -> usize {
-        1 << self.pass_bits
-    }
-
-    fn parts(self) -> usize {
+    pub(super) fn parts(self) -> usize {
         1 << self.part_bits
+    }
+
+    /// The parts from `first` on that a pass with memory of `bytes` takes, at least one.
+    pub(super) fn pass(self, first: usize, bytes: u64) -> Range<usize> {
+        // A part's last chunk is half empty, and some parts have a little more than others.
+        let claims = self.records / self.parts() as u64 + CHUNK_CLAIMS as u64;
+        let part_bytes = (claims + claims / 16) * 8 * CLAIM_WORDS as u64;
+        let parts = (bytes / part_bytes).clamp(1, (self.parts() - first) as u64);
+        first..first + parts as usize
     }
 
     /// Number of the part over all passes.
     #[inline]
     fn part_of(self, hash: u64) -> usize {
         // Two shifts: one by 64 would be none.
-        (hash >> 1 >> (63 - self.pass_bits - self.part_bits)) as usize
+        (hash >> 1 >> (63 - self.part_bits)) as usize
     }
 }
 
@@ -127,10 +136,14 @@ impl Cut {
 pub(super) struct Claims {
     memory: Table,
     cut: Cut,
-    pass: usize,
+    /// The parts of the pass.
+    pass: Range<usize>,
     parts: Vec<Part>,
-    /// Chunks in use.
+    /// Chunks in use or free, and how many there may be.
     chunks: u32,
+    chunks_max: u32,
+    /// Chunks that letting claims go gave back.
+    free: Vec<u32>,
     /// There was no memory for another chunk.
     overflowed: bool,
 }
@@ -144,31 +157,38 @@ struct Part {
 }
 
 impl Claims {
-    /// Room for one pass at a time, of up to `bytes`.
+    /// For one pass at a time, each of at most `bytes`.
     pub(super) fn new(cut: Cut, bytes: u64) -> Result<Claims> {
-        let memory = scratch_table(bytes)?;
-        let (parts, chunks) = (Vec::new(), 0);
-        let mut claims = Claims { memory, cut, pass: 0, parts, chunks, overflowed: false };
-        claims.begin(0);
-        Ok(claims)
+        let bytes = bytes.clamp(CHUNK_BYTES, u64::from(u32::MAX) * CHUNK_BYTES);
+        Ok(Claims {
+            memory: scratch_table(bytes.next_multiple_of(CHUNK_BYTES))?,
+            cut,
+            pass: 0..0,
+            parts: Vec::new(),
+            chunks: 0,
+            chunks_max: 0,
+            free: Vec::new(),
+            overflowed: false,
+        })
     }
 
-    /// Memory for all of `records` claims, should they be of one pass, part or even key.
-    pub(super) fn bytes_for(cut: Cut, records: u64) -> u64 {
-        let chunks = records / CHUNK_CLAIMS as u64 + cut.parts() as u64 + 1;
-        chunks * (CHUNK_CLAIMS * CLAIM_WORDS * 8) as u64
-    }
-
-    pub(super) fn passes(&self) -> usize {
-        self.cut.passes()
-    }
-
-    /// Forgets all claims, and takes those of `pass` from now on.
-    pub(super) fn begin(&mut self, pass: usize) {
-        self.pass = pass;
+    /// Forgets all claims, and takes those of the parts of `pass` from now on, in memory of
+    /// `bytes`.
+    pub(super) fn begin(&mut self, pass: Range<usize>, bytes: u64) -> Result<()> {
         self.parts.clear();
-        self.parts.resize_with(self.cut.parts(), Part::default);
+        self.parts.resize_with(pass.len(), Part::default);
+        self.pass = pass;
+        self.free.clear();
         self.chunks = 0;
+        let most = (self.memory.words_max() / (CHUNK_CLAIMS * CLAIM_WORDS)) as u64;
+        self.chunks_max = (bytes / CHUNK_BYTES).clamp(1, most) as u32;
+        self.overflowed = false;
+        Ok(self.memory.shrink(self.chunks_max as usize * CHUNK_CLAIMS * CLAIM_WORDS)?)
+    }
+
+    /// The parts of the pass.
+    pub(super) fn pass(&self) -> Range<usize> {
+        self.pass.clone()
     }
 
     /// Whether claims were left out, because there was no memory for them.
@@ -182,23 +202,83 @@ impl Claims {
         if line.is_kind(RecordKind::Piece) {
             return;
         }
-        let number = self.cut.part_of(line.hash_high());
-        let number = number.wrapping_sub(self.pass << self.cut.part_bits);
-        let Some(part) = self.parts.get_mut(number) else { return };
-        if part.next.is_multiple_of(CHUNK_CLAIMS) {
-            let end = (self.chunks as usize + 1) * CHUNK_CLAIMS * CLAIM_WORDS;
-            if end > self.memory.len() && self.memory.grow(end).is_err() {
+        let number = self.cut.part_of(line.hash_high()).wrapping_sub(self.pass.start);
+        if self.overflowed || number >= self.parts.len() {
+            return;
+        }
+        if self.parts[number].next.is_multiple_of(CHUNK_CLAIMS) {
+            let Some(chunk) = self.take_chunk() else {
                 self.overflowed = true;
                 return;
+            };
+            let part = &mut self.parts[number];
+            // Letting claims go may have left room where there was none.
+            if part.next.is_multiple_of(CHUNK_CLAIMS) {
+                part.chunks.push(chunk);
+                part.next = chunk as usize * CHUNK_CLAIMS;
+            } else {
+                self.free.push(chunk);
             }
-            part.chunks.push(self.chunks);
-            part.next = self.chunks as usize * CHUNK_CLAIMS;
-            self.chunks += 1;
         }
+        let part = &mut self.parts[number];
         self.memory.as_chunks_mut::<CLAIM_WORDS>().0[part.next] = Claim::new(line, address).0;
         part.next += 1;
         // By the time the part's next claim comes, its memory is there.
         self.memory.prefetch(part.next * CLAIM_WORDS + CLAIM_WORDS - 1);
+    }
+
+    /// A chunk that is not in use. `None` if there is none, nor enough that can be let go.
+    fn take_chunk(&mut self) -> Option<u32> {
+        if let Some(chunk) = self.free.pop() {
+            return Some(chunk);
+        }
+        if self.chunks < self.chunks_max {
+            let end = (self.chunks as usize + 1) * CHUNK_CLAIMS * CLAIM_WORDS;
+            if end <= self.memory.len() || self.memory.grow(end).is_ok() {
+                self.chunks += 1;
+                return Some(self.chunks - 1);
+            }
+        }
+        self.let_go();
+        if self.free.len() < (self.chunks as usize / FREED_PART).max(1) {
+            return None;
+        }
+        self.free.pop()
+    }
+
+    /// Lets claims go that cannot count: those older than one of their key that does in any case.
+    fn let_go(&mut self) {
+        let mut claims = Vec::new();
+        for number in 0..self.parts.len() {
+            self.gather(number, &mut claims);
+            let before = claims.len();
+            keep_newest(&mut claims);
+            if claims.len() == before {
+                continue;
+            }
+            let part = &mut self.parts[number];
+            let kept = claims.len().div_ceil(CHUNK_CLAIMS);
+            self.free.extend(part.chunks.drain(kept..));
+            let memory = self.memory.as_chunks_mut::<CLAIM_WORDS>().0;
+            for (chunk, claims) in part.chunks.iter().zip(claims.chunks(CHUNK_CLAIMS)) {
+                let start = *chunk as usize * CHUNK_CLAIMS;
+                memory[start..start + claims.len()].copy_from_slice(claims);
+                part.next = start + claims.len();
+            }
+        }
+    }
+
+    /// The claims of a part, in the order in which they came.
+    fn gather(&self, number: usize, claims: &mut Vec<[u64; CLAIM_WORDS]>) {
+        claims.clear();
+        let part = &self.parts[number];
+        let memory = self.memory.as_chunks::<CLAIM_WORDS>().0;
+        let last = part.chunks.len().saturating_sub(1);
+        for (at, chunk) in part.chunks.iter().enumerate() {
+            let start = *chunk as usize * CHUNK_CLAIMS;
+            let end = if at == last { part.next } else { start + CHUNK_CLAIMS };
+            claims.extend_from_slice(&memory[start..end]);
+        }
     }
 
     /// Settles all parts: what wins takes their place. Returns how many do.
@@ -209,20 +289,10 @@ impl Claims {
         }
         let mut winners = 0;
         let mut claims: Vec<[u64; CLAIM_WORDS]> = Vec::new();
-        let shared = self.cut.pass_bits + self.cut.part_bits;
-        for part in &mut self.parts {
-            claims.clear();
-            for chunk in &part.chunks {
-                let start = *chunk as usize * CHUNK_CLAIMS;
-                let end = if part.next > start && part.next <= start + CHUNK_CLAIMS {
-                    part.next
-                } else {
-                    start + CHUNK_CLAIMS
-                };
-                let memory = self.memory.as_chunks::<CLAIM_WORDS>().0;
-                claims.extend_from_slice(&memory[start..end]);
-            }
-            settling.settle(&claims, shared)?;
+        for number in 0..self.parts.len() {
+            self.gather(number, &mut claims);
+            settling.settle(&claims, self.cut.part_bits)?;
+            let part = &mut self.parts[number];
             for (won, chunk) in settling.winners.chunks(CHUNK_WINNERS).zip(&part.chunks) {
                 let start = *chunk as usize * CHUNK_WINNERS;
                 let memory = self.memory.as_chunks_mut::<WINNER_WORDS>().0;
@@ -252,6 +322,23 @@ impl Claims {
             (*hash, Place { address, size: SizeCode::covering(place >> ADDRESS_BITS) })
         })
     }
+}
+
+/// Leaves of each key's claims the newest that counts in any case, and those that count before it
+/// if they are whole: large values.
+fn keep_newest(claims: &mut Vec<[u64; CLAIM_WORDS]>) {
+    let rank = |claim: &Claim| std::cmp::Reverse(claim.sequence());
+    claims.sort_unstable_by_key(|claim| (Claim(*claim).hash(), rank(&Claim(*claim))));
+    let mut newest: Option<Claim> = None;
+    claims.retain(|claim| {
+        let claim = Claim(*claim);
+        let sure = newest.filter(|newest| newest.hash() == claim.hash());
+        if sure.is_none() && claim.kind() != Some(RecordKind::Manifest) {
+            newest = Some(claim);
+        }
+        // Of copies the last in the log counts, which is not known here.
+        sure.is_none_or(|newest| newest.sequence() == claim.sequence())
+    });
 }
 
 /// What settling needs, and where its results go.

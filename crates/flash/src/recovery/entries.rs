@@ -4,13 +4,18 @@
 //! the order of hashes. Where footers are believed as they stand and there is memory for all
 //! claims, that is done with each footer as it is read. Otherwise footers are kept, or read again,
 //! for one walk that counts and takes the first claims, and one for each further pass.
+//!
+//! A pass takes what memory there is: the index's share of the cap, less what of the index is
+//! filled, and what the open may use beside.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::claims::{Claims, Cut, PASS_BYTES, PASS_CLAIMS, Settling};
-use super::scan::Context;
-use super::survey::{Found, Images, Survey, sample, survey};
-use crate::error::Result;
+use super::claims::{Claims, Cut, Settling};
+use super::scan::{Context, ROOM_BYTES_MIN};
+use super::slots::demand_slots;
+use super::survey::{Found, Images, Sample, Survey, sample, survey};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterLine, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES,
     TRAILER_BYTES,
@@ -27,24 +32,51 @@ pub(super) type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
 pub(super) fn recover(shard: &mut Shard, images: &Images, context: Context) -> Result<()> {
     // What has ended by now is not taken in.
     shard.ended_until = shard.ended_until.max(seconds_of(context.now));
-    let sample = sample(shard)?;
-    let cut = Cut::new(sample.records, PASS_CLAIMS);
-    let shape = shard.log.shape;
-    if context.same_boot && cut.passes() == 1 {
-        let mut intake = Intake::new(shape, Claims::new(cut, 2 * PASS_BYTES)?);
-        let survey = survey(shard, images, (context, sample), Some(&mut intake))?;
-        survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
-        if !intake.claims.overflowed() {
+    let sample = sample(shard, context)?;
+    let cut = Cut::new(sample.records);
+    let bytes = context.room_bytes(&shard.limits, 0);
+    if context.same_boot && cut.pass(0, bytes).len() == cut.parts() {
+        let intake = Intake::new(shard.log.shape, (cut, 0..cut.parts()), bytes)?;
+        if let Some((survey, intake)) = take_at_once(shard, images, (context, sample), intake)? {
             return rebuild(shard, (&survey, context), intake);
         }
         // There are many more records than the sample let expect.
     }
     let survey = survey(shard, images, (context, sample), None)?;
     let records = survey.found.iter().map(|segment| u64::from(segment.count)).sum();
-    let cut = Cut::new(records, PASS_CLAIMS);
-    let mut intake = Intake::new(shape, Claims::new(cut, Claims::bytes_for(cut, records))?);
+    let cut = Cut::new(records);
+    let bytes = bytes.saturating_sub(survey.kept_bytes()).max(ROOM_BYTES_MIN);
+    let mut first = cut.pass(0, bytes);
+    loop {
+        let mut intake = Intake::new(shard.log.shape, (cut, first.clone()), bytes)?;
+        survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
+        if !intake.claims.overflowed() {
+            return rebuild(shard, (&survey, context), intake);
+        }
+        first = halved(first)?;
+    }
+}
+
+/// Takes each footer in as it is read; `None` if that takes more memory than there is.
+fn take_at_once(
+    shard: &Shard,
+    images: &Images,
+    found: (Context, Sample),
+    mut intake: Intake,
+) -> Result<Option<(Survey, Intake)>> {
+    let survey = survey(shard, images, found, Some(&mut intake))?;
     survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
-    rebuild(shard, (&survey, context), intake)
+    Ok(if intake.claims.overflowed() { None } else { Some((survey, intake)) })
+}
+
+/// Half of the parts of a pass for which there was no memory.
+fn halved(pass: Range<usize>) -> Result<Range<usize>> {
+    if pass.len() > 1 {
+        return Ok(pass.start..pass.start + pass.len() / 2);
+    }
+    let detail = "the keys of a shard lie so close together that there is no memory to compare \
+                  them; open the store with a larger memory cap";
+    Err(Error::new(ErrorKind::InvalidInput, detail))
 }
 
 /// Builds the index, with the first pass taken in.
@@ -58,33 +90,56 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
             ..Segment::UNUSED
         };
     }
-    let Intake { mut rows, mut claims, mut pieces, highest } = intake;
+    let Intake { mut rows, mut claims, mut pieces, highest, cut } = intake;
     order_pieces(shard, &mut pieces);
-    let places = rows.places;
     let mut end = 0;
-    for pass in 0..claims.passes() {
-        if pass > 0 {
-            claims.begin(pass);
-            survey.for_each_line(shard, |segment, line| {
-                if let Some(address) = places.address_of(segment, line) {
-                    claims.add(line, address);
-                }
-            })?;
-        }
+    loop {
+        let pass = claims.pass();
         let mut settling = Settling::new(shard, context, &mut pieces, &mut rows);
         let winners = claims.settle(&mut settling)? as u64;
-        if pass == 0 {
-            // The other passes index about as much, so a little more is enough.
-            let others = (claims.passes() as u64 - 1) * (winners + winners / 64);
+        if pass.start == 0 {
+            // The other parts index about as much, so a little more is enough.
+            let all = winners * cut.parts() as u64 / pass.len() as u64;
+            let margin = if pass.len() == cut.parts() { 0 } else { all / 64 };
             let (bits, buckets_max) = (shard.index.address_bits(), shard.index.buckets_max());
-            shard.index = Index::with_expected(bits, buckets_max, winners + others)?;
+            demand_slots(shard, all - margin)?;
+            shard.index = Index::with_expected(bits, buckets_max, all + margin)?;
         }
         end = shard.index.append_ordered(end, claims.winners());
+        demand_slots(shard, shard.index.len())?;
+        if pass.end == cut.parts() {
+            break;
+        }
+        let filled_bytes = (end * 8) as u64 + survey.kept_bytes();
+        let bytes = context.room_bytes(&shard.limits, filled_bytes);
+        let next = cut.pass(pass.end, bytes);
+        gather(shard, survey, (&mut claims, rows.places), (next, bytes))?;
     }
     rows.apply(shard);
     learn_padding(shard, &survey.found);
     shard.sequence = highest;
     Ok(())
+}
+
+/// Gathers the claims of a further pass, of fewer parts where these take more than `bytes`.
+fn gather(
+    shard: &Shard,
+    survey: &Survey,
+    (claims, places): (&mut Claims, Places),
+    (mut pass, bytes): (Range<usize>, u64),
+) -> Result<()> {
+    loop {
+        claims.begin(pass.clone(), bytes)?;
+        survey.for_each_line(shard, |segment, line| {
+            if let Some(address) = places.address_of(segment, line) {
+                claims.add(line, address);
+            }
+        })?;
+        if !claims.overflowed() {
+            return Ok(());
+        }
+        pass = halved(pass)?;
+    }
 }
 
 /// Finds out which segments hold much padding, and how much the others lost where they were filled.
@@ -127,11 +182,15 @@ pub(super) struct Intake {
     pieces: Gathered,
     /// The highest sequence.
     highest: u64,
+    cut: Cut,
 }
 
 impl Intake {
-    fn new(shape: Shape, claims: Claims) -> Intake {
-        Intake { rows: Rows::new(shape), claims, pieces: Gathered::new(), highest: 0 }
+    /// For the parts of `pass` first, in memory of `bytes`.
+    fn new(shape: Shape, (cut, pass): (Cut, Range<usize>), bytes: u64) -> Result<Intake> {
+        let mut claims = Claims::new(cut, bytes)?;
+        claims.begin(pass, bytes)?;
+        Ok(Intake { rows: Rows::new(shape), claims, pieces: Gathered::new(), highest: 0, cut })
     }
 
     /// Takes one record in.

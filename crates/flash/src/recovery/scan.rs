@@ -3,6 +3,7 @@
 use entresol_device::IoBuffer;
 use entresol_planted::planted;
 
+use super::claims::PASS_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
@@ -10,7 +11,7 @@ use crate::format::{
     TRAILER_BYTES, Trailer, decode_footer,
 };
 use crate::record::{HashSeed, Payloads, hash_key, piece_hash};
-use crate::shard::Shard;
+use crate::shard::{Limits, Shard};
 use crate::types::{Key, Timestamp};
 use crate::unreadable::{Gaps, read_around};
 
@@ -21,6 +22,31 @@ pub(crate) struct Context {
     pub same_boot: bool,
     pub read_only: bool,
     pub now: Timestamp,
+    /// Memory for a shard beside the index's share, bytes.
+    pub scratch_bytes: u64,
+}
+
+/// What the recovery of a shard takes in any case, bytes.
+pub(crate) const ROOM_BYTES_MIN: u64 = 1 << 20;
+/// Requests that read a shard's footers take this part of its memory, and at most so many bytes.
+const FLIGHT_PART: u64 = 8;
+const FLIGHT_BYTES_MAX: u64 = 8 << 20;
+
+impl Context {
+    /// Memory for what is compared while `filled_bytes` of the index's share are taken.
+    pub(super) fn room_bytes(&self, limits: &Limits, filled_bytes: u64) -> u64 {
+        let share = limits.index_bytes_max.saturating_sub(filled_bytes);
+        let most = share.saturating_add(self.scratch_bytes).min(2 * PASS_BYTES);
+        let flight = self.flight_bytes(limits) as u64;
+        // While a pass fills its part of the index, its claims are there, too: 40 bytes for each 9.
+        (most.saturating_sub(flight) / 5 * 4).max(ROOM_BYTES_MIN)
+    }
+
+    /// Memory for reads in flight.
+    pub(super) fn flight_bytes(&self, limits: &Limits) -> usize {
+        let all = limits.index_bytes_max.saturating_add(self.scratch_bytes);
+        (all / FLIGHT_PART).clamp(ROOM_BYTES_MIN / 2, FLIGHT_BYTES_MAX) as usize
+    }
 }
 
 /// Everything a scan of a segment's records needs.

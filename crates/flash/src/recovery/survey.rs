@@ -13,7 +13,8 @@ use super::entries::Intake;
 use super::scan::{Context, Scanner, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
 use crate::error::Result;
 use crate::format::{
-    FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer, copy_words,
+    FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
+    copy_words,
 };
 use crate::reclaim::{footer_of, read_footer_of};
 use crate::segment::SegmentState;
@@ -24,9 +25,8 @@ use crate::unreadable::{Gaps, read_around};
 const TAIL_BYTES_MAX: usize = 512 << 10;
 /// Read from a segment's start.
 const HEAD_BYTES: usize = 4096;
-/// Memory of reads in flight, bytes, and their number at least and at most.
-const FLIGHT_BYTES: usize = 8 << 20;
-const DEPTH_MIN: usize = 32;
+/// Reads in flight, at least and at most.
+const DEPTH_MIN: usize = 8;
 const DEPTH_MAX: usize = 256;
 /// Segments from which the others are guessed.
 const SAMPLE: u32 = 64;
@@ -85,6 +85,11 @@ pub(super) struct Survey {
 }
 
 impl Survey {
+    /// Memory that footers take, bytes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept.words.len() as u64 * 8
+    }
+
     /// Visits the lines of all footers not yet taken in, with the number of their segment.
     pub(super) fn for_each_line(
         &self,
@@ -133,10 +138,14 @@ pub(super) struct Sample {
     pub records: u64,
     /// The longest footer seen with its trailer, in whole blocks.
     region_bytes: usize,
+    /// Memory for reads in flight.
+    flight_bytes: usize,
+    /// Memory for footers that are kept.
+    kept_bytes: u64,
 }
 
 /// Guesses from the trailers of some segments, evenly spaced, what all of them hold.
-pub(super) fn sample(shard: &Shard) -> Result<Sample> {
+pub(super) fn sample(shard: &Shard, context: Context) -> Result<Sample> {
     let shape = shard.log.shape;
     let count = SAMPLE.min(shape.segments);
     let options = QueueOptions { depth: SAMPLE as usize, buffer_bytes: HEAD_BYTES };
@@ -158,7 +167,15 @@ pub(super) fn sample(shard: &Shard) -> Result<Sample> {
         }
     }
     let records = entries * u64::from(shape.segments) / u64::from(count.max(1));
-    Ok(Sample { records, region_bytes: longest.next_multiple_of(HEAD_BYTES) })
+    let flight_bytes = context.flight_bytes(&shard.limits);
+    // A quarter of what there is for the survey may be footers; what is not kept is read again.
+    let room_bytes = context.room_bytes(&shard.limits, 0);
+    let kept_bytes = match 2 * FOOTER_ENTRY_BYTES as u64 * records <= room_bytes {
+        true => room_bytes / 2,
+        false => 0,
+    };
+    let region_bytes = longest.next_multiple_of(HEAD_BYTES);
+    Ok(Sample { records, region_bytes, flight_bytes, kept_bytes })
 }
 
 /// Looks at every segment: which are in use, and what those without a footer hold. What is believed
@@ -179,7 +196,7 @@ pub(super) fn survey(
     for segment in &mut found {
         let unproven = segment.header.sequence >= proven && !context.same_boot;
         if unproven || matches!(segment.lines, Lines::Damaged) {
-            check_whole(shard, segment, (&scanner, context))?;
+            check_whole(shard, segment, (&scanner, context), sample.kept_bytes > 0)?;
         }
     }
     for (segment, header) in unsealed {
@@ -207,6 +224,7 @@ fn check_whole(
     shard: &Shard,
     segment: &mut Found,
     (scanner, context): (&Scanner<'_>, Context),
+    keeps: bool,
 ) -> Result<()> {
     let whole = read_whole(shard, segment.segment)?;
     let header = &segment.header;
@@ -221,7 +239,8 @@ fn check_whole(
     };
     segment.count = entries.len() as u32;
     if kept {
-        segment.lines = Lines::Own(entries);
+        // What the device says is right, and read again where there is no memory for all.
+        segment.lines = if keeps { Lines::Own(entries) } else { Lines::Unread };
         return Ok(());
     }
     let found = (segment.header, entries);
@@ -349,9 +368,10 @@ impl<'a> Ends<'a> {
     ) -> Result<Ends<'a>> {
         let shape = shard.log.shape;
         let most = u64::from(shape.segments) * u64::from(shape.segment_bytes);
-        let longest = TAIL_BYTES_MAX.min(shape.segment_bytes as usize);
+        let each = (sample.flight_bytes / DEPTH_MIN).next_multiple_of(HEAD_BYTES);
+        let longest = TAIL_BYTES_MAX.min(shape.segment_bytes as usize).min(each);
         let tail_bytes = sample.region_bytes.clamp(HEAD_BYTES, longest);
-        let depth = (FLIGHT_BYTES / tail_bytes).clamp(DEPTH_MIN, DEPTH_MAX);
+        let depth = (sample.flight_bytes / tail_bytes).clamp(DEPTH_MIN, DEPTH_MAX);
         Ok(Ends {
             shard,
             images,
@@ -360,7 +380,10 @@ impl<'a> Ends<'a> {
             waiting: HashMap::new(),
             found: Vec::new(),
             unsealed: Vec::new(),
-            kept: Kept { words: scratch_table(most.min(PASS_BYTES))?, full: false },
+            kept: Kept {
+                words: scratch_table(most.min(PASS_BYTES).min(sample.kept_bytes))?,
+                full: sample.kept_bytes == 0,
+            },
             taken,
             footer: Vec::new(),
         })
@@ -456,7 +479,7 @@ impl<'a> Ends<'a> {
             return Ok(());
         };
         let region = trailer.region_bytes();
-        if region <= tail.len() || self.kept.full {
+        if region <= tail.len() || self.kept.full && self.taken.is_none() {
             self.keep((segment, header), &trailer, [&[], tail]);
             return Ok(());
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 mod caches;
+mod caps;
 mod closing;
 mod damaged;
 mod drops;
