@@ -13,6 +13,7 @@ mod pending;
 mod resolve;
 mod scan;
 mod sync_point;
+mod together;
 mod unverified;
 
 use std::collections::VecDeque;
@@ -39,6 +40,7 @@ use pending::{Pending, PendingKind};
 pub(crate) use resolve::{decode_manifest, with_piece_key};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
 pub use sync_point::SyncPoint;
+use together::Together;
 
 /// Called with the token and the outcome of each finished operation.
 pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);
@@ -89,6 +91,7 @@ pub struct Session {
     descriptors: Vec<RawFd>,
     scan_queue: Option<Box<dyn Queue>>,
     ahead: Ahead,
+    together: Together,
     /// Bytes of records that operations wait for.
     reading_bytes: u64,
 }
@@ -152,6 +155,7 @@ impl Session {
             descriptors: Vec::new(),
             scan_queue: None,
             ahead: Ahead::default(),
+            together: Together::default(),
             reading_bytes: 0,
         })
     }
@@ -188,6 +192,7 @@ impl Session {
 
     /// Hands gathered reads to the device, and begins a commit round where writes wait for one.
     pub fn flush(&mut self) -> Result<()> {
+        self.hand_over()?;
         self.queue.submit()?;
         self.begin_rounds()
     }
@@ -438,16 +443,15 @@ impl Session {
             }
             if Session::is_ahead(&completion) {
                 self.finish_ahead(completion);
+            } else if Session::is_together(&completion) {
+                self.finish_together(completion, now, visit);
             } else {
                 self.finish_read(completion, now, visit);
             }
         }
         drop(reads);
         self.completions = completions;
-        while self.queue.in_flight() < self.queue.depth() {
-            let Some(slot) = self.backlog.pop_front() else { break };
-            self.ask_for(slot)?;
-        }
+        self.hand_over()?;
         self.queue.submit()?;
         Ok(reaped?)
     }

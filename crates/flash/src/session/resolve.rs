@@ -1,6 +1,6 @@
 //! Finding the present record of a key, and deciding the operation on it.
 
-use entresol_device::{Completion, IoBuffer};
+use entresol_device::Completion;
 
 use super::pending::PendingKind;
 use super::{Ack, ReadAhead, Session, Visit};
@@ -119,7 +119,7 @@ impl Session {
 
     pub(super) fn begin_read(&mut self, slot: u32) -> Result<()> {
         self.reading_bytes += self.planned_bytes(slot);
-        if self.queue.in_flight() >= self.queue.depth() {
+        if self.together.is_on() || self.queue.in_flight() >= self.queue.depth() {
             self.backlog.push_back(slot);
             return Ok(());
         }
@@ -143,33 +143,41 @@ impl Session {
 
     pub(super) fn finish_read(&mut self, completion: Completion, now: Timestamp, visit: Visit<'_>) {
         let slot = completion.token as u32;
+        match (completion.result, completion.buffer) {
+            (Ok(()), Some(buffer)) => self.finish_bytes(slot, &buffer, now, visit),
+            (result, _) => {
+                self.reading_bytes -= self.planned_bytes(slot);
+                let token = self.pending[slot as usize].token;
+                let missing = || Error::new(ErrorKind::Io, "a read completed without its bytes");
+                let error = result.err().map_or_else(missing, Error::from);
+                if let Err(error) = self.not_read(slot, error, visit) {
+                    self.finish(token, Err(error), visit);
+                }
+            }
+        }
+    }
+
+    /// Goes on with an operation whose range was read.
+    pub(super) fn finish_bytes(
+        &mut self,
+        slot: u32,
+        read: &[u8],
+        now: Timestamp,
+        visit: Visit<'_>,
+    ) {
         self.reading_bytes -= self.planned_bytes(slot);
         let token = self.pending[slot as usize].token;
-        let ended = match (completion.result, completion.buffer) {
-            (Ok(()), Some(buffer)) => self.verify(slot, buffer, now, visit),
-            (Err(error), _) => self.not_read(slot, error.into(), visit),
-            (Ok(()), None) => {
-                self.give_back(slot);
-                Err(Error::new(ErrorKind::Io, "a read completed without its bytes"))
-            }
-        };
-        if let Err(error) = ended {
+        if let Err(error) = self.verify(slot, read, now, visit) {
             self.finish(token, Err(error), visit);
         }
     }
 
     /// Checks what was read against what was looked for.
-    fn verify(
-        &mut self,
-        slot: u32,
-        buffer: IoBuffer,
-        now: Timestamp,
-        visit: Visit<'_>,
-    ) -> Result<()> {
+    fn verify(&mut self, slot: u32, read: &[u8], now: Timestamp, visit: Visit<'_>) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         let Some(plan) = pending.plan else { return Ok(()) };
         let (offset, _) = self.inner.read_range(&plan);
-        let bytes = buffer.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let bytes = read.get((plan.offset - offset) as usize..).unwrap_or_default();
         let shard_number = self.inner.shard_of(pending.hash);
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, Some(pending.key()));
