@@ -87,7 +87,7 @@ pub(super) struct Turn<'a> {
     pub(super) volumes: &'a mut dyn Volumes,
     pub(super) pending: &'a mut Pending,
     pub(super) figures: &'a mut Figures,
-    pub(super) scratch: &'a mut [u8],
+    pub(super) scratch: &'a mut Vec<u8>,
     pub(super) now: Moment,
     pub(super) tls: Option<&'a Arc<ServerConfig>>,
     pub(super) tls_rule: TlsRule,
@@ -153,34 +153,66 @@ impl Connection {
                 self.readable = false;
                 return false;
             }
-            let input = std::mem::take(&mut self.input);
-            let (used, pause) = self.consume(&input, turn, &mut budget);
-            self.input = input;
-            self.input.drain(..used);
+            let pause = match self.readable && self.input.is_empty() {
+                // Straight from where the socket's bytes are put: payloads are copied once.
+                true => self.read_and_consume(turn, &mut budget),
+                false => {
+                    let input = std::mem::take(&mut self.input);
+                    let (used, pause) = self.consume(&input, turn, &mut budget);
+                    self.input = input;
+                    self.input.drain(..used);
+                    pause
+                }
+            };
             if !self.goes_on(pause, turn) {
                 return pause == Pause::Turn && !self.broken;
             }
             if !self.readable {
                 return false;
             }
-            match self.stream.read(turn.scratch) {
-                Ok(0) => {
-                    // As after a disconnect: what is in flight is answered, if anyone listens.
-                    self.readable = false;
-                    self.phase = Phase::Closing;
-                    return false;
-                }
-                Ok(length) => {
-                    turn.figures.bytes_in += length as u64;
-                    budget.bytes = budget.bytes.saturating_sub(length);
-                    self.input.extend_from_slice(&turn.scratch[..length]);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.broken = true;
-                    return false;
-                }
+            if !self.input.is_empty() {
+                self.read_more(turn, &mut budget);
+            }
+        }
+    }
+
+    /// Reads from the socket and looks at what came; what is not whole yet is kept.
+    fn read_and_consume(&mut self, turn: &mut Turn<'_>, budget: &mut Budget) -> Pause {
+        let mut scratch = std::mem::take(turn.scratch);
+        let length = self.read(&mut scratch, turn, budget);
+        let (used, pause) = self.consume(&scratch[..length], turn, budget);
+        self.input.extend_from_slice(&scratch[used..length]);
+        *turn.scratch = scratch;
+        pause
+    }
+
+    /// Reads from the socket behind what is kept.
+    fn read_more(&mut self, turn: &mut Turn<'_>, budget: &mut Budget) {
+        let mut scratch = std::mem::take(turn.scratch);
+        let length = self.read(&mut scratch, turn, budget);
+        self.input.extend_from_slice(&scratch[..length]);
+        *turn.scratch = scratch;
+    }
+
+    /// Reads from the socket; how many bytes came.
+    fn read(&mut self, scratch: &mut [u8], turn: &mut Turn<'_>, budget: &mut Budget) -> usize {
+        match self.stream.read(scratch) {
+            Ok(0) => {
+                // As after a disconnect: what is in flight is answered, if anyone listens.
+                self.readable = false;
+                self.phase = Phase::Closing;
+                0
+            }
+            Ok(length) => {
+                turn.figures.bytes_in += length as u64;
+                budget.bytes = budget.bytes.saturating_sub(length);
+                length
+            }
+            Err(error) => {
+                let blocks = error.kind() == ErrorKind::WouldBlock;
+                self.readable &= !blocks;
+                self.broken |= !blocks && error.kind() != ErrorKind::Interrupted;
+                0
             }
         }
     }
@@ -424,7 +456,12 @@ impl Connection {
                 let kind = entresol_wire::nbd::ErrorKind::TooLong;
                 self.give_up(&Error::new(kind, "length of a request", detail), turn);
             }
-            left => self.await_payload(Incoming { request, ruling, payload: Vec::new(), left }),
+            left => {
+                // Room for what is kept was admitted.
+                let keeps = matches!(ruling, Ruling::Write(_));
+                let payload = Vec::with_capacity(if keeps { left as usize } else { 0 });
+                self.await_payload(Incoming { request, ruling, payload, left });
+            }
         }
         Ok(Request::head_bytes(style))
     }
