@@ -323,3 +323,29 @@ fn a_server_of_the_first_newstyle_is_asked_by_name() {
     let ClientStep::Ready { agreement, .. } = step else { panic!("{step:?}") };
     assert_eq!((agreement.bytes, agreement.flags.0), (4096, 5));
 }
+
+/// Extended headers asked for twice were granted twice.
+#[test]
+fn what_is_agreed_on_already_is_refused_and_holds() {
+    let exports = [export("disk")];
+    let ask = |server: &mut ServerHandshake, option: u32| {
+        let mut bytes = b"IHAVEOPT".to_vec();
+        bytes.extend_from_slice(&option.to_be_bytes());
+        bytes.extend_from_slice(&0u32.to_be_bytes());
+        let mut out = Vec::new();
+        server.step(&bytes, offer(&exports, TlsRule::Off), &mut out).unwrap();
+        u32::from_be_bytes(out[12..16].try_into().unwrap())
+    };
+    const STRUCTURED_REPLY: u32 = 8;
+    const EXTENDED_HEADERS: u32 = 11;
+    const ACKNOWLEDGED: u32 = 1;
+    const INVALID: u32 = (1 << 31) + 3;
+    const EXTENDED_HEADERS_REQUIRED: u32 = (1 << 31) + 10;
+    let mut server = ServerHandshake::begin(&mut Vec::new());
+    server.step(&3u32.to_be_bytes(), offer(&exports, TlsRule::Off), &mut Vec::new()).unwrap();
+    assert_eq!(ask(&mut server, STRUCTURED_REPLY), ACKNOWLEDGED);
+    assert_eq!(ask(&mut server, STRUCTURED_REPLY), INVALID);
+    assert_eq!(ask(&mut server, EXTENDED_HEADERS), ACKNOWLEDGED);
+    assert_eq!(ask(&mut server, EXTENDED_HEADERS), INVALID);
+    assert_eq!(ask(&mut server, STRUCTURED_REPLY), EXTENDED_HEADERS_REQUIRED);
+}

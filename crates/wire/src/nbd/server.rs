@@ -125,6 +125,7 @@ const OPTIONS_MAX: u32 = 4096;
 const QUERIES_MAX: u32 = 256;
 /// Bytes of an option before its data.
 const OPTION_HEAD_BYTES: usize = 16;
+const AGREED_ALREADY: &str = "it is agreed on already";
 
 /// An answer to an option: what kind of error, and a sentence for people.
 type Refused = (Refusal, String);
@@ -262,7 +263,7 @@ impl ServerHandshake {
             option::LIST => list(data, offer, out),
             option::INFO | option::GO => return self.inform(asked, data, offer, out),
             option::STRUCTURED_REPLY => self.structure(data),
-            option::EXTENDED_HEADERS => no_data(data).map(|()| self.style = ReplyStyle::Extended),
+            option::EXTENDED_HEADERS => self.extend(data),
             option::LIST_META_CONTEXT => self.list_contexts(data, offer, out),
             option::SET_META_CONTEXT => self.choose_contexts(data, offer, out),
             other => Err((Refusal::Unsupported, format!("this server knows no option {other}"))),
@@ -309,8 +310,18 @@ impl ServerHandshake {
             let detail = "extended headers are agreed on already, and are more";
             return Err((Refusal::ExtendedHeadersRequired, detail.to_owned()));
         }
-        self.style = ReplyStyle::Structured;
-        Ok(())
+        match std::mem::replace(&mut self.style, ReplyStyle::Structured) {
+            ReplyStyle::Structured => Err((Refusal::Invalid, AGREED_ALREADY.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn extend(&mut self, data: &[u8]) -> Result<(), Refused> {
+        no_data(data)?;
+        match std::mem::replace(&mut self.style, ReplyStyle::Extended) {
+            ReplyStyle::Extended => Err((Refusal::Invalid, AGREED_ALREADY.to_owned())),
+            _ => Ok(()),
+        }
     }
 
     /// `EXPORT_NAME`: the one option that cannot be refused in words.
