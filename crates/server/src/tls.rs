@@ -49,6 +49,10 @@ impl TlsFiles {
     }
 }
 
+/// Which private keys the TLS of servers and clients works with.
+const KEYS_TAKEN: &str =
+    "expected RSA of 2048, 3072 or 4096 bits, ECDSA on P-256 or P-384, or Ed25519";
+
 /// How connections speak TLS, from `files`.
 ///
 /// # Errors
@@ -70,12 +74,17 @@ pub(crate) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Confi
             for authority in certificates("tls-client-ca", path)? {
                 roots.add(authority).map_err(|error| wrong("tls-client-ca", error.to_string()))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                .build()
-                .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                    .build()
+                    .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
+    provider.key_provider.load_private_key(key.clone_key()).map_err(|error| {
+        let shown = files.key.display();
+        wrong("tls-key", format!("the key in {shown} cannot be used: {error}; {KEYS_TAKEN}"))
+    })?;
     let config = builder.with_single_cert(chain, key).map_err(|error| {
         wrong("tls-cert", format!("certificate and key do not go together: {error}"))
     })?;

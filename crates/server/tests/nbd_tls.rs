@@ -168,3 +168,28 @@ fn addresses_that_others_reach_are_refused_unless_clients_are_known() {
     assert!(open(Some(known), TlsDemand::Required, Access::Known).is_ok());
     assert!(open(None, TlsDemand::Required, Access::Everyone).is_ok());
 }
+
+/// It was said that certificate and key do not go together.
+#[test]
+fn a_key_that_cannot_be_used_is_refused_with_its_file_and_what_can_be() {
+    let authority = Authority::new();
+    let files = authority.files(None);
+    let key = authority.directory.path("odd");
+    std::fs::write(&key, include_str!("support/rsa-2432.pem")).unwrap();
+    let options = NbdOptions {
+        listen: Listen::Sockets {
+            port: Some(0),
+            bind: vec!["127.0.0.1".to_owned()],
+            unix: None,
+            unix_mode: 0o600,
+        },
+        tls: Some(TlsFiles { key: key.clone(), ..files }),
+        tls_demand: TlsDemand::Required,
+        access: Access::Known,
+        control: None,
+        admin_port: None,
+    };
+    let refused = NbdServer::open(&options).unwrap_err().to_string();
+    assert!(refused.contains(&key.display().to_string()), "{refused}");
+    assert!(refused.contains("RSA of 2048, 3072 or 4096 bits"), "{refused}");
+}

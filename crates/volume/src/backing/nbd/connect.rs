@@ -171,6 +171,7 @@ fn tls(uri: &Uri) -> Result<(Arc<ClientConfig>, ServerName<'static>)> {
         roots.add(authority).map_err(|error| wrong(format!("ca-cert.pem: {error}")))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let loads = provider.key_provider;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?
@@ -178,8 +179,15 @@ fn tls(uri: &Uri) -> Result<(Arc<ClientConfig>, ServerName<'static>)> {
     let own = folder.join("client-cert.pem");
     let config = if own.exists() {
         let key = folder.join("client-key.pem");
+        let at = key.display().to_string();
         let key = PrivateKeyDer::from_pem_file(&key)
-            .map_err(|error| wrong(format!("{}: expected a key: {error}", key.display())))?;
+            .map_err(|error| wrong(format!("{at}: expected a key: {error}")))?;
+        loads.load_private_key(key.clone_key()).map_err(|error| {
+            wrong(format!(
+                "{at}: the key cannot be used: {error}; expected RSA of 2048, 3072 or 4096 bits, \
+                 ECDSA on P-256 or P-384, or Ed25519"
+            ))
+        })?;
         builder
             .with_client_auth_cert(certificates(&own).map_err(wrong)?, key)
             .map_err(|error| wrong(format!("{}: {error}", own.display())))?
