@@ -50,9 +50,9 @@ fn every_illegal_request_has_its_error_and_ends_no_connection() {
     let cases = [
         ("plain", request(Read, MIB - 1, 2), Answered::Failed(Invalid)),
         ("plain", request(Read, u64::MAX, 2), Answered::Failed(Invalid)),
-        ("plain", request(Read, 0, (32 << 20) + 1), Answered::Failed(Overflow)),
+        ("plain", request(Read, 0, (64 << 20) + 1), Answered::Failed(Overflow)),
         ("plain", request(Write, MIB - 1, 2), Answered::Failed(NoSpace)),
-        ("plain", request(Write, 0, 33 << 20), Answered::Failed(Invalid)),
+        ("plain", request(Write, 0, 65 << 20), Answered::Failed(Invalid)),
         ("plain", request(WriteZeroes, MIB, 1), Answered::Failed(NoSpace)),
         ("plain", request(Trim, MIB, 1), Answered::Failed(Invalid)),
         ("plain", request(Cache, MIB, 1), Answered::Failed(Invalid)),

@@ -11,6 +11,9 @@ use entresol_wire::nbd::{
 
 use super::pending::Asked;
 
+/// Longest read or write that is served; longer ones than half of it are not announced.
+const PAYLOAD_TAKEN_MAX: u64 = 64 << 20;
+
 /// What a request deserves.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
@@ -152,7 +155,8 @@ impl Terms {
             return Err(invalid("trim: was not offered".to_owned()));
         }
         let Request { offset, length, .. } = *request;
-        let payload_max = u64::from(self.agreement.sizes.payload_max);
+        // More than is announced: clients that do not look at that are served all the same.
+        let payload_max = PAYLOAD_TAKEN_MAX;
         match command {
             Command::Read if length > payload_max => {
                 let detail = format!("read: expected at most {payload_max} bytes, found {length}");
