@@ -193,6 +193,29 @@ impl PlainFile {
         self.fallocate(mode, self.whole_sectors(offset, length))
     }
 
+    /// Whether `length` bytes of a file may be given room: what it has now counts as theirs. A block
+    /// device has all of its room. Errors: `Full` if its file system surely lacks it.
+    pub fn check_room(&self, length: u64) -> Result<()> {
+        if self.kind == Kind::BlockDevice {
+            return Ok(());
+        }
+        let (Ok(status), Some(free)) = (self.file.metadata(), crate::free_bytes(&self.path)) else {
+            // What cannot be known is found out by trying.
+            return Ok(());
+        };
+        let missing = length.saturating_sub(status.blocks() * 512);
+        if missing <= free {
+            return Ok(());
+        }
+        let detail = format!(
+            "{}: {length} bytes are to have room, and its file system has {free} bytes free; free \
+             {} bytes there, or allow holes",
+            self.path.display(),
+            missing - free
+        );
+        Err(Error::new(ErrorKind::Full, detail))
+    }
+
     /// The part of a range that [`PlainFile::punch`] and [`PlainFile::zero`] act on: where it
     /// begins and how long it is.
     pub fn whole_sectors(&self, offset: u64, length: u64) -> (u64, u64) {

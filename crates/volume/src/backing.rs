@@ -51,6 +51,13 @@ pub trait Backing: Send {
         self.description().version.clone()
     }
 
+    /// Whether there is room for a range that is to be zeros and no hole, as far as that is known
+    /// at once. Errors: `NoSpace` if there surely is not.
+    fn check_room(&self, range: (u64, u64)) -> Result<()> {
+        let _ = range;
+        Ok(())
+    }
+
     /// What stands in a range, as far as it is known without reading: blocking, for reports of
     /// allocation. Data, where nothing is known. At most `most` extents (at least one), which may
     /// end before the range: a file may have millions, and whoever asks may want the first.

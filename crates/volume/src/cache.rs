@@ -9,6 +9,7 @@ mod open;
 mod perform;
 mod read;
 mod report;
+mod run;
 mod share;
 mod volume;
 mod write;
@@ -34,6 +35,7 @@ use crate::counts::Counts;
 use crate::devices::Devices;
 use crate::dirty::DirtyLog;
 use crate::error::{Error, ErrorKind, Result};
+use crate::held::Held;
 use crate::meta::{BLOCK_BYTES, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord, key_of};
 use crate::ranges::Access;
 use crate::request::{Completion, Request};
@@ -144,6 +146,7 @@ impl Cache {
         let store = Store::open(device, store_options(&options, capacity), timestamp)?;
         let mut session =
             store.session(SessionOptions { depth: DEPTH, ..SessionOptions::default() })?;
+        session.read_together();
         let mut quiet = Quiet { store: &store, session: &mut session, now: timestamp };
         let before = quiet.session_record()?;
         if before.is_none() && store.spaces().iter().any(|space| store.count(*space) > 0) {
@@ -283,6 +286,8 @@ impl Cache {
         volume.record.borrow_mut().version = volume.with_backing(|backing| backing.version());
         let record = volume.record.borrow().encode();
         self.put_synced(&key_of("volume/", volume.id), &record, now)?;
+        let held = volume.held.borrow().record(volume.incarnation).encode();
+        self.put_synced(&key_of("held/", volume.id), &held, now)?;
         volume.state.borrow_mut().next = volume.log.borrow().next();
         let state = volume.state.borrow().encode();
         self.put_synced(&key_of("state/", volume.id), &state, now)?;
@@ -362,9 +367,10 @@ impl Cache {
         state.begin(self.incarnation, 1);
         self.put_synced(&key_of("state/", id), &state.encode(), now)?;
         self.put_synced(&key_of("volume/", id), &record.encode(), now)?;
-        let log = DirtyLog::new(1, 1);
+        let (log, held) = (DirtyLog::new(1, 1), Held::none(record.bytes.div_ceil(BLOCK_BYTES)));
         let incarnation = self.incarnation;
-        enlist(&self.core, Volume::new(Parts { id, record, backing, log, state, incarnation }));
+        let parts = Parts { id, record, backing, log, held, state, incarnation };
+        enlist(&self.core, Volume::new(parts));
         Ok(id)
     }
 

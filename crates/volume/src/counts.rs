@@ -53,6 +53,8 @@ pub struct Counts {
     pub coalesced: u64,
     /// Blocks written back.
     pub cleaned_blocks: u64,
+    /// Blocks that were looked for in the cache one by one, to let go of them or to check them.
+    pub blocks_sought: u64,
     /// Reads of the cache that failed.
     pub cache_read_errors: u64,
     /// Writes to the cache that failed.

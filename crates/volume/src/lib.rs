@@ -11,6 +11,7 @@ mod counts;
 mod devices;
 mod dirty;
 mod error;
+mod held;
 mod meta;
 pub mod policy;
 pub mod polled;

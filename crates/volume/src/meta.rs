@@ -69,6 +69,17 @@ pub(crate) struct RegionsRecord {
     pub bits: Vec<u64>,
 }
 
+/// Which parts of a volume had clean blocks in the cache when that was closed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct HeldRecord {
+    /// Who closed it; of another one the record says nothing.
+    pub incarnation: u32,
+    /// Blocks of a part.
+    pub part_blocks: u64,
+    /// One bit a part.
+    pub bits: Vec<u64>,
+}
+
 /// What stands before an entry's data in the log of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogHeader {
@@ -83,7 +94,10 @@ pub(crate) struct LogHeader {
 /// The key of the session record.
 pub(crate) const SESSION_KEY: &[u8] = b"session";
 
-/// The key of a volume's record of a kind: `volume/`, `state/` or `regions/`.
+/// The kinds of records that a volume has.
+pub(crate) const KINDS: [&str; 4] = ["volume/", "state/", "regions/", "held/"];
+
+/// The key of a volume's record of one of [`KINDS`].
 pub(crate) fn key_of(kind: &str, volume: VolumeId) -> Vec<u8> {
     let mut key = kind.as_bytes().to_vec();
     key.extend_from_slice(&volume.0.to_be_bytes());
@@ -210,6 +224,27 @@ impl SessionRecord {
         let mut from = Reader::new("session", bytes)?;
         let (clean, incarnation) = (from.u16()? != 0, from.u32()?);
         Ok(SessionRecord { clean, incarnation, boot: from.u128()?, cache: from.u128()? })
+    }
+}
+
+impl HeldRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u32(self.incarnation);
+        out.u64(self.part_blocks);
+        out.u32(self.bits.len() as u32);
+        self.bits.iter().for_each(|word| out.u64(*word));
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<HeldRecord> {
+        let mut from = Reader::new("held", bytes)?;
+        let (incarnation, part_blocks) = (from.u32()?, from.u64()?);
+        let mut bits = Vec::new();
+        for _ in 0..from.u32()? {
+            bits.push(from.u64()?);
+        }
+        Ok(HeldRecord { incarnation, part_blocks, bits })
     }
 }
 
@@ -403,6 +438,8 @@ mod tests {
         assert_eq!(StateRecord::decode(&state.encode()).unwrap(), state);
         let regions = RegionsRecord { region_bytes: 1 << 24, bits: vec![5, 0, 7] };
         assert_eq!(RegionsRecord::decode(&regions.encode()).unwrap(), regions);
+        let held = HeldRecord { incarnation: 4, part_blocks: 64, bits: vec![1, 0, 1 << 63] };
+        assert_eq!(HeldRecord::decode(&held.encode()).unwrap(), held);
         let session = SessionRecord { clean: true, incarnation: 3, boot: 1 << 90, cache: 7 };
         assert_eq!(SessionRecord::decode(&session.encode()).unwrap(), session);
         let kind = LogKind::Data;

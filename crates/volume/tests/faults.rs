@@ -118,6 +118,30 @@ fn a_volume_written_through_outlives_its_cache_device() {
     assert!(setup.cache.as_ref().unwrap().statistics().contains("the cache device failed"));
 }
 
+/// One request for zeros that the backing failed kept everything behind it in the log.
+#[test]
+fn a_backing_that_fails_zeroes_gets_them_written_and_what_lies_behind_them() {
+    let mut setup = Setup::new(Mode::WriteBack);
+    let count = u64::MAX;
+    setup.medium.add_fault(Fault::Calls { kind: Kind::Zero, from: 0, count });
+    setup.medium.add_fault(Fault::Calls { kind: Kind::Trim, from: 0, count });
+    let (hole, cost, durable) = (Hole::Allowed, Cost::Any, Durable::AtFlush);
+    setup.write(2, 7).unwrap();
+    let (offset, length) = (3 * BLOCK, 5 * BLOCK);
+    setup.run(Request::Zero { offset, length, hole, cost, durable }).unwrap();
+    let (offset, length) = (20 * BLOCK, 300 * BLOCK);
+    setup
+        .run(Request::Trim { offset, length: length.min(BYTES as u64 - offset), durable })
+        .unwrap();
+    setup.write(200, 8).unwrap();
+    setup.run(Request::WriteBack).unwrap();
+    let contents = setup.medium.contents();
+    let value = |block: u64| contents[(block * BLOCK) as usize];
+    assert_eq!([2, 3, 7, 8, 20, 199, 200].map(value), [7, 0, 0, 8, 0, 0, 8]);
+    [(2, 7), (3, 0), (8, 8), (20, 0), (200, 8)]
+        .map(|(block, byte)| setup.assert_reads(block, byte));
+}
+
 #[test]
 fn dirty_blocks_of_a_failed_cache_are_read_and_new_writes_are_refused() {
     let mut setup = Setup::new(Mode::WriteBack);

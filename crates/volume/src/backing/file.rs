@@ -191,6 +191,10 @@ impl Backing for FileBacking {
         self.shared.file.modified().unwrap_or_default()
     }
 
+    fn check_room(&self, range: (u64, u64)) -> Result<()> {
+        Ok(self.shared.file.check_room(range.1)?)
+    }
+
     fn allocation(&mut self, range: (u64, u64), most: usize) -> Result<Vec<Extent>> {
         let runs = self.shared.file.extents(range, most).into_iter();
         let kind = |data| if data { ExtentKind::Data } else { ExtentKind::Hole };
@@ -276,6 +280,10 @@ impl Shared {
     }
 
     fn zero(&self, offset: u64, length: u64, hole: Hole) -> Result<()> {
+        if hole == Hole::Forbidden {
+            // The system would fill all that there is before it says so.
+            self.file.check_room(length)?;
+        }
         let zeroed = match hole {
             Hole::Allowed => self.file.punch(offset, length)?,
             Hole::Forbidden => self.file.zero(offset, length)?,

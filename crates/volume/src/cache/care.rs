@@ -8,8 +8,9 @@ use super::{Cache, META_SPACE};
 use crate::backing::BackingRequest;
 use crate::cache::core::{ABSENT_LABEL, Core, Flash};
 use crate::cache::volume::{Volume, clean_space, log_space};
+use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::meta::key_of;
+use crate::meta::{KINDS, key_of};
 use crate::ranges::Access;
 use crate::types::{Moment, VolumeId};
 
@@ -44,19 +45,23 @@ impl Cache {
     ) -> Result<CheckReport> {
         let of = self.known(volume)?;
         let mut report = CheckReport { blocks: of.blocks(), ..CheckReport::default() };
-        let mut at = 0;
-        while at < of.blocks() {
-            let end = of.blocks().min(at + CHECK_BLOCKS);
-            let (core, of) = (Rc::clone(&self.core), Rc::clone(&of));
-            let part = self.block_on(now, async move { check(&core, &of, at..end).await })?;
-            report.clean += part.clean;
-            report.dirty += part.dirty;
-            report.wrong.extend(part.wrong);
-            report.unreadable += part.unreadable;
-            report.lost.extend(part.lost);
-            at = end;
-            progress(at, report.blocks);
+        report.dirty = zero_blocks(&of);
+        for part in may_be_cached(&of) {
+            let mut at = part.start;
+            while at < part.end {
+                let end = part.end.min(at + CHECK_BLOCKS);
+                let (core, of) = (Rc::clone(&self.core), Rc::clone(&of));
+                let found = self.block_on(now, async move { check(&core, &of, at..end).await })?;
+                report.clean += found.clean;
+                report.dirty += found.dirty;
+                report.wrong.extend(found.wrong);
+                report.unreadable += found.unreadable;
+                report.lost.extend(found.lost);
+                at = end;
+                progress(at, report.blocks);
+            }
         }
+        progress(report.blocks, report.blocks);
         Ok(report)
     }
 
@@ -121,7 +126,7 @@ impl Cache {
     fn forget(&mut self, volume: VolumeId, now: Moment) -> Result<()> {
         self.core.store.drop_space(clean_space(volume))?;
         self.core.store.drop_space(log_space(volume))?;
-        for kind in ["volume/", "state/", "regions/"] {
+        for kind in KINDS {
             let core = Rc::clone(&self.core);
             self.block_on(now, async move {
                 core.remove(META_SPACE, &key_of(kind, volume)).await?;
@@ -159,6 +164,35 @@ pub enum Dirty {
     Lose,
 }
 
+/// The parts of a volume that may have blocks in the cache, clean ones or data of the log, in
+/// order. Zeros of the log are not read from the device.
+fn may_be_cached(volume: &Volume) -> Vec<std::ops::Range<u64>> {
+    let all = 0..volume.blocks();
+    let mut parts = volume.held.borrow().within(&all);
+    let log = volume.log.borrow();
+    let is_data = |number| log.entry(number).is_some_and(|entry| entry.kind == LogKind::Data);
+    let pieces = log.pieces(all).into_iter().filter(|piece| piece.entry.is_some_and(is_data));
+    parts.extend(pieces.map(|piece| piece.blocks));
+    parts.sort_by_key(|part| part.start);
+    let mut joined: Vec<std::ops::Range<u64>> = Vec::new();
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+            _ => joined.push(part),
+        }
+    }
+    joined
+}
+
+/// Dirty blocks that are zeros: the log has nothing to be read for them.
+fn zero_blocks(volume: &Volume) -> u64 {
+    let log = volume.log.borrow();
+    let is_zeros = |number| log.entry(number).is_some_and(|entry| entry.kind != LogKind::Data);
+    let pieces = log.pieces(0..volume.blocks()).into_iter();
+    let zeros = pieces.filter(|piece| piece.entry.is_some_and(is_zeros));
+    zeros.map(|piece| piece.blocks.end - piece.blocks.start).sum()
+}
+
 async fn check(
     core: &Rc<Core>,
     volume: &Rc<Volume>,
@@ -168,6 +202,13 @@ async fn check(
     let mut report = CheckReport::default();
     let pieces = volume.log.borrow().pieces(blocks);
     for piece in pieces {
+        let zeros = piece.entry.and_then(|number| {
+            volume.log.borrow().entry(number).map(|entry| entry.kind != LogKind::Data)
+        });
+        if zeros == Some(true) {
+            continue;
+        }
+        volume.counts.borrow_mut().blocks_sought += piece.blocks.end - piece.blocks.start;
         for block in piece.blocks.clone() {
             let of = block..block + 1;
             if piece.entry.is_some() {

@@ -20,7 +20,7 @@ use crate::cache::PARTITIONS_FILLED;
 use crate::cache::core::{Core, Flash};
 use crate::cache::read::insert;
 use crate::cache::volume::Volume;
-use crate::cache::write::{all_of, invalidate, partition_of};
+use crate::cache::write::{Clearing, all_of, clear, invalidate, partition_of};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
@@ -357,9 +357,8 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
         let bytes = match &run.content {
             Content::Data(bytes) => bytes,
             Content::Zeros(hole) => {
-                let (offset, length) = (range.start, range.end - range.start);
-                let request = BackingRequest::Zero { offset, length, hole: *hole };
-                begun.push(volume.ask(&core.tasks, request));
+                all_of(std::mem::take(&mut begun)).await?;
+                write_zeros(core, volume, range, *hole).await?;
                 at += 1;
                 continue;
             }
@@ -386,6 +385,33 @@ async fn write_runs(core: &Rc<Core>, volume: &Rc<Volume>, runs: &[Run]) -> Resul
         at = end;
     }
     all_of(begun).await
+}
+
+/// Makes zeros of a range of the backing: where it fails to, as a backing may that does not do what
+/// it offers, by writing them, so that what lies behind them is written back.
+async fn write_zeros(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    hole: Hole,
+) -> Result<()> {
+    let failed = match clear(core, volume, range.clone(), Clearing::Zeros(hole)).await {
+        Err(error) if error.kind() != ErrorKind::Closing => error,
+        cleared => return cleared,
+    };
+    let most = u64::from(volume.description.request_bytes_max).min(WRITE_BYTES_MAX);
+    let zeros = Bytes::from(vec![0; most.min(range.end - range.start) as usize]);
+    let mut at = range.start;
+    while at < range.end {
+        core.check_open(volume)?;
+        let length = most.min(range.end - at);
+        let writes = volume.writes_of(at, &zeros.slice(..length as usize), Durable::AtFlush);
+        let begun = writes.into_iter().map(|write| volume.ask(&core.tasks, write)).collect();
+        // Whatever keeps it from being written: the first reason tells more.
+        all_of(begun).await.map_err(|_| failed.clone())?;
+        at += length;
+    }
+    Ok(())
 }
 
 /// Puts what was written back into the cache as clean. Blocks that were written since, too: should

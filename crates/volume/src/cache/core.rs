@@ -15,6 +15,7 @@ use entresol_flash::{
 
 use crate::ahead::Ahead;
 use crate::cache::gate::Gate;
+use crate::cache::run::ReadRun;
 use crate::cache::volume::{GHOSTS_MAX, Volume};
 use crate::cache::write::partition_of;
 use crate::devices::Devices;
@@ -61,7 +62,7 @@ pub(crate) struct Core {
     /// Misses of streams, of all volumes.
     streamed: RefCell<Admission>,
     session: RefCell<Session>,
-    replies: RefCell<Places<Answer<FlashReply>>>,
+    replies: RefCell<Places<Waiter>>,
     syncs: RefCell<Vec<(SyncPoint, Answer<Result<()>>)>>,
     timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     timers_begun: Cell<u64>,
@@ -80,6 +81,14 @@ pub(crate) enum Flash {
     Found(Bytes, u8),
     Missing,
     Done,
+}
+
+/// Who waits for an operation on the flash store.
+pub(crate) enum Waiter {
+    /// The task that began it.
+    One(Answer<FlashReply>),
+    /// A block of a run.
+    Block(Rc<ReadRun>, usize),
 }
 
 struct Timer {
@@ -167,12 +176,17 @@ impl Core {
     /// Begins an operation on the flash store.
     pub(crate) fn flash(&self, operation: Operation<'_>) -> Reply<FlashReply> {
         let (answer, told) = reply(&self.tasks);
-        let token = self.replies.borrow_mut().put(answer);
+        self.begin(Waiter::One(answer), operation);
+        told
+    }
+
+    /// Begins an operation that `waiter` is told of.
+    pub(crate) fn begin(&self, waiter: Waiter, operation: Operation<'_>) {
+        let token = self.replies.borrow_mut().put(waiter);
         let mut session = self.session.borrow_mut();
         session.submit(token as u64, self.timestamp(), operation, &mut |token, outcome| {
             self.told(token, outcome);
         });
-        told
     }
 
     pub(crate) fn get(&self, space: SpaceId, key: &[u8]) -> Reply<FlashReply> {
@@ -227,13 +241,6 @@ impl Core {
         let volumes = self.volumes.borrow();
         let lingers = |volume: &&Rc<Volume>| self.lingering_of(volume) > 0;
         volumes.iter().flatten().filter(lingers).for_each(|volume| volume.kick.raise(&self.tasks));
-    }
-
-    /// The reply of a cache that holds nothing.
-    pub(crate) fn nothing(&self) -> Reply<FlashReply> {
-        let (answer, told) = reply(&self.tasks);
-        answer.give(Ok(Flash::Missing));
-        told
     }
 
     pub(crate) fn put(&self, key: Key<'_>, value: &[u8], options: PutOptions) -> Reply<FlashReply> {
@@ -317,6 +324,15 @@ impl Core {
         let (answer, told) = reply(&self.tasks);
         self.syncs.borrow_mut().push((point, answer));
         told.await
+    }
+
+    /// Refuses to begin or go on with what takes long while the cache is being closed.
+    pub(crate) fn check_open(&self, volume: &Volume) -> Result<()> {
+        if !self.stopping.get() {
+            return Ok(());
+        }
+        let detail = format!("volume {}: it is being closed", volume.name);
+        Err(Error::new(ErrorKind::Closing, detail))
     }
 
     /// Waits for a moment.
@@ -479,7 +495,12 @@ impl Core {
     }
 
     fn told(&self, token: u64, outcome: entresol_flash::Result<Outcome<'_>>) {
-        let Some(answer) = self.replies.borrow_mut().take(token as usize) else { return };
+        let waiter = self.replies.borrow_mut().take(token as usize);
+        let answer = match waiter {
+            None => return,
+            Some(Waiter::Block(run, at)) => return run.told(at, outcome),
+            Some(Waiter::One(answer)) => answer,
+        };
         answer.give(outcome.map(|outcome| match outcome {
             Outcome::Found(entry) => Flash::Found(Bytes::copy_from_slice(entry.value), entry.label),
             Outcome::Missing | Outcome::Refused { .. } => Flash::Missing,

@@ -18,9 +18,10 @@ use crate::cache::write::partition_of;
 use crate::cache::{CacheOptions, META_SPACE, VOLUMES_MAX};
 use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::held::Held;
 use crate::meta::{
-    BLOCK_BYTES, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord, VolumeRecord,
-    key_of,
+    BLOCK_BYTES, HeldRecord, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord,
+    VolumeRecord, key_of,
 };
 use crate::regions::Regions;
 use crate::types::VolumeId;
@@ -106,6 +107,26 @@ impl Quiet<'_> {
     pub(crate) fn state(&mut self, id: VolumeId) -> Result<StateRecord> {
         let state = self.meta(&key_of("state/", id))?;
         state.map_or(Ok(StateRecord::default()), |bytes| StateRecord::decode(&bytes))
+    }
+
+    /// Which parts of a volume may be cached: any, unless it was closed in order by who used it
+    /// last.
+    fn held(
+        &mut self,
+        id: VolumeId,
+        record: &VolumeRecord,
+        (state, left): (&StateRecord, Left),
+    ) -> Result<Held> {
+        let blocks = record.bytes.div_ceil(BLOCK_BYTES);
+        let last = state.incarnations.last().map(|(incarnation, _)| *incarnation);
+        let noted = match left {
+            Left::Clean => self.meta(&key_of("held/", id))?,
+            Left::Killed | Left::PowerLost => None,
+        };
+        let noted = noted.and_then(|bytes| HeldRecord::decode(&bytes).ok());
+        let noted = noted.filter(|noted| Some(noted.incarnation) == last);
+        let held = noted.and_then(|noted| Held::from_record(blocks, &noted));
+        Ok(held.unwrap_or_else(|| Held::any(blocks)))
     }
 
     /// The log of a volume as far as it is whole, and what is damaged behind that: only power loss
@@ -298,6 +319,7 @@ fn attach(
 ) -> Result<Attached> {
     let mut state = quiet.state(id)?;
     let left = left.of(&state, incarnation);
+    let mut held = quiet.held(id, &record, (&state, left))?;
     let (mut log, damage) = quiet.replay(id, record.partition_entries, (&state, left))?;
     if let Some(damage) = damage
         && taken != Taken::Adopted(Dirty::Lose)
@@ -308,6 +330,7 @@ fn attach(
     demand_blocks(&record.options.backing, found)?;
     if let Taken::Adopted(dirty) = taken {
         adopt(quiet, (id, &mut record), (&mut state, &mut log), (found, dirty))?;
+        held = Held::none(record.bytes.div_ceil(BLOCK_BYTES));
     }
     let dirty = log.dirty_blocks();
     if taken == Taken::Resized && found.bytes != record.bytes {
@@ -316,6 +339,7 @@ fn attach(
         // Identities hold the size.
         record.identity.clone_from(&found.identity);
         quiet.store.drop_space(clean_space(id))?;
+        held = Held::none(bytes.div_ceil(BLOCK_BYTES));
     }
     let name = &record.options.name;
     if found.identity != record.identity || found.bytes != record.bytes {
@@ -345,6 +369,7 @@ fn attach(
             return Err(Error::new(ErrorKind::Incompatible, detail));
         }
         quiet.store.drop_space(clean_space(id))?;
+        held = Held::none(record.bytes.div_ceil(BLOCK_BYTES));
     }
     let tells = !found.version.is_empty() && !matches!(taken, Taken::Adopted(_));
     let is_unverified = left != Left::Clean && tells;
@@ -353,7 +378,7 @@ fn attach(
     quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;
     record.version.clear();
     quiet.put(Key::new(META_SPACE, &key_of("volume/", id)), &record.encode())?;
-    let volume = Volume::new(Parts { id, record, backing, log, state, incarnation });
+    let volume = Volume::new(Parts { id, record, backing, log, held, state, incarnation });
     Ok(Attached { volume, is_unverified })
 }
 

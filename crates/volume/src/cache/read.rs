@@ -8,7 +8,8 @@ use bytes::{Bytes, BytesMut};
 use entresol_flash::{Key, PutOptions};
 
 use crate::backing::BackingRequest;
-use crate::cache::core::{ABSENT_LABEL, Core, Flash, FlashReply};
+use crate::cache::core::{Core, Flash, FlashReply};
+use crate::cache::run::CachedRun;
 use crate::cache::volume::{Fill, Volume};
 use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,6 +18,8 @@ use crate::tasks::Reply;
 
 /// Most bytes of one read of the backing.
 pub(crate) const FILL_BYTES_MAX: u64 = 1 << 20;
+/// Most blocks of a run that is asked of the cache at once.
+const RUN_BLOCKS_MAX: u64 = 256;
 /// Times that a read starts over because what it looked up was written back meanwhile.
 const OUTRUN_MAX: u32 = 1000;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -46,11 +49,37 @@ pub(crate) struct Gathered {
     pub hits: u64,
 }
 
+impl Gathered {
+    /// Takes what the cache has of `wanted`; the rest is missed.
+    fn take(
+        &mut self,
+        volume: &Volume,
+        wanted: &Range<u64>,
+        run: &CachedRun,
+        missed: &mut Vec<u64>,
+    ) {
+        let mut at = wanted.start;
+        for same in run.cached.chunk_by(|one, next| one == next) {
+            let blocks = at..at + same.len() as u64;
+            at = blocks.end;
+            if same[0] {
+                self.hits += blocks.end - blocks.start;
+                let of = volume.bytes_of(&blocks);
+                let first = wanted.start * BLOCK_BYTES;
+                let within = (of.start - first) as usize..(of.end - first) as usize;
+                self.parts.push(Part { offset: of.start, bytes: run.bytes.slice(within) });
+            } else {
+                missed.extend(blocks);
+            }
+        }
+    }
+}
+
 enum Source {
     Zeros,
     Ahead(Bytes),
     Log(u64, Reply<FlashReply>),
-    Cached(Reply<FlashReply>),
+    Cached(Reply<CachedRun>),
 }
 
 /// Reads `blocks`, which the caller has locked.
@@ -84,15 +113,17 @@ pub(crate) async fn gather(
                         None
                     }
                 },
-                Source::Cached(reply) => cached(core, volume, &wanted, reply.await),
-            };
-            match found {
-                Some(bytes) => {
-                    gathered.hits += wanted.end - wanted.start;
-                    let offset = wanted.start * BLOCK_BYTES;
-                    gathered.parts.push(Part { offset, bytes });
+                Source::Cached(reply) => {
+                    let run = reply.await;
+                    note_errors(core, volume, &run);
+                    gathered.take(volume, &wanted, &run, &mut missed);
+                    continue;
                 }
-                None => missed.push(wanted.start),
+            };
+            if let Some(bytes) = found {
+                gathered.hits += wanted.end - wanted.start;
+                let offset = wanted.start * BLOCK_BYTES;
+                gathered.parts.push(Part { offset, bytes });
             }
         }
         settle(core, volume, puts).await;
@@ -138,6 +169,7 @@ pub(crate) fn assemble(parts: &[Part], range: Range<u64>) -> Bytes {
 /// Puts a block that reads as `bytes` into the cache; its range must be locked.
 pub(crate) fn insert(core: &Core, volume: &Volume, block: u64, bytes: &[u8]) -> Reply<FlashReply> {
     volume.counts.borrow_mut().insertions += 1;
+    volume.held.borrow_mut().mark(block);
     let space = volume.clean_space();
     let may_hold = |block: u64| core.may_hold(space, &block.to_be_bytes());
     for first in volume.share.borrow_mut().on_put(block, core.held(volume), may_hold) {
@@ -167,22 +199,30 @@ fn begin(
     let log = volume.log.borrow();
     let mut sources = Vec::new();
     let trusted = core.failure().is_none() && keep != Keep::Around;
+    let cached = |blocks: Range<u64>, sources: &mut Vec<(Range<u64>, Source)>| {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let run = at..blocks.end.min(at + RUN_BLOCKS_MAX);
+            at = run.end;
+            let reply = if trusted { core.get_run(volume, &run) } else { core.no_run(&run) };
+            sources.push((run, Source::Cached(reply)));
+        }
+    };
     for piece in log.pieces(blocks.clone()) {
         let Some(number) = piece.entry else {
-            for block in piece.blocks {
+            let mut from = piece.blocks.start;
+            for block in piece.blocks.clone() {
                 let ahead = match keep {
-                    Keep::Around => None,
+                    Keep::Around => break,
                     _ => core.ahead.borrow_mut().take(volume.id, block),
                 };
-                let source = if let Some(bytes) = ahead {
-                    Source::Ahead(bytes)
-                } else if trusted {
-                    Source::Cached(core.get(volume.clean_space(), &block.to_be_bytes()))
-                } else {
-                    Source::Cached(core.nothing())
-                };
-                sources.push((block..block + 1, source));
+                if let Some(bytes) = ahead {
+                    cached(from..block, &mut sources);
+                    sources.push((block..block + 1, Source::Ahead(bytes)));
+                    from = block + 1;
+                }
             }
+            cached(from..piece.blocks.end, &mut sources);
             continue;
         };
         let zeros = log.entry(number).is_some_and(|entry| entry.kind != LogKind::Data);
@@ -226,21 +266,11 @@ fn logged(
     Err(Error::new(ErrorKind::Io, detail))
 }
 
-/// The bytes of a block that is in the cache and whole.
-fn cached(core: &Core, volume: &Volume, wanted: &Range<u64>, reply: FlashReply) -> Option<Bytes> {
-    match reply {
-        Ok(Flash::Found(bytes, label)) => {
-            let range = volume.bytes_of(wanted);
-            let whole = bytes.len() as u64 == range.end - range.start;
-            (whole && label != ABSENT_LABEL).then_some(bytes)
-        }
-        Ok(_) => None,
-        Err(error) => {
-            // Clean: the backing has it too.
-            volume.counts.borrow_mut().cache_read_errors += 1;
-            core.note_error(&error);
-            None
-        }
+/// Counts what kept blocks from being read. They are clean: the backing has them too.
+fn note_errors(core: &Core, volume: &Volume, run: &CachedRun) {
+    for error in &run.errors {
+        volume.counts.borrow_mut().cache_read_errors += 1;
+        core.note_error(error);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::counts::Counts;
 use crate::devices::Devices;
 use crate::dirty::DirtyLog;
 use crate::error::{Error, ErrorKind, Result};
+use crate::held::Held;
 use crate::meta::{BLOCK_BYTES, StateRecord, VolumeRecord};
 use crate::policy::admission::{Admission, Verdict};
 use crate::policy::rate::{Marks, Pace};
@@ -52,6 +53,7 @@ pub(crate) struct Volume {
     pub let_go_to: Cell<u64>,
     pub incarnation: u32,
     pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
+    pub held: RefCell<Held>,
     pub regions: RefCell<Regions>,
     pub regions_changed: Signal,
     /// Whether a record of the regions is being put: one at a time, from its making on.
@@ -147,13 +149,14 @@ pub(crate) struct Parts {
     pub record: VolumeRecord,
     pub backing: Box<dyn Backing>,
     pub log: DirtyLog,
+    pub held: Held,
     pub state: StateRecord,
     pub incarnation: u32,
 }
 
 impl Volume {
     pub(crate) fn new(parts: Parts) -> Volume {
-        let Parts { id, record, backing, log, state, incarnation } = parts;
+        let Parts { id, record, backing, log, held, state, incarnation } = parts;
         let blocks = record.bytes.div_ceil(BLOCK_BYTES).min(GHOSTS_MAX) as usize;
         let admission = (record.options.admission_hits > 1).then(|| Admission::new(blocks));
         Volume {
@@ -171,6 +174,7 @@ impl Volume {
             state: RefCell::new(state),
             incarnation,
             fills: RefCell::default(),
+            held: RefCell::new(held),
             regions: RefCell::new(Regions::new(record.bytes)),
             regions_changed: Signal::default(),
             regions_writer: Cell::new(false),

@@ -12,7 +12,7 @@ use crate::cache::core::{ABSENT_LABEL, Core, Flash};
 use crate::cache::read::{self, Keep, assemble, gather};
 use crate::cache::volume::Volume;
 use crate::dirty::{LogEntry, LogKind};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::meta::{BLOCK_BYTES, LogHeader, key_of};
 use crate::policy::sequential::Direction;
 use crate::ranges::Access;
@@ -26,6 +26,8 @@ pub(crate) const ENTRY_BYTES_MAX: usize = 16 << 10;
 const INVALIDATE_MAX: u64 = 1024;
 /// Blocks that are looked at in one turn.
 const INVALIDATE_TURN: u64 = 4096;
+/// Most bytes of the backing that one request clears.
+const CLEAR_BYTES_MAX: u64 = 64 << 30;
 
 /// What a write makes of its range.
 pub(crate) enum Change {
@@ -89,6 +91,10 @@ pub(crate) async fn write_back(
             append_zeros(core, volume, whole, Hole::Allowed).await?;
         }
         Change::Zeros(hole) => {
+            if hole == Hole::Forbidden {
+                // Taken now, it would fail when it is written back, and all behind it.
+                volume.with_backing(|backing| backing.check_room((range.start, length)))?;
+            }
             let (whole, edges) = split(volume, &range);
             for edge in edges {
                 let (range, bytes) = zeroed_edge(core, volume, edge).await?;
@@ -121,25 +127,59 @@ pub(crate) async fn invalidate(
     volume: &Rc<Volume>,
     blocks: Range<u64>,
 ) -> Result<Vec<u64>> {
-    let mut held = Vec::new();
+    let mut found = Sought::default();
+    if let Some(failure) = core.failure() {
+        core.may_write_around(&failure)?;
+        return Ok(found.held);
+    }
+    let parts = volume.held.borrow().within(&blocks);
+    let many = parts.iter().map(|part| part.end - part.start).sum::<u64>() > INVALIDATE_MAX;
+    if blocks == (0..volume.blocks()) && many {
+        core.store.drop_space(volume.clean_space())?;
+    } else {
+        for part in parts {
+            invalidate_part(core, volume, part, &mut found).await?;
+        }
+    }
+    if core.failure().is_none() {
+        volume.held.borrow_mut().unmark(&blocks);
+    }
+    Ok(found.held)
+}
+
+/// What was looked for in the cache to be let go.
+#[derive(Default)]
+struct Sought {
+    /// Blocks, cached or not.
+    blocks: u64,
+    /// Those that were cached.
+    held: Vec<u64>,
+}
+
+/// Lets go of the cached copies of a part.
+async fn invalidate_part(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    blocks: Range<u64>,
+    found: &mut Sought,
+) -> Result<()> {
     let space = volume.clean_space();
     let mut at = blocks.start;
-    if blocks == (0..volume.blocks()) && blocks.end > INVALIDATE_MAX && core.failure().is_none() {
-        core.store.drop_space(space)?;
-        return Ok(held);
-    }
     while at < blocks.end {
         if let Some(failure) = core.failure() {
-            core.may_write_around(&failure)?;
-            return Ok(held);
+            return core.may_write_around(&failure);
+        }
+        if found.blocks >= INVALIDATE_TURN {
+            core.check_open(volume)?;
         }
         let end = blocks.end.min(at + INVALIDATE_MAX);
+        volume.counts.borrow_mut().blocks_sought += end - at;
         let removes: Vec<_> =
             (at..end).map(|block| core.remove(space, &block.to_be_bytes())).collect();
         for (block, removed) in (at..end).zip(removes) {
             match core.removed(removed, (space, &block.to_be_bytes())).await {
                 Ok(Flash::Missing) => {}
-                Ok(_) => held.push(block),
+                Ok(_) => found.held.push(block),
                 // It could not be read, so not be removed; what takes its place needs no reading.
                 Err(error) => {
                     volume.counts.borrow_mut().cache_read_errors += 1;
@@ -156,13 +196,15 @@ pub(crate) async fn invalidate(
                 }
             }
         }
+        let turns = found.blocks / INVALIDATE_TURN;
+        found.blocks += end - at;
         at = end;
-        if at < blocks.end && (at - blocks.start).is_multiple_of(INVALIDATE_TURN) {
+        if found.blocks / INVALIDATE_TURN > turns {
             // Of what is not cached nothing is waited for: others have their turn.
             core.sleep_until(Moment(core.now.get().0 + 1)).await;
         }
     }
-    Ok(held)
+    Ok(())
 }
 
 /// Writes a range that the backing takes as it is.
@@ -176,10 +218,26 @@ async fn through(
         return Ok(());
     }
     let blocks = volume.blocks_of(range.start, range.end - range.start);
-    volume.regions.borrow_mut().begin_write(&blocks);
-    let written = write_in_regions(core, volume, (range, blocks.clone()), (change, durable)).await;
-    volume.regions.borrow_mut().end_write(&blocks);
+    // What of a range is not cached, and not put into the cache, cannot be stale there.
+    let stale = match change {
+        Change::Data(_) => vec![blocks.clone()],
+        Change::Zeros(_) | Change::Trim => volume.held.borrow().within(&blocks),
+    };
+    stale.iter().for_each(|blocks| volume.regions.borrow_mut().begin_write(blocks));
+    let opened = open_all(core, volume, &stale).await;
+    let written = match opened {
+        Ok(()) => write_in_regions(core, volume, (range, blocks), (change, durable)).await,
+        Err(error) => Err(error),
+    };
+    stale.iter().for_each(|blocks| volume.regions.borrow_mut().end_write(blocks));
     written
+}
+
+async fn open_all(core: &Rc<Core>, volume: &Rc<Volume>, stale: &[Range<u64>]) -> Result<()> {
+    for blocks in stale {
+        open_regions(core, volume, blocks).await?;
+    }
+    Ok(())
 }
 
 async fn write_in_regions(
@@ -188,26 +246,20 @@ async fn write_in_regions(
     (range, blocks): (Range<u64>, Range<u64>),
     (change, durable): (Change, Durable),
 ) -> Result<()> {
-    open_regions(core, volume, &blocks).await?;
     let held = if planted!("write-through-keeps-old-blocks") {
         Vec::new()
     } else {
         invalidate(core, volume, blocks.clone()).await?
     };
-    let requests = match &change {
-        Change::Data(bytes) => volume.writes_of(range.start, bytes, durable),
-        Change::Zeros(hole) => vec![BackingRequest::Zero {
-            offset: range.start,
-            length: range.end - range.start,
-            hole: *hole,
-        }],
-        Change::Trim => {
-            let length = range.end - range.start;
-            vec![BackingRequest::Trim { offset: range.start, length }]
+    match &change {
+        Change::Data(bytes) => {
+            let requests = volume.writes_of(range.start, bytes, durable).into_iter();
+            let begun = requests.map(|request| volume.ask(&core.tasks, request)).collect();
+            all_of(begun).await?;
         }
-    };
-    let begun = requests.into_iter().map(|request| volume.ask(&core.tasks, request)).collect();
-    all_of(begun).await?;
+        Change::Zeros(hole) => clear(core, volume, range.clone(), Clearing::Zeros(*hole)).await?,
+        Change::Trim => clear(core, volume, range.clone(), Clearing::Trim).await?,
+    }
     if !matches!(change, Change::Data(_)) && durable == Durable::AtOnce {
         volume.ask(&core.tasks, BackingRequest::Flush).await?;
     }
@@ -232,6 +284,38 @@ async fn write_in_regions(
     read::settle(core, volume, puts).await;
     // Written over while it was cached: it is in use.
     held.iter().for_each(|block| core.mark_read(volume.clean_space(), &block.to_be_bytes()));
+    Ok(())
+}
+
+/// What is made of a range of the backing without bytes being sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Clearing {
+    Zeros(Hole),
+    Trim,
+}
+
+/// Clears a range of the backing piece by piece: what is asked to stop waits for a piece only.
+pub(crate) async fn clear(
+    core: &Rc<Core>,
+    volume: &Rc<Volume>,
+    range: Range<u64>,
+    clearing: Clearing,
+) -> Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        if at > range.start {
+            core.check_open(volume)?;
+        }
+        // To its next multiple, so that pieces are aligned where the range is not.
+        let end = range.end.min((at / CLEAR_BYTES_MAX + 1) * CLEAR_BYTES_MAX);
+        let (offset, length) = (at, end - at);
+        let request = match clearing {
+            Clearing::Zeros(hole) => BackingRequest::Zero { offset, length, hole },
+            Clearing::Trim => BackingRequest::Trim { offset, length },
+        };
+        volume.ask(&core.tasks, request).await?;
+        at = end;
+    }
     Ok(())
 }
 
@@ -425,10 +509,7 @@ async fn append(
                 }
             }
         }
-        if core.stopping.get() {
-            let detail = format!("volume {}: it is being closed", volume.name);
-            return Err(Error::new(ErrorKind::Closing, detail));
-        }
+        core.check_open(volume)?;
         ask_for_room(core, volume);
         core.room.wait(&core.tasks).await;
     }
