@@ -193,8 +193,8 @@ impl PlainFile {
         self.fallocate(mode, self.whole_sectors(offset, length))
     }
 
-    /// Whether `length` bytes of a file may be given room: what it has now counts as theirs. A block
-    /// device has all of its room. Errors: `Full` if its file system surely lacks it.
+    /// Whether `length` bytes of a file may be given room: what it has now counts as theirs. A
+    /// block device has all of its room. Errors: `Full` if its file system surely lacks it.
     pub fn check_room(&self, length: u64) -> Result<()> {
         if self.kind == Kind::BlockDevice {
             return Ok(());
