@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) forgotten: Mutex<Counted>,
     /// The commands that took long.
     pub(crate) slow: Mutex<SlowCommands>,
+    /// From how many nanoseconds on a command is one of them; the most there are: none is.
+    slow_ns: AtomicU64,
     /// Which commands wait for the end of a pause.
     pub(crate) pauses: Pauses,
     /// Whether the server is stopping.
@@ -172,6 +174,7 @@ impl Shared {
         };
         Shared {
             tier: parts.tier,
+            slow_ns: AtomicU64::new(slow_ns_of(&parts.config)),
             config: Mutex::new(parts.config),
             users: parts.users,
             clients: Clients::default(),
@@ -226,6 +229,17 @@ impl Shared {
     /// Whether clients' buffers take so much that those with replies waiting must take these first.
     pub(crate) fn is_crowded(&self) -> bool {
         self.buffered_bytes.load(Ordering::Relaxed) > self.buffered_bytes_max / 2
+    }
+
+    /// From how many nanoseconds on a command is kept for `SLOWLOG`; `None`: none is.
+    pub(crate) fn slow_ns(&self) -> Option<u64> {
+        Some(self.slow_ns.load(Ordering::Relaxed)).filter(|slow_ns| *slow_ns != u64::MAX)
+    }
+
+    /// Lets `changed` hold instead of `config`, from the next command on.
+    pub(crate) fn change_config(&self, config: &mut Config, changed: Config) {
+        self.slow_ns.store(slow_ns_of(&changed), Ordering::Relaxed);
+        *config = changed;
     }
 
     /// Wakes whom the gate says.
@@ -310,4 +324,9 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
+}
+
+/// The threshold of slow commands that `config` sets, in nanoseconds.
+fn slow_ns_of(config: &Config) -> u64 {
+    config.slow_threshold_us().map_or(u64::MAX, |threshold| threshold.saturating_mul(1000))
 }

@@ -74,7 +74,6 @@ pub(crate) struct Worker {
     gate: turnstile::Turnstile,
     began: Instant,
     swept: Instant,
-    slow_ns: Option<u64>,
     /// When the clock was last read, as [`Worker::elapsed_ns`] has it.
     read_ns: u64,
     pause: Pause,
@@ -143,7 +142,6 @@ impl Worker {
             gate: turnstile::Turnstile::default(),
             began: Instant::now(),
             swept: Instant::now(),
-            slow_ns: None,
             read_ns: 0,
             pause: Pause::None,
             completes: if rings.is_empty() { Completes::WhenPolled } else { Completes::Signalled },
@@ -404,8 +402,6 @@ impl Worker {
         }
         let (idle, stall) = {
             let config = lock(&self.core.shared.config);
-            let threshold = config.slow_threshold_us();
-            self.slow_ns = threshold.map(|threshold| threshold.saturating_mul(1000));
             (config.idle_timeout().as_millis() as u64, config.stall_timeout().as_millis() as u64)
         };
         let now = now().0;

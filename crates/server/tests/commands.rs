@@ -467,6 +467,33 @@ fn commands_that_took_long_are_kept_also_if_they_were_answered_from_memory() {
     assert_eq!(kept.join(" ").to_ascii_uppercase(), names.join(" "));
 }
 
+/// It took half a second.
+#[test]
+fn a_threshold_of_slow_commands_holds_from_the_next_command_on() {
+    let server = TestServer::start(&[("slowlog-log-slower-than", "-1"), ("threads", "2")]);
+    let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();
+    let set = ["CONFIG", "SET", "slowlog-log-slower-than", "0"];
+    clients[0].send_raw(&[set.as_slice(), &["PING"]].map(encode).concat());
+    assert_eq!((clients[0].reply(), clients[0].reply()), (b"+OK\r\n".into(), b"+PONG\r\n".into()));
+    for client in &mut clients[1..] {
+        assert_eq!(client.call("PING"), "+PONG\r\n");
+    }
+    let kept = clients[0].call("SLOWLOG GET -1").to_ascii_lowercase();
+    assert_eq!(kept.matches("$4\r\nping\r\n").count(), 4, "{kept}");
+}
+
+#[test]
+fn fields_of_a_hash_are_scanned_without_their_values() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    assert_eq!(client.call("HSET h f v"), ":1\r\n");
+    let expected = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nf\r\n";
+    for options in ["NOVALUES", "novalues COUNT 5", "MATCH f NOVALUES"] {
+        assert_eq!(client.call(&format!("HSCAN h 0 {options}")), expected);
+    }
+    assert!(client.call("SCAN 0 NOVALUES").starts_with("-ERR syntax error"));
+}
+
 /// The valid keys before it were removed, and what waited for that was kept for ever.
 #[test]
 fn many_keys_of_which_one_is_invalid_are_all_left_alone() {

@@ -152,17 +152,24 @@ pub(crate) struct ScanOptions<'a> {
     pub(crate) pattern: Option<&'a [u8]>,
     /// The name of a type.
     pub(crate) type_name: Option<&'a [u8]>,
+    /// Whether fields come without their values.
+    pub(crate) leaves_out_values: bool,
 }
 
 /// Reads the options of `SCAN` and kin from argument `first` on.
 pub(crate) fn scan_options<'a>(
     request: &Request<'a>,
     first: usize,
-    has_type: HasType,
+    kind: ScanKind,
 ) -> Result<ScanOptions<'a>, Failure> {
-    let mut options = ScanOptions { count: 10, pattern: None, type_name: None };
+    let mut options =
+        ScanOptions { count: 10, pattern: None, type_name: None, leaves_out_values: false };
     let mut rest = request.arguments.from(first);
     while let Some(option) = rest.next() {
+        if is(option, "NOVALUES") && kind == ScanKind::Fields {
+            options.leaves_out_values = true;
+            continue;
+        }
         let value = rest.next().ok_or(Failure::SYNTAX)?;
         if is(option, "COUNT") {
             let count = integer(value)?;
@@ -172,7 +179,7 @@ pub(crate) fn scan_options<'a>(
             }
         } else if is(option, "MATCH") {
             options.pattern = (value != b"*").then_some(value);
-        } else if is(option, "TYPE") && has_type == HasType::Yes {
+        } else if is(option, "TYPE") && kind == ScanKind::Keys {
             options.type_name = Some(value);
         } else {
             return Err(Failure::SYNTAX);
@@ -181,9 +188,11 @@ pub(crate) fn scan_options<'a>(
     Ok(options)
 }
 
-/// Whether a scan can be restricted to a type.
+/// What a scan walks over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HasType {
-    Yes,
-    No,
+pub(crate) enum ScanKind {
+    /// The keys of a space, of one type if that is asked for.
+    Keys,
+    /// The fields of a hash, without their values if that is asked for.
+    Fields,
 }

@@ -6,7 +6,7 @@ use entresol_tier::Entry;
 use entresol_wire::resp::{Protocol, Reply};
 use rustc_apfloat::Float;
 
-use super::arguments::{HASH, HasType, check_reply, cursor, expiry_of, integer, is, scan_options};
+use super::arguments::{HASH, ScanKind, check_reply, cursor, expiry_of, integer, is, scan_options};
 use super::decimal;
 use super::hash_value::{Field, HashValue, IsNew, push, remove, set};
 use super::pattern;
@@ -308,7 +308,7 @@ pub(crate) fn hscan<'a>(request: &Request<'a>) -> Planned<'a> {
 fn answer_scan(entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Reply<'_>) -> Decided {
     let from = cursor(request.arguments.at(2))?;
     let hash = hash_of(entry)?;
-    let options = scan_options(request, 3, HasType::No);
+    let options = scan_options(request, 3, ScanKind::Fields);
     if entry.is_none() {
         reply.array(2);
         reply.bulk(b"0");
@@ -324,8 +324,13 @@ fn answer_scan(entry: Option<&Entry<'_>>, request: &Request<'_>, reply: &mut Rep
     fields.retain(|field| options.pattern.is_none_or(|p| pattern::matches(p, field.name)));
     reply.array(2);
     reply.bulk(next.to_string().as_bytes());
-    reply.array(2 * fields.len());
-    fields.into_iter().for_each(|field| answer_pair(field, reply));
+    if options.leaves_out_values {
+        reply.array(fields.len());
+        fields.into_iter().for_each(|field| reply.bulk(field.name));
+    } else {
+        reply.array(2 * fields.len());
+        fields.into_iter().for_each(|field| answer_pair(field, reply));
+    }
     Ok(())
 }
 

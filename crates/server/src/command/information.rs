@@ -112,15 +112,29 @@ fn memory(source: &Source<'_>, out: &mut String) {
         + figures.other_bytes
         + source.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
     line(out, "used_memory", used);
+    line(out, "used_memory_human", human(used));
     line(out, "used_memory_rss", source.process.resident_bytes);
+    line(out, "used_memory_rss_human", human(source.process.resident_bytes));
     let config = lock(&source.shared.config);
     line(out, "maxmemory", config.memory_bytes());
+    line(out, "maxmemory_human", human(config.memory_bytes()));
     line(out, "maxmemory_policy", config.eviction_policy());
     drop(config);
     line(out, "used_memory_index", figures.index_bytes);
     line(out, "used_memory_write_buffers", figures.buffer_bytes);
     line(out, "used_memory_cache", figures.cache_bytes);
     line(out, "used_memory_other", figures.other_bytes);
+}
+
+/// Bytes as redis-server shows them to people.
+fn human(bytes: u64) -> String {
+    let exact = bytes as f64;
+    match bytes {
+        0..1024 => format!("{bytes}B"),
+        1024..0x10_0000 => format!("{:.2}K", exact / 1024.0),
+        0x10_0000..0x4000_0000 => format!("{:.2}M", exact / 1_048_576.0),
+        _ => format!("{:.2}G", exact / 1_073_741_824.0),
+    }
 }
 
 fn persistence(source: &Source<'_>, out: &mut String) {
@@ -150,6 +164,7 @@ fn stats(source: &Source<'_>, out: &mut String) {
 fn replication(_: &Source<'_>, out: &mut String) {
     line(out, "role", "master");
     line(out, "connected_slaves", 0);
+    line(out, "master_repl_offset", 0);
 }
 
 fn cpu(source: &Source<'_>, out: &mut String) {

@@ -5,7 +5,7 @@
 
 use entresol_wire::resp::Reply;
 
-use super::arguments::{HasType, cursor, is, scan_options, type_name};
+use super::arguments::{ScanKind, cursor, is, scan_options, type_name};
 use super::pattern;
 use super::plan::{Plan, Request, Steps};
 use crate::failure::Failure;
@@ -90,13 +90,13 @@ async fn all_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn scan<'a>(request: &Request<'a>) -> Planned<'a> {
     cursor(request.arguments.at(1))?;
-    scan_options(request, 2, HasType::Yes)?;
+    scan_options(request, 2, ScanKind::Keys)?;
     Ok(Plan::Steps(|steps| Box::pin(scan_keys(steps))))
 }
 
 async fn scan_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
-    let options = scan_options(&request, 2, HasType::Yes)?;
+    let options = scan_options(&request, 2, ScanKind::Keys)?;
     let (mut found, mut count) = (Vec::new(), 0);
     let mut keys = Reply::new(&mut found, steps.protocol);
     let limit = options.count.min(SCAN_STEP);

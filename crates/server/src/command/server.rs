@@ -97,7 +97,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
             }
         }
     }
-    *config = changed;
+    local.core.shared.change_config(&mut config, changed);
     local.reply.simple("OK");
     Ok(())
 }

@@ -102,7 +102,7 @@ impl Worker {
     /// Keeps a command that was answered at once for `SLOWLOG` if it took long. The clock is read
     /// only where that may be.
     fn keep_if_slow(&mut self, command: &Command<'_>, pending_before: usize, work: Work) {
-        let (Some(slow_ns), Work::Bytes(bytes)) = (self.slow_ns, work) else {
+        let (Some(slow_ns), Work::Bytes(bytes)) = (self.core.shared.slow_ns(), work) else {
             return;
         };
         if bytes < HEAVY_BYTES && slow_ns >= LIGHT_NS {
@@ -339,7 +339,7 @@ impl Worker {
             // A task has a copy of its own.
             let copies = 1 + usize::from(matches!(action, Action::Task));
             slot.argument_bytes = copies * arguments.kept_bytes();
-        } else if self.slow_ns.is_some() {
+        } else if self.core.shared.slow_ns().is_some() {
             slot.beginning.note(arguments);
             slot.argument_bytes = slot.beginning.kept_bytes();
         }

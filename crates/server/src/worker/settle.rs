@@ -133,7 +133,7 @@ impl Worker {
             self.batch.failed.push(slot.command);
             self.batch.errors += 1;
         }
-        if self.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) {
+        if self.core.shared.slow_ns().is_some_and(|slow_ns| took_ns >= slow_ns) {
             let name = crate::command::table::SPECS[slot.command].name;
             let arguments = match slot.arguments.view() {
                 kept if kept.is_empty() => slot.beginning.shown(name),

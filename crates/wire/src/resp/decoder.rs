@@ -99,7 +99,12 @@ impl fmt::Display for ProtocolError {
             ProtocolError::UnauthenticatedCount => f.write_str("unauthenticated multibulk length"),
             ProtocolError::LengthTooLong => f.write_str("too big bulk count string"),
             ProtocolError::ExpectedLength(found) => {
-                let shown = if found.is_ascii_graphic() || *found == b' ' { *found } else { b'?' };
+                // An error is one line of text.
+                let shown = match *found {
+                    b'\r' | b'\n' => b' ',
+                    found if found.is_ascii() => found,
+                    _ => b'?',
+                };
                 write!(f, "expected '$', got '{}'", char::from(shown))
             }
             ProtocolError::InvalidLength => f.write_str("invalid bulk length"),
