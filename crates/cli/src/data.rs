@@ -90,7 +90,7 @@ impl DataArgs {
         }
         let engine = Engine::open_unattended(device, options)?;
         if engine.tiered.store().statistics().opened == Opened::Recovered {
-            eprintln!(
+            say!(
                 "note: {} was not stopped cleanly. Opened for reading only it shows what is on the \
                  device; what only write buffers in memory hold is missing until `entresol serve` \
                  has run on it once",

@@ -2,6 +2,17 @@
 //!
 //! Exit status: 0 done, 1 the thing tested failed, 2 could not run.
 
+#![deny(clippy::print_stderr)]
+
+/// Says a line to whoever reads the standard error. Where it cannot be written, as on a full disk,
+/// the work goes on: `eprintln` would end the program.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _nobody_reads = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod act;
 mod address;
 mod bench;

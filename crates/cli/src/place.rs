@@ -91,7 +91,7 @@ impl Damage {
     /// Says one.
     pub(crate) fn note(&mut self, sentence: String) {
         if !self.sentences.contains(&sentence) {
-            eprintln!("damaged: {sentence}");
+            say!("damaged: {sentence}");
             self.sentences.insert(sentence);
         }
     }

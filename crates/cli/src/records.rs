@@ -5,6 +5,7 @@
 //! and `value` as its fields, say more of an entry: elsewhere such names are the records' own.
 
 mod bounded;
+mod end_mark;
 mod line_starts;
 
 use std::collections::HashSet;
@@ -15,6 +16,7 @@ use csv::StringRecord;
 use serde_json::{Map, Value};
 
 use self::bounded::{Allowance, RECORD_BYTES_MAX};
+use self::end_mark::InputEnd;
 use self::line_starts::LineStarts;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Item, Pairs};
@@ -186,26 +188,32 @@ fn read_csv(
     visit: &mut dyn FnMut(Item) -> Outcome<()>,
 ) -> Outcome<()> {
     let lines = LineStarts::default();
-    let input = lines.of(input.chain(END.as_bytes()));
+    let end = InputEnd::default();
+    let input = lines.of(end.behind(input));
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
     let headings = reader.headers().map_err(|e| not_read(e, 1, &StringRecord::new()))?.clone();
-    if is_end(&headings) {
+    let position = reader.position().byte();
+    if end.is_mark(&headings, position) {
         return Ok(());
     }
-    demand_headings(&headings, fields).map_err(|what| Failure::doing("line 1", what))?;
+    let closed = demand_closed(&headings, end.is_open(&headings, position));
+    closed
+        .and_then(|()| demand_headings(&headings, fields))
+        .map_err(|what| Failure::doing("line 1", what))?;
     let mut record = StringRecord::new();
     loop {
         allowance.renew();
         lines.begin(reader.position().byte());
         let read = reader.read_record(&mut record);
         let line = lines.line();
+        let position = reader.position().byte();
         match read {
-            Ok(read) if !read || is_end(&record) => return Ok(()),
+            Ok(read) if !read || end.is_mark(&record, position) => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(not_read(error, line, &headings)),
         }
         let wrong = |what: String| Failure::CannotRun(format!("line {line}: {what}"));
-        demand_closed(&record).map_err(wrong)?;
+        demand_closed(&record, end.is_open(&record, position)).map_err(wrong)?;
         if record.len() != headings.len() {
             let (expected, found) = (headings.len(), record.len());
             return Err(wrong(format!("expected {expected} fields as in line 1, found {found}")));
@@ -234,28 +242,20 @@ fn not_read(error: csv::Error, line: u64, headings: &StringRecord) -> Failure {
     Failure::CannotRun(format!("line {line}: {what}"))
 }
 
-/// Stands behind the last record. A quote that nobody closes takes it in, with all between.
-const END: &str = "\n\0the end\0\n";
-
-fn is_end(record: &StringRecord) -> bool {
-    record.len() == 1 && record.get(0) == Some(END.trim())
-}
-
 /// Refuses a record whose last field goes on to the end of the file.
-fn demand_closed(record: &StringRecord) -> Result<(), String> {
-    match record.iter().next_back() {
-        Some(last) if last.ends_with(END) => Err(format!(
-            "field {} begins with a quote that is never closed: the file was cut off, or a quote \
-             stands for itself and is not doubled",
-            record.len()
-        )),
-        _ => Ok(()),
+fn demand_closed(record: &StringRecord, is_open: bool) -> Result<(), String> {
+    if !is_open {
+        return Ok(());
     }
+    Err(format!(
+        "field {} begins with a quote that is never closed: the file was cut off, or a quote \
+         stands for itself and is not doubled",
+        record.len()
+    ))
 }
 
 /// Refuses headings that say in two ways what becomes part of entries.
 fn demand_headings(headings: &StringRecord, fields: &Fields) -> Result<(), String> {
-    demand_closed(headings)?;
     let mut seen = HashSet::new();
     match headings.iter().find(|name| !seen.insert(*name) && fields.takes(name)) {
         Some(twice) => Err(format!("two fields are called '{twice}'; rename one of them")),
@@ -282,7 +282,7 @@ fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, Strin
         item.value = Value::Object(record.clone()).to_string().into_bytes();
         return Ok(item);
     };
-    item.expires_at_ms = number(record, EXPIRES)?;
+    item.expires_at_ms = end_of_life(record)?;
     let is_export = fields.are_of_export();
     if is_export {
         item.label = number(record, LABEL)?.unwrap_or(0);
@@ -344,6 +344,18 @@ fn number<T: TryFrom<u64>>(record: &Map<String, Value>, name: &str) -> Result<Op
     number.map(Some).ok_or_else(|| {
         format!("field '{name}': expected a whole number up to {max}, found '{text}'")
     })
+}
+
+/// When the entry ends. Clients and servers take such a time as a signed number.
+fn end_of_life(record: &Map<String, Value>) -> Result<Option<u64>, String> {
+    let found = number::<u64>(record, EXPIRES)?;
+    if found.is_some_and(|ms| i64::try_from(ms).is_err()) {
+        let (max, found) = (i64::MAX, found.unwrap_or_default());
+        return Err(format!(
+            "field '{EXPIRES}': expected milliseconds since 1970 up to {max}, found {found}"
+        ));
+    }
+    Ok(found)
 }
 
 fn text_of(value: &Value) -> String {

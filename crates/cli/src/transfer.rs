@@ -110,7 +110,7 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
     if stop.load(Ordering::Relaxed) {
         bar.finish_and_clear();
         finished?;
-        eprintln!("entresol: stopped; {count} records were loaded before");
+        say!("entresol: stopped; {count} records were loaded before");
         return Err(Failure::Told(STOPPED));
     }
     ended.and(finished).map_err(|failure| {
@@ -168,9 +168,9 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     writer.finish()?;
     file.map_or(Ok(()), ExportFile::keep)?;
     spinner.finish_and_clear();
-    eprintln!("exported {count} entries");
+    say!("exported {count} entries");
     for (space, entries) in place.other_spaces() {
-        eprintln!("note: {entries} entries are in space {space}; --space {space} exports those");
+        say!("note: {entries} entries are in space {space}; --space {space} exports those");
     }
     damage.judge("all others were exported")?;
     match left_out {

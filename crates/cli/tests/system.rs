@@ -197,6 +197,21 @@ fn an_export_replaces_a_file_that_may_be_written_and_no_other() {
     }
 }
 
+/// Nobody could be told how many entries there were, and the program was aborted.
+#[test]
+fn an_export_whose_messages_cannot_be_written_is_done() {
+    let directory = Directory::new("unheard");
+    let data = directory.path("data");
+    let csv = directory.file("a.csv", "k,v\n1,2\n").display().to_string();
+    let load = ["load", &csv, "--dir", &data, "--capacity", "64MiB", "--key", "k"];
+    assert!(entresol(&load).status.success());
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut export = Command::new(env!("CARGO_BIN_EXE_entresol"));
+    let output = export.args(["export", "--dir", &data]).stderr(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+}
+
 #[test]
 fn a_flipped_bit_costs_one_record_which_verify_names() {
     let directory = Directory::new("flip");

@@ -324,7 +324,7 @@ fn converse() -> Outcome<()> {
         Destination::Screen => print(&text),
         Destination::File => {
             create_new(Path::new(&answers.file_name), &text)?;
-            eprintln!("{} is written.", answers.file_name);
+            say!("{} is written.", answers.file_name);
             Ok(())
         }
     }
@@ -340,7 +340,7 @@ fn read_storage(path: &Path) -> Outcome<Storage> {
 /// Shows what is odd in the file at `path`.
 fn note(path: &Path, warnings: &[Finding]) {
     for warning in warnings {
-        eprintln!("note: {} {warning}", path.display());
+        say!("note: {} {warning}", path.display());
     }
 }
 
@@ -348,7 +348,7 @@ fn note(path: &Path, warnings: &[Finding]) {
 /// that nobody has seen.
 fn note_new(before: &[Finding], after: &[Finding]) {
     for warning in after.iter().filter(|new| !before.iter().any(|old| old.text == new.text)) {
-        eprintln!("note: {}", warning.text);
+        say!("note: {}", warning.text);
     }
 }
 
@@ -392,9 +392,9 @@ fn step_json(step: &Step) -> (String, Value) {
 
 fn show_fit(fit: &Fit) {
     let row = |title: &str, target: f64, before: f64, after: f64| {
-        eprintln!("{title:<8} {target:>12.1} {before:>12.1} {after:>12.1}");
+        say!("{title:<8} {target:>12.1} {before:>12.1} {after:>12.1}");
     };
-    eprintln!("{:<8} {:>12} {:>12} {:>12}", "", "measured", "before", "fitted");
+    say!("{:<8} {:>12} {:>12} {:>12}", "", "measured", "before", "fitted");
     let (target, before, after) = (&fit.target, &fit.before, &fit.after);
     row("r/s", target.reads, before.reads, after.reads);
     row("w/s", target.writes, before.writes, after.writes);
@@ -402,7 +402,7 @@ fn show_fit(fit: &Fit) {
     row("rkB/s", target.read_bytes / kib, before.read_bytes / kib, after.read_bytes / kib);
     row("wkB/s", target.written_bytes / kib, before.written_bytes / kib, after.written_bytes / kib);
     for remark in &fit.remarks {
-        eprintln!("note: {remark}");
+        say!("note: {remark}");
     }
 }
 

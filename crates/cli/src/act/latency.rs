@@ -197,10 +197,10 @@ const FINDINGS_SHOWN: usize = 10;
 
 fn show(kind: &str, path: &str, findings: &[Finding]) {
     for finding in findings.iter().take(FINDINGS_SHOWN) {
-        eprintln!("{kind}: {path} {finding}");
+        say!("{kind}: {path} {finding}");
     }
     if let Some(more) = findings.len().checked_sub(FINDINGS_SHOWN).filter(|more| *more > 0) {
-        eprintln!("{kind}: {path}: {more} more");
+        say!("{kind}: {path}: {more} more");
     }
 }
 

@@ -188,7 +188,7 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
     let setup = args.setup()?;
     let idle = args.idle_options();
     if !idle.is_empty() {
-        eprintln!("entresol: no effect on this bench: {}", idle.join(", "));
+        say!("entresol: no effect on this bench: {}", idle.join(", "));
     }
     let format = if args.json { Format::Json } else { Format::Table };
     let job = if args.name == Name::Load { FioJob::Writes } else { FioJob::Reads };

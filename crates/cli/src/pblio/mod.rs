@@ -35,11 +35,11 @@ pub(crate) fn run(args: &PblioArgs) -> Outcome<()> {
     }
     args.check()?;
     if args.cachemeta.is_some() {
-        eprintln!("entresol: -cachemeta has no effect: a cache keeps its map in itself");
+        say!("entresol: -cachemeta has no effect: a cache keeps its map in itself");
     }
     for (option, given) in [("-data", args.data.is_some()), ("--percentiles", args.percentiles)] {
         if args.search && given {
-            eprintln!("entresol: {option} has no effect with --search: it is of a single run");
+            say!("entresol: {option} has no effect with --search: it is of a single run");
         }
     }
     if args.simulate {
@@ -66,13 +66,13 @@ fn once(setting: Setting<'_>) -> Outcome<()> {
     let finished = live::run(setting, &configuration, (lanes, source), Some(&mut printer))?;
     printer.end(args, &configuration, cache.as_ref(), &finished.ended)?;
     if setting.interrupted.load(Ordering::Relaxed) {
-        eprintln!("entresol: interrupted after {:.1} s", finished.ended.seconds);
+        say!("entresol: interrupted after {:.1} s", finished.ended.seconds);
     }
     if finished.fell_behind {
-        eprintln!("entresol: the units fell behind; requests of the end were not made");
+        say!("entresol: the units fell behind; requests of the end were not made");
     }
     if let Some(findings) = &finished.ended.findings {
-        eprintln!("entresol: verified: {findings}");
+        say!("entresol: verified: {findings}");
     }
     demand_sound(&finished.ended)
 }

@@ -36,7 +36,7 @@ pub(super) fn run(setting: Setting<'_>) -> Outcome<()> {
         let lanes = live::lanes(setting, &configuration)?;
         let finished = live::run(setting, &configuration, (lanes, source), None)?;
         if setting.interrupted.load(Ordering::Relaxed) {
-            eprintln!("entresol: interrupted; the try of {bsus} BSUs does not count");
+            say!("entresol: interrupted; the try of {bsus} BSUs does not count");
             break;
         }
         super::demand_sound(&finished.ended)?;

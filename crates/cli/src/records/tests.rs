@@ -52,6 +52,28 @@ fn csv_becomes_entries_with_quotes_and_newlines() {
     assert_eq!(items[1].key, b"2");
 }
 
+/// Such a line stands behind the last record, unseen, and the first one ended a load in silence.
+#[test]
+fn a_line_that_reads_as_the_mark_behind_the_input_is_a_record() {
+    let text = "id\n1\n\0the end\0\n2\n\"\n\0the end\0\n\"\n3";
+    let items = all(text, Layout::Csv, &fields("id", Some("id"))).unwrap();
+    let keys: Vec<&[u8]> = items.iter().map(|item| item.key.as_slice()).collect();
+    assert_eq!(keys, [b"1".as_slice(), b"\0the end\0", b"2", b"\n\0the end\0\n", b"3"]);
+    let empty = all("\0the end\0\n", Layout::Csv, &fields("id", None)).unwrap();
+    assert!(empty.is_empty());
+}
+
+/// A later one made the entry end at once for whoever asked for the time that is left.
+#[test]
+fn an_end_later_than_clients_can_name_is_refused() {
+    let record = |ms: u64| format!("{{\"key\":\"k\",\"value\":\"v\",\"expires_at_ms\":{ms}}}\n");
+    let latest = i64::MAX as u64;
+    let items = all(&record(latest), Layout::Jsonl, &fields("key", Some("value"))).unwrap();
+    assert_eq!(items[0].expires_at_ms, Some(latest));
+    let error = all(&record(latest + 1), Layout::Jsonl, &fields("key", Some("value"))).unwrap_err();
+    assert!(error.to_string().contains("up to 9223372036854775807"), "{error}");
+}
+
 #[test]
 fn errors_name_the_line() {
     let cases = [

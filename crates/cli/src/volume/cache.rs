@@ -54,7 +54,7 @@ impl CacheArgs {
         let path = self.control_path();
         let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
         if !fits && self.control.is_none() {
-            eprintln!(
+            say!(
                 "entresol: {} is too long for a socket, so there is none for administrators; give \
                  --control with a shorter path",
                 path.display()
@@ -91,7 +91,7 @@ impl CacheArgs {
         let opened = self.open_whole(capacity, force, options);
         let cache = opened.map_err(|failure| failure.forced_by(FORCED_BY))?;
         if !cache.unverified().is_empty() {
-            eprintln!(
+            say!(
                 "entresol: the cache was not closed in order, so nothing tells whether somebody \
                  else wrote to a backing since; if so, stop here, and `entresol volume adopt` it: \
                  {}",

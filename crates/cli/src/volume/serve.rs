@@ -88,17 +88,17 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let force = if args.force { Force::Yes } else { Force::No };
     let mut cache = args.cache.open(None, force)?;
     for (name, error) in cache.absent() {
-        eprintln!("entresol: volume {name} is not exported: {error}");
+        say!("entresol: volume {name} is not exported: {error}");
     }
     if cache.list().is_empty() {
-        eprintln!("entresol: the cache has no volumes that can be exported");
+        say!("entresol: the cache has no volumes that can be exported");
     }
     let stopper = server.stopper();
     let handle = signals.handle();
     let watcher = std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
     announce(args, server.ports())?;
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
-    eprintln!("entresol: stopping: bringing the cache to rest");
+    say!("entresol: stopping: bringing the cache to rest");
     let watch = DeviceWatch::begin(cache.devices());
     let closed = cache.close(now()).map_err(Failure::from);
     drop(watch);
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     // It has nothing left to watch for.
     drop(watcher.join());
     served.and(closed)?;
-    eprintln!("entresol: stopped");
+    say!("entresol: stopped");
     Ok(())
 }
 
@@ -158,7 +158,7 @@ fn announce(args: &ServeArgs, ports: &NbdPorts) -> Outcome<()> {
     }
     let is_ours = args.unix.is_some() || args.port.is_some();
     if !is_ours {
-        eprintln!("{line}");
+        say!("{line}");
         return Ok(());
     }
     let mut out = std::io::stdout().lock();
