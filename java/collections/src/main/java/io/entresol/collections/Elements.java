@@ -1,9 +1,14 @@
 package io.entresol.collections;
 
 import io.entresol.heap.TransactionalMemoryBlock;
+import java.util.Arrays;
+import java.util.StringJoiner;
 
 /** Blocks that are a header and cells, one after another. */
 final class Elements {
+    /** Of a longer array nobody reads more. */
+    private static final int SHOWN_MAX = 100;
+
     private Elements() {
     }
 
@@ -41,6 +46,23 @@ final class Elements {
             }
             return copy;
         });
+    }
+
+    /** The first elements, for people; arrays that lead back to one of themselves are not followed. */
+    static String shown(PersistentElements array) {
+        int length = array.length();
+        StringJoiner shown = new StringJoiner(", ", "[", "]");
+        for (int index = 0; index < Math.min(length, SHOWN_MAX); index++) {
+            Object element = get(array, offset(index));
+            shown.add(element instanceof PersistentElements inner
+                    ? inner.getClass().getSimpleName() + " of " + inner.length()
+                    : element instanceof byte[] bytes ? Arrays.toString(bytes)
+                    : String.valueOf(element));
+        }
+        if (length > SHOWN_MAX) {
+            shown.add("... " + length + " elements");
+        }
+        return shown.toString();
     }
 
     static void trace(TransactionalMemoryBlock block, Tracer tracer) {

@@ -42,6 +42,11 @@ public final class PersistentImmutableArray<T> extends PersistentElements {
     }
 
     @Override
+    public String toString() {
+        return Elements.shown(this);
+    }
+
+    @Override
     Class<?> elementType() {
         return Object.class;
     }

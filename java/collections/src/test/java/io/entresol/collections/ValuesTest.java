@@ -40,6 +40,17 @@ final class ValuesTest {
     }
 
     @Test
+    void arraysShowTheirElementsAndFollowNoCircle() {
+        PersistentArray<Object> array = PersistentArray.of(objects, "a", 1L, null, new byte[] {1});
+        array.set(2, array);
+        assertEquals("[a, 1, PersistentArray of 4, [1]]", array.toString());
+        assertEquals("[b]", PersistentImmutableArray.of(objects, "b").toString());
+        String shown = PersistentArray.create(objects, 1_000).toString();
+        assertTrue(shown.endsWith("1000 elements]") && shown.length() < 1_000, shown);
+        assertTrue(objects.heap().statistics().toString().contains("blocks"));
+    }
+
+    @Test
     void boxesAreEqualAndOrderedAsTheirValues() {
         UUID uuid = new UUID(1, 2);
         List<PersistentBox<?>> boxes = List.of(

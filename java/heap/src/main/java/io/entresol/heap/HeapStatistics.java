@@ -110,4 +110,14 @@ public final class HeapStatistics {
     public long lines() {
         return figures[15];
     }
+
+    @Override
+    public String toString() {
+        return sizeBytes() + " bytes of at most " + limitBytes() + ", " + live() + " blocks of "
+                + liveBytes() + " bytes live, " + freeBytes() + " bytes free, "
+                + largestFreeBlock() + " of them in one piece; " + logPendingBytes() + " of "
+                + logBytes() + " bytes of the log wait for a checkpoint; " + commits()
+                + " commits, " + checkpoints() + " checkpoints, " + syncs() + " syncs, "
+                + bytesWritten() + " bytes written";
+    }
 }
