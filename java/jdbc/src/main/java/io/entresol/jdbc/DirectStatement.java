@@ -49,7 +49,7 @@ final class DirectStatement extends AvaticaStatement implements Runs {
 
     @Override
     public boolean execute(String sql) throws SQLException {
-        return run.of(() -> super.execute(sql));
+        return Unfinished.noted(connection, rows -> !rows, () -> run.of(() -> super.execute(sql)));
     }
 
     @Override
@@ -59,7 +59,8 @@ final class DirectStatement extends AvaticaStatement implements Runs {
 
     @Override
     public long executeLargeUpdate(String sql) throws SQLException {
-        return run.of(() -> super.executeLargeUpdate(sql));
+        return Unfinished.noted(connection, any -> true,
+                () -> run.of(() -> super.executeLargeUpdate(sql)));
     }
 
     @Override
@@ -77,7 +78,8 @@ final class DirectStatement extends AvaticaStatement implements Runs {
     @Override
     public long[] executeLargeBatch() throws SQLException {
         if (!(connection instanceof CalciteConnection)) {
-            return run.of(() -> Batch.sent(super::executeLargeBatch));
+            return Unfinished.noted(connection, any -> true,
+                    () -> run.of(() -> Batch.sent(super::executeLargeBatch)));
         }
         List<Batch.Change> changes = new ArrayList<>();
         batch.forEach(sql -> changes.add(() -> {
@@ -85,6 +87,7 @@ final class DirectStatement extends AvaticaStatement implements Runs {
             return super.executeLargeUpdate(sql);
         }));
         clearBatch();
-        return run.of(() -> Batch.carryOut(changes));
+        return Unfinished.noted(connection, any -> true,
+                () -> run.of(() -> Batch.carryOut(changes)));
     }
 }

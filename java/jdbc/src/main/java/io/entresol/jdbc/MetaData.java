@@ -51,13 +51,80 @@ final class MetaData extends AvaticaDatabaseMetaData {
         return nulls() == NullCollation.LAST;
     }
 
+    // Results are read once and forwards, and show what they read.
+
+    @Override
+    public boolean ownUpdatesAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean ownDeletesAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean ownInsertsAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean othersUpdatesAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean othersDeletesAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean othersInsertsAreVisible(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean updatesAreDetected(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean deletesAreDetected(int type) {
+        return false;
+    }
+
+    @Override
+    public boolean insertsAreDetected(int type) {
+        return false;
+    }
+
+    /** A commit has nothing to do, and closes no result. */
+    @Override
+    public boolean supportsResultSetHoldability(int holdability) {
+        return holdability == ResultSet.HOLD_CURSORS_OVER_COMMIT;
+    }
+
+    /** The columns that an index, or the key, finds rows by. */
+    @Override
+    public ResultSet getIndexInfo(String catalog, String schema, String table, boolean unique,
+            boolean approximate) throws SQLException {
+        String asked = isOurs(catalog, schema, table) ? table : "";
+        PreparedStatement rows = ResultFactory.ours(PreparedStatement.class,
+                connection.prepareStatement(IndexInfo.question(asked, unique)));
+        rows.closeOnCompletion();
+        return rows.executeQuery();
+    }
+
+    private static boolean isOurs(String catalog, String schema, String table) {
+        return (catalog == null || catalog.isEmpty())
+                && (schema == null || schema.equals(Driver.SCHEMA)) && table != null;
+    }
+
     /** Entries are known by their keys. Avatica's protocol has no question for them. */
     @Override
     public ResultSet getPrimaryKeys(String catalog, String schema, String table)
             throws SQLException {
-        boolean ours = (catalog == null || catalog.isEmpty())
-                && (schema == null || schema.equals(Driver.SCHEMA)) && table != null;
-        String key = ours ? key(table) : null;
+        String key = isOurs(catalog, schema, table) ? key(table) : null;
         PreparedStatement rows = ResultFactory.ours(PreparedStatement.class,
                 connection.prepareStatement("select cast(null as varchar) as TABLE_CAT, "
                 + "cast(? as varchar) as TABLE_SCHEM, cast(? as varchar) as TABLE_NAME, "

@@ -81,7 +81,7 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
     @Override
     public boolean execute() throws SQLException {
         fit();
-        return run.of(super::execute);
+        return Unfinished.noted(connection, rows -> !rows, () -> run.of(super::execute));
     }
 
     @Override
@@ -93,7 +93,8 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
     @Override
     public long executeLargeUpdate() throws SQLException {
         fit();
-        return run.of(super::executeLargeUpdate);
+        return Unfinished.noted(connection, any -> true,
+                () -> run.of(super::executeLargeUpdate));
     }
 
     @Override
@@ -105,7 +106,8 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
     @Override
     public long[] executeLargeBatch() throws SQLException {
         if (!(connection instanceof CalciteConnection)) {
-            return run.of(() -> Batch.sent(super::executeLargeBatch));
+            return Unfinished.noted(connection, any -> true,
+                    () -> run.of(() -> Batch.sent(super::executeLargeBatch)));
         }
         checkOpen();
         TypedValue[] current = slots.clone();
@@ -119,7 +121,8 @@ final class ParametrizedStatement extends AvaticaPreparedStatement implements Ru
         }
         parameterValueBatch.clear();
         try {
-            return run.of(() -> Batch.carryOut(changes));
+            return Unfinished.noted(connection, any -> true,
+                    () -> run.of(() -> Batch.carryOut(changes)));
         } finally {
             System.arraycopy(current, 0, slots, 0, slots.length);
         }

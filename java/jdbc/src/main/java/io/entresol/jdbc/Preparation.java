@@ -29,6 +29,7 @@ import org.apache.calcite.rel.rules.JoinCommuteRule;
 import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.runtime.CalciteContextException;
 import org.apache.calcite.runtime.Hook;
+import org.apache.calcite.sql.SqlNode;
 import org.apache.calcite.sql.type.SqlTypeFamily;
 import org.apache.calcite.sql2rel.SqlRexConvertlet;
 import org.apache.calcite.sql2rel.SqlRexConvertletTable;
@@ -133,9 +134,11 @@ final class Preparation extends CalcitePrepareImpl {
                     "UPSERT is not there; there are INSERT, UPDATE and DELETE");
         }
         mixed = query.sql != null && Texts.areMixed(query.sql);
-        try (Hook.Closeable planning = Hook.PROGRAM.addThread(
-                (Holder<Program> program) -> program.set(PlanExchange.PROGRAM))) {
-            return super.prepareSql(Dialect.in(context), withoutEnd(query), element, rows);
+        try (Hook.Closeable parsed = Hook.PARSE_TREE.addThread(
+                (Object[] statement) -> JdbcFunctions.inCapitals((SqlNode) statement[1]));
+                Hook.Closeable planning = Hook.PROGRAM.addThread(
+                        (Holder<Program> program) -> program.set(PlanExchange.PROGRAM))) {
+            return super.prepareSql(Dialect.in(context), plain(context, query), element, rows);
         } catch (StackOverflowError tooDeep) {
             throw new IllegalArgumentException(TOO_LONG, tooDeep);
         } catch (CalciteContextException mistake) {
@@ -171,6 +174,20 @@ final class Preparation extends CalcitePrepareImpl {
         return false;
     }
 
+    /** The query in SQL. */
+    private static <T> Query<T> plain(Context context, Query<T> query) {
+        String indexes = query.sql == null ? null : IndexInfo.answer(query.sql, tables(context));
+        return indexes == null ? withoutEnd(query) : Query.of(indexes);
+    }
+
+    private static CalciteSchema tables(Context context) {
+        CalciteSchema schema = context.getRootSchema();
+        for (String name : context.getDefaultSchemaPath()) {
+            schema = schema.getSubSchema(name, false);
+        }
+        return schema;
+    }
+
     /** The semicolon that ends a statement is none of it: programs send it all the same. */
     private static <T> Query<T> withoutEnd(Query<T> query) {
         if (query.sql == null) {
@@ -182,10 +199,7 @@ final class Preparation extends CalcitePrepareImpl {
 
     /** The mistake with the names that there are; null if it is of another kind. */
     private static String told(Context context, String sql, String reason) {
-        CalciteSchema schema = context.getRootSchema();
-        for (String name : context.getDefaultSchemaPath()) {
-            schema = schema.getSubSchema(name, false);
-        }
+        CalciteSchema schema = tables(context);
         Matcher table = NO_TABLE.matcher(reason);
         if (table.matches()) {
             TreeSet<String> tables = new TreeSet<>(schema.getTableNames());

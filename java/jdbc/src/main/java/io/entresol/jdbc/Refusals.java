@@ -8,6 +8,7 @@ import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.apache.calcite.avatica.AvaticaConnection;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
@@ -32,10 +33,29 @@ final class Refusals {
             }
         }, "createStatement", (arguments, plain) ->
                 ResultFactory.ours(Statement.class, (Statement) plain.result()),
-                "commit", (none, plain) -> null, "rollback", (none, plain) -> {
-            throw new SQLFeatureNotSupportedException("there are no transactions: each row is a "
-                    + "change of its own, and those that were made stay");
+                "commit", (none, plain) -> {
+            Unfinished.commit(connection.unwrap(AvaticaConnection.class));
+            return null;
+        }, "setAutoCommit", (arguments, plain) -> {
+            // A change of it commits.
+            Unfinished.commit(connection.unwrap(AvaticaConnection.class));
+            return plain.result();
+        }, "rollback", (arguments, plain) -> {
+            if (arguments != null && arguments.length > 0) {
+                throw new SQLFeatureNotSupportedException("there are no savepoints");
+            }
+            Unfinished.rollback(connection.unwrap(AvaticaConnection.class));
+            return null;
         }));
+    }
+
+    /** What a server said of a run, once and without the names of its exceptions. */
+    static SQLException remote(AvaticaSqlException failure) {
+        return told(null, failure);
+    }
+
+    private static String reason(String said) {
+        return NAMES.matcher(said).replaceFirst("");
     }
 
     private static SQLException told(Object sql, SQLException failure) {
@@ -43,8 +63,8 @@ final class Refusals {
             List<String> traces = remote.getStackTraces();
             String trace = traces.isEmpty() ? "" : traces.get(0);
             int end = trace.indexOf("\n\tat ");
-            return end < 0 ? failure : new SQLException(NAMES.matcher(trace.substring(0, end))
-                    .replaceFirst(""), failure.getSQLState(), failure);
+            return end < 0 ? failure : new SQLException(reason(trace.substring(0, end)),
+                    failure.getSQLState(), failure);
         }
         return failure.getCause() == null ? failure
                 : new SQLException("Error while preparing SQL \"" + sql + "\": "

@@ -117,8 +117,11 @@ final class ResultFactory implements AvaticaFactory {
     @Override
     public ResultSetMetaData newResultSetMetaData(AvaticaStatement statement,
             Meta.Signature signature) throws SQLException {
+        if (signature == null) {
+            return plain.newResultSetMetaData(statement, null);
+        }
+        Meta.Signature sized = DisplaySizes.in(signature);
         return plain.newResultSetMetaData(statement,
-                signature != null && Served.is(statement.connection)
-                        ? Served.told(signature) : signature);
+                Served.is(statement.connection) ? Served.told(sized) : sized);
     }
 }

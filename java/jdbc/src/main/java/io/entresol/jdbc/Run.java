@@ -2,6 +2,7 @@ package io.entresol.jdbc;
 
 import java.sql.SQLException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
  * The run of a statement that is under way, if one is: it alone is what somebody cancels, and no
@@ -27,7 +28,11 @@ final class Run {
     <T> T of(Work<T> work) throws SQLException {
         begin();
         Clients.serve(this);
-        return work.done();
+        try {
+            return work.done();
+        } catch (AvaticaSqlException failure) {
+            throw Refusals.remote(failure);
+        }
     }
 
     private synchronized void begin() {

@@ -16,8 +16,13 @@ final class BothWays implements AutoCloseable {
     BothWays(Path folder) throws SQLException {
         grid = new Grid(folder);
         server = SqlServer.start(grid.manager, 0);
-        connections = List.of(grid.connect(), DriverManager.getConnection(
-                "jdbc:entresol:remote:http://127.0.0.1:" + server.port()));
+        connections = List.of(grid.connect(), another());
+    }
+
+    /** One more that is remote. */
+    Connection another() throws SQLException {
+        return DriverManager.getConnection(
+                "jdbc:entresol:remote:http://127.0.0.1:" + server.port());
     }
 
     @Override

@@ -12,7 +12,6 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.SQLFeatureNotSupportedException;
 import java.sql.Statement;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
@@ -224,21 +223,6 @@ class DialectTest {
         assertTrue(refusal("select cast('x' as integer)").contains("is no number"));
         assertTrue(refusal("select name from people where name = 5").contains("is no number"));
         assertTrue(refusal("select cast(name as integer) from people").contains("is no number"));
-    }
-
-    @Test
-    void aCommitHasNothingToDoAndARollbackIsRefused() throws Exception {
-        try (SqlServer server = SqlServer.start(grid.manager, 0);
-                Connection remote = DriverManager.getConnection(
-                        "jdbc:entresol:remote:http://127.0.0.1:" + server.port());
-                Connection here = grid.connect()) {
-            for (Connection each : List.of(here, remote)) {
-                each.setAutoCommit(false);
-                each.commit();
-                assertTrue(assertThrows(SQLFeatureNotSupportedException.class, each::rollback)
-                        .getMessage().contains("no transactions"));
-            }
-        }
     }
 
     @Test

@@ -384,7 +384,7 @@ class StatementTest {
         }
     }
 
-    /** A pool of connections rolled each back that it was given, which is refused. */
+    /** A pool of connections rolled each back that it was given, which was refused. */
     @Test
     void aConnectionCommitsByItselfUntilItIsToldOtherwise() throws SQLException {
         for (Connection connection : ways.connections) {
