@@ -6,6 +6,7 @@ import io.entresol.infinispan.recovery.StoppingOwners;
 import io.entresol.infinispan.recovery.Versions;
 import java.util.Collection;
 import java.util.List;
+import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.Configurations;
 import org.infinispan.configuration.cache.StoreConfiguration;
@@ -61,6 +62,7 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         if (stores.isEmpty()) {
             return;
         }
+        refusePassivation(configuration, stores, name);
         boolean behind = stores.stream().anyMatch(store -> store.async().enabled());
         AsyncInterceptorChain chain = registry.getComponent(AsyncInterceptorChain.class);
         add(chain, new StoppingOwners(), TriangleDistributionInterceptor.class);
@@ -85,6 +87,22 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
         addForSites(registry, configuration, chain);
         if (configuration.clustering().cacheMode().isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
+        }
+    }
+
+    /**
+     * Infinispan tells a put as done while the entry is in the heap alone, and forgets it when the
+     * store refuses it later, as it is full, or when the process dies.
+     */
+    private static void refusePassivation(Configuration configuration,
+            List<StoreConfiguration> stores, String name) {
+        if (configuration.persistence().passivation()
+                && !stores.stream().allMatch(StoreConfiguration::ignoreModifications)) {
+            throw new CacheConfigurationException("cache " + name + " has passivation=\"true\", by"
+                    + " which an entry is in Java's heap alone until it is evicted: a full store or"
+                    + " a crash would lose it though its put was acknowledged. Set"
+                    + " <persistence passivation=\"false\">: the store then has all entries, those"
+                    + " that it has already among them, and the heap its hot ones as before");
         }
     }
 

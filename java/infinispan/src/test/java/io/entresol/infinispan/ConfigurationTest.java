@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.infinispan.Cache;
 import org.infinispan.commons.CacheConfigurationException;
+import org.infinispan.commons.CacheException;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
@@ -90,6 +91,28 @@ public class ConfigurationTest extends FolderTest {
             assertTrue(said.contains(name.equals("devices") ? "path" : name), said);
         }
         assertThrows(Exception.class, () -> parse(xml("<entresol-store colour=\"red\"/>")));
+    }
+
+    /**
+     * Puts were acknowledged that a full store then refused: of 40,000 entries 29,926 were gone,
+     * and each had a stack of its own in the log.
+     */
+    public void aCacheWhosePutsAreNotWrittenBeforeTheyAreAcknowledgedDoesNotStart()
+            throws Exception {
+        String store = "<entresol-store xmlns=\"urn:infinispan:config:store:entresol:16.0\""
+                + " capacity=\"64MiB\" memory=\"32MiB\"/>";
+        String written = xml(store).replace("name=\"flash\"", "name=\"passivating\"");
+        String passivating = written
+                .replace("<persistence>", "<persistence passivation=\"true\">");
+        try (DefaultCacheManager container = new DefaultCacheManager(parse(passivating), false)) {
+            String said = sentences(
+                    expectThrows(CacheException.class, container::start));
+            assertTrue(said.contains("passivation=\"true\""), said);
+            assertTrue(said.contains("Set <persistence passivation=\"false\">"), said);
+        }
+        try (DefaultCacheManager container = new DefaultCacheManager(parse(written))) {
+            container.getCache("passivating").put("key", "value");
+        }
     }
 
     /** They named constants of Java's, or bytes where a time was meant, or were taken. */

@@ -4,6 +4,7 @@ import org.infinispan.commons.test.CommonsTestingUtil;
 import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.PersistenceConfigurationBuilder;
 import org.infinispan.persistence.BaseStoreFunctionalTest;
+import org.testng.Assert;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
@@ -32,5 +33,13 @@ public class EntresolStoreFunctionalTest extends BaseStoreFunctionalTest {
                 .path(below).capacity("64MiB").memory("64MiB")
                 .purgeOnStartup(false).preload(preload);
         return persistence;
+    }
+
+    /** Not with this store, which refuses it. */
+    @Override
+    public void testRemoveCacheWithPassivation() {
+        Exception refused = Assert.expectThrows(Exception.class,
+                super::testRemoveCacheWithPassivation);
+        Assert.assertTrue(FolderTest.sentences(refused).contains("passivation=\"true\""));
     }
 }
