@@ -453,6 +453,11 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
     }
 
+    /** Whether the cluster of this node is being stopped. */
+    static boolean clusterStops(EmbeddedCacheManager manager) {
+        return of(manager).filter(there -> there.refuses).isPresent();
+    }
+
     /** Runs on each node. */
     private static Function<EmbeddedCacheManager, String> givingBack() {
         return (Function<EmbeddedCacheManager, String> & Serializable) manager -> {

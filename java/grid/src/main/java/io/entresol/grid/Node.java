@@ -120,6 +120,11 @@ public final class Node {
     }
 
     private void stop(NodeFolder folder) {
+        try {
+            new Leave(server, exit, folder).await();
+        } catch (RuntimeException failure) {
+            Logger.getLogger(Node.class).error("This node leaves without having waited", failure);
+        }
         if (sql != null) {
             sql.close();
         }

@@ -34,6 +34,7 @@ import org.infinispan.globalstate.ScopedPersistentState;
  */
 record NodeFolder(Path root) {
     private static final String PLAN = "node.properties";
+    private static final String AT_ONCE = "node.leaves";
     /** A process that was killed has given its files up by then. */
     private static final long ENDING_SECONDS = 3;
     private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
@@ -119,6 +120,8 @@ record NodeFolder(Path root) {
     void writePid(long pid) {
         try {
             Files.createDirectories(root);
+            // Of one that was killed.
+            Files.deleteIfExists(root.resolve(AT_ONCE));
             Files.writeString(root.resolve("node.pid"), pid + "\n");
         } catch (IOException failure) {
             throw new GridException("cannot write into " + root + ": " + failure, failure);
@@ -189,8 +192,22 @@ record NodeFolder(Path root) {
         }
     }
 
+    /** Has the node that was told to stop leave at once, whatever is lost. */
+    void leaveAtOnce() {
+        try {
+            Files.writeString(root.resolve(AT_ONCE), "");
+        } catch (IOException failure) {
+            throw new GridException("cannot write into " + root + ": " + failure, failure);
+        }
+    }
+
+    boolean isToLeave() {
+        return Files.exists(root.resolve(AT_ONCE));
+    }
+
     void removePid() {
         try {
+            Files.deleteIfExists(root.resolve(AT_ONCE));
             Files.deleteIfExists(root.resolve("node.json"));
             Files.deleteIfExists(root.resolve("node.pid"));
         } catch (IOException failure) {

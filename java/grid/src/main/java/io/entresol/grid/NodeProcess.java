@@ -98,12 +98,6 @@ final class NodeProcess {
         process.destroy();
     }
 
-    /** Tells the node to stop and waits until it has. */
-    void stop() {
-        tellToStop();
-        awaitEnd();
-    }
-
     /** Tells all nodes of the cluster to stop, each knowing that none has anything newer. */
     void stopCluster() {
         try (OutputStream lifeline = process.getOutputStream()) {
@@ -111,7 +105,8 @@ final class NodeProcess {
             lifeline.flush();
             awaitEnd();
         } catch (IOException gone) {
-            stop();
+            tellToStop();
+            awaitEnd();
         }
     }
 

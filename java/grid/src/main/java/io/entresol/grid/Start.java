@@ -168,7 +168,7 @@ final class Start implements Callable<Integer> {
         }
         // All are told before any is waited for: they may wait for each other.
         started.forEach(NodeProcess::tellToStop);
-        started.forEach(NodeProcess::stop);
+        started.forEach(NodeProcess::awaitEnd);
     }
 
     private List<NodePlan> plans() {

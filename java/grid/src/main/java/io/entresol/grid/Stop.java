@@ -20,10 +20,11 @@ import picocli.CommandLine.Option;
 /** {@code entresol-grid stop}. */
 @Command(name = "stop", mixinStandardHelpOptions = true,
         description = {"Stops the nodes of a folder, or a whole cluster.",
-            "Several nodes of a folder stop as a cluster. A single one leaves its cluster: where"
-                + " others go on, entries that none of them has a backup of are lost, also once it"
-                + " is back. --cluster stops all and keeps them."},
+            "Several nodes of a folder stop as a cluster. A single one leaves its cluster once the"
+                + " others have copies of all that it has; of a cache without backups they never"
+                + " do, and it stays. --cluster stops all and keeps all."},
         footer = {"", "Examples:", "  entresol-grid stop --dir /var/lib/grid",
+            "  entresol-grid stop --dir /var/lib/grid --force",
             "  entresol-grid stop --cluster --server 10.0.0.1:11222 --user admin"})
 final class Stop implements Callable<Integer> {
     private static final long PATIENCE_SECONDS = 60;
@@ -37,15 +38,23 @@ final class Stop implements Callable<Integer> {
             + " so that all know when they come back that nobody has anything newer")
     private boolean cluster;
 
+    @Option(names = "--force", description = "have a node leave its cluster at once, without"
+            + " entries that no other node has: they are lost, also once it is back")
+    private boolean force;
+
     @Mixin
     private Target target;
 
     @Override
     public Integer call() {
+        if (force && cluster) {
+            throw new GridException("--force has a node leave its cluster, and --cluster stops it"
+                    + " as a whole, which loses nothing; leave one of them out");
+        }
         List<NodeFolder> nodes = nodes();
         List<Running> running = nodes.stream().map(Running::in).flatMap(Optional::stream).toList();
         List<Running> stopping = cluster ? stopCluster(target.rest(), running) : stopAll(running);
-        stopping.forEach(node -> awaitEnd(node.process));
+        stopping.forEach(this::awaitEnd);
         nodes.stream().filter(node -> node.process().isEmpty()).forEach(NodeFolder::removePid);
         System.out.println(target.json()
                 ? Json.object("stopped", stopping.size(), "cluster", cluster).toString()
@@ -67,6 +76,9 @@ final class Stop implements Callable<Integer> {
             left.removeAll(stopCluster(target.rest(serving.get().server()), left));
             serving = left.stream().filter(Running::serves).findFirst();
         }
+        if (force) {
+            left.forEach(node -> node.folder.leaveAtOnce());
+        }
         left.forEach(node -> node.process.destroy());
         return running;
     }
@@ -83,15 +95,26 @@ final class Stop implements Callable<Integer> {
     }
 
     /** A node of this machine, and what it said of itself; null unless it serves. */
-    private record Running(ProcessHandle process, Json facts) {
+    private record Running(NodeFolder folder, ProcessHandle process, Json facts) {
         /** What a node that was killed said of itself is nobody's any more. */
         static Optional<Running> in(NodeFolder folder) {
-            return folder.process().map(process -> new Running(process, folder.readRunning()
+            return folder.process().map(process -> new Running(folder, process, folder.readRunning()
                     .filter(facts -> facts.at("pid").asLong() == process.pid()).orElse(null)));
         }
 
         boolean serves() {
             return facts != null;
+        }
+
+        String name() {
+            return serves() ? "node " + facts.at("name").asString()
+                    : "the node in " + folder.root();
+        }
+
+        /** What it says by now of why it has not stopped. */
+        Optional<String> says(String what) {
+            return folder.readRunning().filter(now -> serves() && now.has(what))
+                    .map(now -> now.at(what).asString());
         }
 
         String server() {
@@ -132,15 +155,34 @@ final class Stop implements Callable<Integer> {
         return nodes;
     }
 
-    private static void awaitEnd(ProcessHandle process) {
+    private void awaitEnd(Running node) {
+        ProcessHandle process = node.process;
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
         while (!NodeFolder.hasEnded(process)) {
-            if (System.nanoTime() > deadline) {
+            Optional<String> stays = node.says(Leave.STAYS);
+            boolean late = System.nanoTime() > deadline;
+            if (stays.isPresent() && !force) {
+                throw new GridException(node.name() + " stays, as entries would be lost: "
+                        + stays.get() + ". Stop all nodes, which keeps them: entresol-grid stop"
+                        + " --cluster" + orForce());
+            }
+            Optional<String> waits = late ? node.says(Leave.WAITS) : Optional.empty();
+            if (waits.isPresent()) {
+                throw new GridException(node.name() + " still serves after " + PATIENCE_SECONDS
+                        + " s, and leaves as soon as nothing is lost by it: " + waits.get()
+                        + orForce());
+            }
+            if (late) {
                 throw new GridException("process " + process.pid() + " was told to stop and still"
                         + " runs after " + PATIENCE_SECONDS + " s; end it with kill -9 "
                         + process.pid() + ": it keeps what its durability promised");
             }
             LockSupport.parkNanos(LOOK_NANOS);
         }
+    }
+
+    private String orForce() {
+        return "; to have it leave at once, without them: entresol-grid stop --dir "
+                + folder + " --force";
     }
 }

@@ -69,9 +69,9 @@ public record Template(Set<Word> words) {
         String keeping = "; to keep all: --template flash," + Word.PARTITIONED_WITH_BACKUP
                 + " --recovery";
         return Optional.of(owners() == 1
-                ? "each entry is on one of " + nodes + " nodes: those of a node that is killed, or"
-                        + " stops alone, are lost, also once it is back, and so are entries"
-                        + " where all nodes are killed" + keeping
+                ? "each entry is on one of " + nodes + " nodes: those of a node that is killed are"
+                        + " lost, also once it is back, and so are entries where all nodes are"
+                        + " killed; a node that has some stops with all others only" + keeping
                 : "the loss of one node is made good by the others; where all " + nodes + " nodes"
                         + " are killed, entries may be lost" + keeping);
     }

@@ -211,7 +211,7 @@ class OptionsTest {
     @Test
     void whatACacheMayLoseWithItsNodesIsSaidWithTheTemplateThatKeepsIt() {
         String single = Template.parse("flash").losses(2, false).orElseThrow();
-        assertTrue(single.contains("killed, or stops alone, are lost, also once it is"), single);
+        assertTrue(single.contains("a node that is killed are lost, also once it is"), single);
         assertTrue(single.contains("flash,partitioned-with-backup --recovery"), single);
         Template backed = Template.parse("partitioned-with-backup");
         String all = backed.losses(3, false).orElseThrow();

@@ -95,6 +95,15 @@ public final class Withdrawal implements AutoCloseable {
                 GlobalComponentRegistry.of(manager), Map.of()).get(cache));
     }
 
+    /** Whether a node has what it owns of a cache that it runs, and takes what it is sent. */
+    static boolean isSound(EmbeddedCacheManager manager, String cache) {
+        return STARTED.find(manager, cache).map(Withdrawal::isSound).orElse(true);
+    }
+
+    private synchronized boolean isSound() {
+        return state == State.SOUND;
+    }
+
     /**
      * The store fails so: whether the node leaves for it, so that whoever met the failure had best
      * try again. Else it stays, and the failure is to be told.
@@ -238,8 +247,9 @@ public final class Withdrawal implements AutoCloseable {
 
     private synchronized StoreReport answer() {
         boolean full = fault != null && !fault.stays();
-        return StoreReport.of(
-                state == State.SOUND || state == State.STAYING && full, figures.get());
+        // A node that was told to stop says that it goes before it asks what the others have.
+        return StoreReport.of(!Leaving.goes(container)
+                && (state == State.SOUND || state == State.STAYING && full), figures.get());
     }
 
     private synchronized StoreFault fault() {
