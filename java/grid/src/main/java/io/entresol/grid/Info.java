@@ -15,9 +15,10 @@ import picocli.CommandLine.Parameters;
         description = "Tells of the grid's members, or of a cache and its stores on flash.",
         footer = {"", "Examples:", "  entresol-grid info", "  entresol-grid info prices --json"})
 final class Info implements Callable<Integer> {
+    private static final String PUTS = "puts";
     /** Figures of a store, by the names that docs/reference/http.md gives them. */
     private static final List<String> FIGURES = List.of("entries", "flash_live_bytes",
-            "write_amplification", "gets", "memory_hits", "flash_hits", "misses", "puts");
+            "write_amplification", "gets", "memory_hits", "flash_hits", "misses", PUTS);
 
     @Parameters(paramLabel = "CACHE", arity = "0..1", description = "a cache; else the grid")
     private String cache;
@@ -71,7 +72,9 @@ final class Info implements Callable<Integer> {
         Json store = Caches.flashStore(configuration).orElse(Json.nil());
         return Json.object("name", cache, "template", Caches.template(configuration),
                 "entries", unless(() -> Json.make(Caches.size(rest, cache))),
-                "status", status(rest), "store", store,
+                "status", status(rest), "sites",
+                unless(() -> Json.make(SiteStates.ask(rest).of(cache, configuration))),
+                "store", store,
                 "statistics", unless(() -> Caches.statistics(rest, cache)), "nodes", nodes);
     }
 
@@ -111,6 +114,7 @@ final class Info implements Callable<Integer> {
                 facts.at("name").asString(), facts.at("template").asString(),
                 entries.isNull() ? "-" : String.format("%,d", entries.asLong()),
                 facts.at("status").asString());
+        printSites(facts);
         Table table = new Table("node", "entries", "bytes", "written/put", "gets", "from memory",
                 "from flash", "misses", "puts");
         boolean any = false;
@@ -128,13 +132,31 @@ final class Info implements Callable<Integer> {
                 row[0] = node.at("node").asString();
                 for (int at = 0; at < FIGURES.size(); at++) {
                     Object value = flash.at(FIGURES.get(at)).getValue();
-                    row[at + 1] = value instanceof Double || value instanceof Float
-                            ? String.format(java.util.Locale.ROOT, "%.2f", value)
+                    boolean ratio = value instanceof Double || value instanceof Float;
+                    // Nothing was put that what is written could be a multiple of.
+                    row[at + 1] = ratio && flash.at(PUTS).asLong() == 0 ? null
+                            : ratio ? String.format(java.util.Locale.ROOT, "%.2f", value)
                             : ((Number) value).longValue();
                 }
                 table.add(row);
             }
         }
         System.out.print(any ? System.lineSeparator() + table.toString() : "");
+    }
+
+    /** A site that is marked offline stays so until somebody brings it online. */
+    private static void printSites(Json facts) {
+        if (facts.at("sites").isNull()) {
+            return;
+        }
+        facts.at("sites").asJsonMap().forEach((site, said) -> {
+            String state = said.asString();
+            System.out.printf("site      %s %s%s%n", site, state,
+                    state.equals(SiteStates.ONLINE) ? ""
+                    : state.equals(SiteStates.AWAY) ? ": what changes waits for it"
+                    : ": what changes does not go there. Once it has the cache: POST …/rest"
+                            + Rest.cache(facts.at("name").asString()) + "/x-site/backups/" + site
+                            + "?action=bring-online, then the same with start-push-state");
+        });
     }
 }

@@ -19,8 +19,9 @@ final class ListCaches implements Callable<Integer> {
         Table table = new Table("cache", "template", "entries", "status");
         Json list = Json.array();
         List<Json> nodes = Caches.flash(rest);
+        SiteStates sites = SiteStates.ask(rest);
         for (String name : Caches.names(rest)) {
-            Json row = row(rest, name);
+            Json row = row(rest, name, sites);
             List<String> withdrew = Caches.withdrew(nodes, name);
             if (!withdrew.isEmpty()) {
                 row.set("status", row.at("status").asString() + ", withdrew: "
@@ -35,12 +36,15 @@ final class ListCaches implements Callable<Integer> {
     }
 
     /** A cache that does not answer hides no other. */
-    private static Json row(Rest rest, String name) {
+    private static Json row(Rest rest, String name, SiteStates sites) {
         Json row = Json.object("name", name, "template", Json.nil(), "entries", Json.nil());
         try {
-            return row.set("template", Caches.template(Caches.configuration(rest, name)))
+            Json configuration = Caches.configuration(rest, name);
+            String health = Caches.health(rest, name);
+            return row.set("template", Caches.template(configuration))
                     .set("entries", Caches.size(rest, name))
-                    .set("status", Caches.health(rest, name));
+                    .set("status", SiteStates.cutOff(sites.of(name, configuration))
+                            .map(those -> health + ", " + those).orElse(health));
         } catch (GridException failure) {
             return row.set("status", failure.getMessage());
         }

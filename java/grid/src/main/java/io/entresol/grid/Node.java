@@ -81,6 +81,7 @@ public final class Node {
                 node.stopWhenInputEnds();
             }
             node.awaitRunning();
+            SiteBridge.open();
             node.serveSql(plan);
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);

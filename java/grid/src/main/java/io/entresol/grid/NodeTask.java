@@ -1,8 +1,15 @@
 package io.entresol.grid;
 
+import java.util.List;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.remoting.transport.Transport;
+
 /** Asks every node what it says of itself, its ports among it: JSON text from each. */
 public final class NodeTask extends GridTask {
     static final String NAME = "entresol-node";
+    /** Of the node that speaks with the other site: those that it hears. */
+    static final String SITES = "sites";
 
     /** As the server makes it. */
     public NodeTask() {
@@ -11,6 +18,12 @@ public final class NodeTask extends GridTask {
 
     @Override
     public String call() {
-        return Node.facts(System::getProperty).toString();
+        Json facts = Node.facts(System::getProperty);
+        Transport transport = GlobalComponentRegistry.componentOf(
+                context().getCacheManager(), Transport.class);
+        if (transport != null && transport.isPrimaryRelayNode()) {
+            facts.set(SITES, Json.make(List.copyOf(transport.getSitesView())));
+        }
+        return facts.toString();
     }
 }

@@ -1,11 +1,13 @@
 package io.entresol.grid;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
 /** Two grids that back each other up. */
@@ -33,9 +35,38 @@ class SiteTest {
         awaitValue(london, "other key", "from York");
         String list = york.ask("list").succeeded().out();
         assertTrue(list.contains("flash,partitioned,two-sites"), list);
+        assertFalse(list.contains("site LON"), list);
+        aSiteThatWasKilledGetsWhatChangedMeanwhile(london, york, () ->
+                start(york, "NYC", "LON=" + bridge(london, 0) + "," + bridge(london, 1)));
         for (TestGrid grid : new TestGrid[] {london, york}) {
             grid.stop().succeeded();
             grid.remove();
+        }
+    }
+
+    /**
+     * It joined the other before it had come to the cache, was told of a change, and said that
+     * there is no such cache: the other sent nothing from then on, and was said to be healthy.
+     */
+    private static void aSiteThatWasKilledGetsWhatChangedMeanwhile(TestGrid london, TestGrid york,
+            Supplier<TestGrid.Ran> start) {
+        // A node makes its caches in the order of their names.
+        for (String first : new String[] {"a", "aa", "aaa"}) {
+            york.ask("deploy", first, "--capacity", "64MiB", "--memory", "32MiB").succeeded();
+        }
+        ProcessHandle node = new NodeFolder(york.folder.resolve("node")).process().orElseThrow();
+        node.destroyForcibly();
+        TestGrid.awaitEnd(node);
+        TestGrid.await(() -> london.ask("list").succeeded().out().contains("site NYC away"),
+                "the other site was not missed");
+        put(london, "meanwhile", "from London");
+        start.get().succeeded();
+        awaitValue(york, "meanwhile", "from London");
+        put(london, "afterwards", "from London");
+        awaitValue(york, "afterwards", "from London");
+        for (String said : new String[] {london.ask("list").succeeded().out(),
+            london.ask("info", "both").succeeded().out()}) {
+            assertFalse(said.contains("offline") || said.contains("away"), said);
         }
     }
 

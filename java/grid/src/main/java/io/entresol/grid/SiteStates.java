@@ -1,0 +1,57 @@
+package io.entresol.grid;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.infinispan.commons.dataconversion.internal.Json;
+
+/** Whether the changes of caches reach the sites that they are to go to. */
+final class SiteStates {
+    /** It is heard, and changes go to it. */
+    static final String ONLINE = "online";
+    /** It is not heard: changes wait for it. */
+    static final String AWAY = "away";
+
+    private final Rest rest;
+    private final Set<String> heard;
+
+    private SiteStates(Rest rest, Set<String> heard) {
+        this.rest = rest;
+        this.heard = heard;
+    }
+
+    static SiteStates ask(Rest rest) {
+        Set<String> heard = new HashSet<>();
+        for (Json node : Caches.tell(rest, NodeTask.NAME)) {
+            if (node.has(NodeTask.SITES)) {
+                node.at(NodeTask.SITES).asJsonList().forEach(site -> heard.add(site.asString()));
+            }
+        }
+        return new SiteStates(rest, heard);
+    }
+
+    /** Of each site that changes of a cache go to: online, away, or what Infinispan calls it. */
+    Map<String, String> of(String cache, Json configuration) {
+        Map<String, String> states = new TreeMap<>();
+        if (configuration.has("backups")) {
+            rest.get(Rest.cache(cache) + "/x-site/backups").asJsonMap().forEach((site, said) -> {
+                String state = said.at("status").asString();
+                states.put(site, state.equals(ONLINE) && !heard.contains(site) ? AWAY : state);
+            });
+        }
+        return states;
+    }
+
+    /** Those that changes do not go to, for a status; empty if to all. */
+    static Optional<String> cutOff(Map<String, String> states) {
+        List<String> those = states.entrySet().stream()
+                .filter(each -> !each.getValue().equals(ONLINE))
+                .map(each -> "site " + each.getKey() + " " + each.getValue()).toList();
+        return those.isEmpty() ? Optional.empty()
+                : Optional.of(those.stream().collect(Collectors.joining(", ")));
+    }
+}
