@@ -100,17 +100,21 @@ final class Start implements Callable<Integer> {
         // The thread that stops them may come while they are started.
         List<NodeProcess> started = new CopyOnWriteArrayList<>();
         AtomicBoolean serving = new AtomicBoolean();
+        AtomicBoolean served = new AtomicBoolean();
         Thread stopping = new Thread(() -> stop(started, serving.get()), "stop");
         Runtime.getRuntime().addShutdownHook(stopping);
         try {
             Optional<ClassArchive> archive = ClassArchive.ofThis();
-            for (NodePlan plan : plans()) {
+            List<NodePlan> plans = missing(plans());
+            for (NodePlan plan : plans) {
                 started.add(NodeProcess.start(plan, detach, archive));
             }
             awaitRunning(started).forEach(Start::print);
-            serving.set(true);
+            // Those that ran before are not this launcher's: what it started leaves them.
+            serving.set(plans.size() == nodes);
+            served.set(true);
         } finally {
-            if (!serving.get()) {
+            if (!served.get()) {
                 // A cluster starts whole or not at all.
                 stop(started, false);
             }
@@ -122,6 +126,34 @@ final class Start implements Callable<Integer> {
                 : "stop with Ctrl-C or SIGTERM");
         System.out.flush();
         return detach ? 0 : started.stream().mapToInt(NodeProcess::awaitEnd).max().orElse(0);
+    }
+
+    /** Of a cluster those nodes that do not run; all that run are of this one. */
+    private List<NodePlan> missing(List<NodePlan> plans) {
+        List<NodePlan> missing = plans.stream()
+                .filter(plan -> plan.folder().process().isEmpty()).toList();
+        if (nodes == 1 || missing.isEmpty()) {
+            // Whoever starts one that runs says so.
+            return plans;
+        }
+        for (NodePlan plan : plans) {
+            Optional<ProcessHandle> running = plan.folder().process();
+            if (running.isEmpty()) {
+                continue;
+            }
+            int cluster = plan.ports().cluster();
+            Optional<Json> other = plan.folder().readRunning()
+                    .filter(facts -> facts.at("cluster").asInteger() != cluster);
+            if (other.isPresent()) {
+                throw new GridException("the node in " + plan.folder().root() + " runs with other"
+                        + " ports: its cluster's is " + other.get().at("cluster").asInteger()
+                        + "; expected " + cluster + ". Name its --port-offset, or stop it:"
+                        + " entresol-grid stop --dir " + plan.folder().root());
+            }
+            System.out.printf("node %s runs already, process %d%n", plan.name(),
+                    running.get().pid());
+        }
+        return missing;
     }
 
     /** What all say once they serve. Others may wait for one that cannot: they are not heard. */

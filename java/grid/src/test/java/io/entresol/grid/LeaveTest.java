@@ -63,6 +63,10 @@ class LeaveTest {
         assertAllThere(grid, "alone");
         // One that is to leave all the same.
         TestGrid.program("stop", "--dir", grid.member(1).root() + "", "--force").succeeded();
+        // The launcher refused, as the other one runs.
+        String started = grid.startBoth().succeeded().out();
+        assertTrue(started.contains("node node-0 runs already"), started);
+        assertTrue(started.contains("node node-1 serves"), started);
         TestGrid.program("stop", "--dir", grid.folder + "/cluster").succeeded();
         grid.remove();
     }

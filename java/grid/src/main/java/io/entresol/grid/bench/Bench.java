@@ -26,7 +26,8 @@ import picocli.CommandLine.Option;
             "  entresol-grid bench --protocol resp --iterations 5000 --rounds 5",
             "  entresol-grid bench --stores ram,flash,floor",
             "  entresol-grid bench --stores flash,sifs,rocksdb --protocol hotrod",
-            "  entresol-grid bench --workload bigmemory --json"})
+            "  entresol-grid bench --workload bigmemory --writes 50 --json",
+            "  entresol-grid bench --cache prices --execute write --show-rate 5"})
 public final class Bench implements Callable<Integer> {
     private static final int RESP_ABOVE_MAIN = 6379 - 11222;
     /** Whether errors go to a terminal, as the script that starts this finds out. */
@@ -37,7 +38,7 @@ public final class Bench implements Callable<Integer> {
 
     @Option(names = "--workload", paramLabel = "NAME", defaultValue = "tutorial",
             description = "tutorial: XAP MemoryXtend's, each thread writes, then reads keys of its"
-                    + " own; bigmemory: nine reads to one write of any key (${DEFAULT-VALUE})")
+                    + " own; bigmemory: nine reads to one write of any key, or --writes (${DEFAULT-VALUE})")
     private Workload workload;
 
     @Option(names = "--protocol", paramLabel = "NAME", split = ",", defaultValue = "hotrod,resp",
@@ -66,6 +67,24 @@ public final class Bench implements Callable<Integer> {
     @Option(names = "--value-size", paramLabel = "BYTES",
             description = "length of a value (10000; bigmemory: 1700)")
     private Integer valueSize;
+
+    @Option(names = "--writes", paramLabel = "PERCENT", defaultValue = "10",
+            description = "share of writes in bigmemory's mix, and in that of --execute mix"
+                    + " (${DEFAULT-VALUE})")
+    private int writes;
+
+    @Option(names = "--cache", paramLabel = "NAME", description = "measure a cache of your own,"
+            + " which stays with its entries, in place of those that are deployed and dropped")
+    private String cache;
+
+    @Option(names = "--execute", paramLabel = "NAME", description = "what to do with --cache: write"
+            + " (each thread its keys), read (what was written), mix (--entries, --writes)")
+    private OwnCache.Work execute;
+
+    @Option(names = "--show-rate", paramLabel = "SECONDS", defaultValue = "0",
+            description = "each so many seconds print operations a second, mean and 99th percentile"
+                    + " of their latencies, of that time (${DEFAULT-VALUE}: do not)")
+    private int showRate;
 
     @Option(names = "--rounds", paramLabel = "N", defaultValue = "3", description = "rounds that"
             + " count; the stores take turns (${DEFAULT-VALUE})")
@@ -100,6 +119,18 @@ public final class Bench implements Callable<Integer> {
         atLeast("--warm-up", warmUp, 0);
         int size = valueSize != null ? valueSize : workload == Workload.TUTORIAL ? 10_000 : 1_700;
         atLeast("--value-size", size, Long.BYTES);
+        if (writes < 0 || writes > 100) {
+            throw new GridException("--writes is " + writes + "; expected 0 to 100");
+        }
+        atLeast("--show-rate", showRate, 0);
+        if ((cache == null) != (execute == null)) {
+            throw new GridException("--cache and --execute go together; say what to do with which"
+                    + " cache: --cache NAME --execute write");
+        }
+        if (cache != null) {
+            return new OwnCache(target, cache, execute, protocols.get(0), respPort()).measure(
+                    new Load(threads, iterations, size, seed, showRate), entries, writes);
+        }
         if (new HashSet<>(stores).size() < stores.size()) {
             throw new GridException("--stores is " + stores + "; expected each of them once");
         }
@@ -123,7 +154,7 @@ public final class Bench implements Callable<Integer> {
 
     private Json tutorial(Protocol protocol, int size) {
         atLeast("--iterations", iterations, 1);
-        Load load = new Load(threads, iterations, size, seed);
+        Load load = new Load(threads, iterations, size, seed, showRate);
         Rounds writes = new Rounds();
         Rounds reads = new Rounds();
         try (Compared caches = deploy(protocol, (long) threads * iterations, size)) {
@@ -162,17 +193,17 @@ public final class Bench implements Callable<Integer> {
 
     private Json bigMemory(Protocol protocol, int size) {
         atLeast("--entries", entries, threads);
-        Load filling = new Load(threads, entries / threads, size, seed);
+        Load filling = new Load(threads, entries / threads, size, seed, showRate);
         long keys = (long) filling.perThread() * threads;
         Rounds loads = new Rounds();
         Rounds mixes = new Rounds();
         try (Compared caches = deploy(protocol, keys, size)) {
             for (int round = firstRound(filling.perThread() + (long) iterations); round <= rounds; round++) {
-                Load mix = new Load(threads, iterations, size, seed + round);
+                Load mix = new Load(threads, iterations, size, seed + round, showRate);
                 for (Storage storage : order(round)) {
                     tell(protocol, round, storage);
                     loads.add(round, storage, filling.write(caches.door(storage)));
-                    mixes.add(round, storage, mix.mix(caches.door(storage), keys));
+                    mixes.add(round, storage, mix.mix(caches.door(storage), keys, writes));
                 }
             }
         } finally {
@@ -189,8 +220,8 @@ public final class Bench implements Callable<Integer> {
             table.add("BigMemory, 16 nodes, 1,600 threads", 64_000, 66_000, 25_000, 20_000);
             System.out.print(table);
             for (Storage other : loads.besideFlash()) {
-                System.out.printf("flash / %s: load %.2f, nine reads to one write %.2f%n",
-                        other.title, loads.ratio(other), mixes.ratio(other));
+                System.out.printf("flash / %s: load %.2f, %d %% writes %.2f%n",
+                        other.title, loads.ratio(other), writes, mixes.ratio(other));
             }
             System.out.println();
         }
@@ -198,8 +229,11 @@ public final class Bench implements Callable<Integer> {
     }
 
     private Compared deploy(Protocol protocol, long count, int size) {
-        int port = respPort != null ? respPort : target.port() + RESP_ABOVE_MAIN;
-        return new Compared(target, port, protocol, stores, count, size);
+        return new Compared(target, respPort(), protocol, stores, count, size);
+    }
+
+    private int respPort() {
+        return respPort != null ? respPort : target.port() + RESP_ABOVE_MAIN;
     }
 
     /**

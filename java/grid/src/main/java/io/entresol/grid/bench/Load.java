@@ -20,8 +20,9 @@ import java.util.concurrent.Future;
  * @param perThread operations of each thread
  * @param valueBytes length of each value
  * @param seed what values and choices follow from
+ * @param shown each so many seconds a line tells what it does; 0: none does
  */
-record Load(int threads, int perThread, int valueBytes, long seed) {
+record Load(int threads, int perThread, int valueBytes, long seed, long shown) {
     /** What a thread does one after another. */
     private interface Work {
         void perform(Door.Connection connection, int thread, Round.Share share) throws IOException;
@@ -29,7 +30,7 @@ record Load(int threads, int perThread, int valueBytes, long seed) {
 
     /** Each thread puts its keys in order. */
     Round write(Door door) {
-        return run(door, (connection, thread, share) -> {
+        return run("write", door, (connection, thread, share) -> {
             byte[] value = value(thread);
             for (int at = 0; at < perThread; at++) {
                 put(connection, (long) thread * perThread + at, value, share);
@@ -39,21 +40,21 @@ record Load(int threads, int perThread, int valueBytes, long seed) {
 
     /** Each thread gets its keys in order. */
     Round read(Door door) {
-        return run(door, (connection, thread, share) -> {
+        return run("read", door, (connection, thread, share) -> {
             for (int at = 0; at < perThread; at++) {
                 get(connection, (long) thread * perThread + at, share);
             }
         });
     }
 
-    /** Each thread takes any of the keys; a tenth of the operations are puts. */
-    Round mix(Door door, long keys) {
-        return run(door, (connection, thread, share) -> {
+    /** Each thread takes any of the keys; so many percent of the operations are puts. */
+    Round mix(Door door, long keys, int writes) {
+        return run("mix", door, (connection, thread, share) -> {
             Random random = new Random(seed + thread);
             byte[] value = value(thread);
             for (int at = 0; at < perThread; at++) {
                 long key = (long) (random.nextDouble() * keys);
-                if (random.nextInt(10) == 0) {
+                if (random.nextInt(100) < writes) {
                     put(connection, key, value, share);
                 } else {
                     get(connection, key, share);
@@ -82,15 +83,15 @@ record Load(int threads, int perThread, int valueBytes, long seed) {
         }
     }
 
-    private Round run(Door door, Work work) {
+    private Round run(String name, Door door, Work work) {
         ExecutorService executor = Executors.newFixedThreadPool(threads);
-        try {
+        try (Meter meter = Meter.show(name, shown)) {
             List<Callable<Round.Share>> calls = new ArrayList<>();
             for (int thread = 0; thread < threads; thread++) {
                 int number = thread;
                 calls.add(() -> {
                     try (Door.Connection connection = door.connect()) {
-                        Round.Share share = new Round.Share();
+                        Round.Share share = new Round.Share(meter);
                         long start = System.nanoTime();
                         work.perform(connection, number, share);
                         return share.took(System.nanoTime() - start);

@@ -24,15 +24,29 @@ record Round(long operations, double seconds, double threadSeconds, double threa
         private long writes;
         private long writeNanos;
         private long nanos;
+        private final Meter meter;
+
+        /** Of a load that a meter shows; null: none does. */
+        Share(Meter meter) {
+            this.meter = meter;
+        }
 
         void read(long took) {
             reads++;
             readNanos += took;
+            note(took);
         }
 
         void wrote(long took) {
             writes++;
             writeNanos += took;
+            note(took);
+        }
+
+        private void note(long took) {
+            if (meter != null) {
+                meter.note(took);
+            }
         }
 
         Share took(long all) {
