@@ -70,6 +70,9 @@ record NodeFolder(Path root) {
             if (plan.users() != null) {
                 askForUsers();
             }
+            if (plan.machine() != null) {
+                copyToOtherMachines();
+            }
             copy("log4j2.xml", "log4j2.xml");
             Files.writeString(configuration().resolve("caches.xml"), Endpoints.xml(plan));
             copyUsers(plan);
@@ -236,6 +239,14 @@ record NodeFolder(Path root) {
         Path file = configuration().resolve("node.xml");
         Files.writeString(file, Files.readString(file).replace("<rest-connector/>",
                 "<rest-connector><authentication mechanisms=\"BASIC DIGEST\"/></rest-connector>"));
+    }
+
+    /** Infinispan then has copies of an entry on nodes of different machines. */
+    private void copyToOtherMachines() throws IOException {
+        Path file = configuration().resolve("node.xml");
+        Files.writeString(file, Files.readString(file).replace(
+                "node-name=\"${entresol.node.name}\"",
+                "node-name=\"${entresol.node.name}\" machine=\"${entresol.machine}\""));
     }
 
     private void copyUsers(NodePlan plan) throws IOException {

@@ -17,12 +17,13 @@ import java.util.Properties;
  * @param members cluster addresses of nodes to join, {@code HOST[PORT],…} as JGroups writes them
  * @param clusterName nodes of other names are strangers
  * @param site where the grid is one of two; null: it is alone
+ * @param machine what it shares with the nodes that fail with it; null: nobody said
  * @param heap Java's heap, as {@code -Xmx} takes it
  * @param users a file of names and passwords; null: anybody may connect
  * @param endpoints what RESP and memcached keep their entries in
  */
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
-        String members, String clusterName, Site site, String heap, Path users,
+        String members, String clusterName, Site site, String machine, String heap, Path users,
         Deployment endpoints) {
     /** How long answers are waited for that nobody was asked for; JGroups: two seconds. */
     private static final String ALONE_TIMEOUT = "100ms";
@@ -55,6 +56,9 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty("jgroups.bind.address", clusterAddress);
         properties.setProperty("jgroups.bind.port", "" + ports.cluster());
         properties.setProperty("jgroups.fd.port-offset", "" + Ports.FAILURE_DETECTION);
+        if (machine != null) {
+            properties.setProperty("entresol.machine", machine);
+        }
         if (isAlone()) {
             properties.setProperty("jgroups.join_timeout", ALONE_TIMEOUT);
         }

@@ -61,6 +61,12 @@ final class Start implements Callable<Integer> {
             description = "cluster addresses of other nodes, with commas between")
     private List<String> join = List.of();
 
+    @Option(names = "--machine", paramLabel = "NAME",
+            description = "what the node shares with those that fail with it, as a host or a rack:"
+                    + " the copies of an entry are on nodes of different names, where there are;"
+                    + " all nodes of a cluster say it, or none")
+    private String machine;
+
     @Option(names = "--site", paramLabel = "SITE",
             description = "this grid's name among two that back each other up")
     private String site;
@@ -227,7 +233,7 @@ final class Start implements Callable<Integer> {
                 : nodes == 1 ? String.valueOf(place.root().getFileName())
                 : (name == null ? "node" : name) + "-" + number;
         return new NodePlan(called, place, ports, bind, own, members(own), clusterName,
-                Site.parse(site, otherSite), memory, users, endpoints());
+                Site.parse(site, otherSite), machine, memory, users, endpoints());
     }
 
     /** {@code HOST[PORT],…}: those to join, and all that start here. */

@@ -12,6 +12,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -179,9 +181,25 @@ class OptionsTest {
         assertFalse(plan("127.0.0.1[7800],127.0.0.1[7900]").properties().containsKey(JOINING));
     }
 
+    @Test
+    void theMachineOfANodeIsInItsConfigurationIfItWasNamed(@TempDir Path folder) throws Exception {
+        for (String machine : new String[] {null, "rack 7"}) {
+            NodeFolder place = new NodeFolder(folder.resolve("node"));
+            NodePlan plan = new NodePlan("node", place, new Ports(0), "127.0.0.1", "127.0.0.1",
+                    "127.0.0.1[7800]", "grid", null, machine, "512m", null,
+                    new Deployment(Template.parse("ram"), Encoding.RESP, null,
+                            OptionalLong.empty(), List.of(), List.of(), null));
+            place.prepare(plan);
+            String written = Files.readString(place.configuration().resolve("node.xml"));
+            assertEquals(machine != null, written.contains(" machine=\"${entresol.machine}\""),
+                    written);
+            assertEquals(machine, place.plan().getProperty("entresol.machine"));
+        }
+    }
+
     private static NodePlan plan(String members) {
         return new NodePlan("node", new NodeFolder(Path.of("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", members, "grid", null, "512m", null, null);
+                "127.0.0.1", members, "grid", null, null, "512m", null, null);
     }
 
     @Test
