@@ -60,9 +60,7 @@ const KEYS_TAKEN: &str =
 pub(crate) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ConfigError> {
     let TlsFiles { certificate, key, client_authority } = files;
     let chain = certificates("tls-cert", certificate)?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
-        wrong("tls-key", format!("expected a private key (PEM) in {}: {error}", key.display()))
-    })?;
+    let key = private_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -91,6 +89,21 @@ pub(crate) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Confi
     Ok(Arc::new(config))
 }
 
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
+    let shown = path.display();
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let detail = match text.contains("ENCRYPTED") {
+            true => format!(
+                "expected a private key without a passphrase in {shown}, found an encrypted one; \
+                 `openssl pkey -in {shown} -out FILE` writes it without"
+            ),
+            false => format!("expected a private key (PEM) in {shown}: {error}"),
+        };
+        wrong("tls-key", detail)
+    })
+}
+
 fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
     let shown = path.display();
     let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
@@ -105,4 +118,24 @@ fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 
 fn wrong(key: &str, detail: String) -> ConfigError {
     ConfigError::new("configuration", key, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_with_a_passphrase_is_refused_with_the_way_to_take_it_off() {
+        let path = std::env::temp_dir().join(format!("entresol-key-{}.pem", std::process::id()));
+        let begins = [
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\n",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n",
+        ];
+        for begin in begins {
+            std::fs::write(&path, begin).expect("a file is written");
+            let error = private_key(&path).expect_err("it is encrypted").to_string();
+            assert!(error.contains("`openssl pkey -in "), "{error}");
+        }
+        std::fs::remove_file(&path).expect("it was written");
+    }
 }
