@@ -22,9 +22,10 @@ import org.infinispan.lifecycle.ModuleLifecycle;
 import org.infinispan.persistence.util.EntryLoader;
 
 /**
- * The part of Infinispan that gives caches on flash interceptors of their own: {@link LoadingReads},
- * {@link Invalidations}, {@link Removals}, {@link SiteVersions}, {@link StoppingOwners},
- * {@link Versions} and {@link WritesBehind}, and has their stores closed once they have stopped.
+ * The part of Infinispan that gives caches on flash interceptors of their own, and has their stores
+ * closed once they have stopped: {@link FlashBesideLoaders}, {@link Invalidations},
+ * {@link JCacheLoads}, {@link Loaded}, {@link LoadingReads}, {@link Removals}, {@link SiteVersions},
+ * {@link StoppingOwners}, {@link Versions} and {@link WritesBehind}.
  * Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
@@ -85,6 +86,7 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
             add(chain, new Versions(registry, loader), CacheWriterInterceptor.class);
         }
         addForSites(registry, configuration, chain);
+        addForWhatIsOnFlashAlone(registry, configuration, chain);
         if (configuration.clustering().cacheMode().isInvalidation()) {
             add(chain, new Invalidations(registry), CacheWriterInterceptor.class);
         }
@@ -103,6 +105,23 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
                     + " a crash would lose it though its put was acknowledged. Set"
                     + " <persistence passivation=\"false\">: the store then has all entries, those"
                     + " that it has already among them, and the heap its hot ones as before");
+        }
+    }
+
+    private static void addForWhatIsOnFlashAlone(ComponentRegistry registry,
+            Configuration configuration, AsyncInterceptorChain chain) {
+        AsyncInterceptor loads = chain.findInterceptorExtending(CacheLoaderInterceptor.class);
+        if (loads instanceof EntryLoader<?, ?>) {
+            if (!chain.containsInterceptorType(Loaded.class)) {
+                chain.addInterceptorAfter(new Loaded(), loads.getClass());
+            }
+        }
+        if (FlashBesideLoaders.isNeeded(configuration)) {
+            add(chain, new FlashBesideLoaders(registry, configuration),
+                    CacheLoaderInterceptor.class);
+        } else if (!chain.containsInterceptorType(JCacheLoads.class)) {
+            // Before all that looks at a command's flags.
+            chain.addInterceptor(new JCacheLoads(registry), 0);
         }
     }
 
