@@ -25,7 +25,7 @@ import org.infinispan.persistence.util.EntryLoader;
  * The part of Infinispan that gives caches on flash interceptors of their own, and has their stores
  * closed once they have stopped: {@link FlashBesideLoaders}, {@link Invalidations},
  * {@link JCacheLoads}, {@link Loaded}, {@link LoadingReads}, {@link Removals}, {@link SiteVersions},
- * {@link StoppingOwners}, {@link Versions} and {@link WritesBehind}.
+ * {@link StoppingOwners}, {@link Touches}, {@link Versions} and {@link WritesBehind}.
  * Infinispan finds it by its service file. Not for other uses.
  */
 public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
@@ -111,7 +111,9 @@ public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLi
     private static void addForWhatIsOnFlashAlone(ComponentRegistry registry,
             Configuration configuration, AsyncInterceptorChain chain) {
         AsyncInterceptor loads = chain.findInterceptorExtending(CacheLoaderInterceptor.class);
-        if (loads instanceof EntryLoader<?, ?>) {
+        if (loads instanceof EntryLoader<?, ?> loader) {
+            add(chain, new Touches(registry, configuration, loader),
+                    CacheLoaderInterceptor.class);
             if (!chain.containsInterceptorType(Loaded.class)) {
                 chain.addInterceptorAfter(new Loaded(), loads.getClass());
             }

@@ -70,6 +70,27 @@ public class JCacheClusterTest extends FlashClusterTest {
         }
     }
 
+    /** Infinispan looked into memory alone: RESP's EXISTS counted what that had. */
+    public void eachNodeTouchesWhatIsOnFlashAlone() {
+        for (int key = 0; key < 10; key++) {
+            String touched = "touched" + key;
+            nodes.get(0).put(touched, "value");
+            for (int node = 0; node < NODES; node++) {
+                onFlashAlone(touched);
+                assertTrue(touch(node, touched));
+                assertTrue(touch(node, touched));
+            }
+            nodes.get(0).remove(touched);
+            for (int node = 0; node < NODES; node++) {
+                assertFalse(touch(node, touched));
+            }
+        }
+    }
+
+    private boolean touch(int node, String key) {
+        return cache(node).getAdvancedCache().touch(key, false).toCompletableFuture().join();
+    }
+
     private void check(Cache<String, String> node, String key) {
         node.put(key, "first");
         onFlashAlone(key);
