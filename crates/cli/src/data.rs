@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use entresol_device::{Device, MadeFiles, machine_memory_bytes};
+use entresol_device::{Device, MadeFiles, machine_memory_bytes, memory_share};
 use entresol_flash::Opened;
 use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
 use entresol_tier::{Admission, Durability, EncryptionKey, OpenMode, StoreOptions, TieredOptions};
@@ -37,7 +37,7 @@ pub(crate) struct DataArgs {
 
 /// What makes a store over what is not one.
 const FORCED_BY: &str = "`entresol serve` does, with `--force yes`";
-/// The least memory cap, and the one where the system does not tell what the machine has.
+/// The usual memory cap, and the one where the system does not tell what the machine has.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 impl DataArgs {
@@ -147,9 +147,10 @@ impl DataArgs {
     }
 }
 
-/// The memory cap on a machine with so much: half of it, for the index of whatever store is named.
+/// The memory cap where a process may use so much: half of it, for the index of whatever store is
+/// named; three quarters where half is less than usual.
 fn memory_bytes(machine: Option<u64>) -> u64 {
-    machine.map_or(MEMORY_BYTES, |total| MEMORY_BYTES.max(total / 2))
+    machine.map_or(MEMORY_BYTES, |total| MEMORY_BYTES.clamp(total / 2, memory_share(total)))
 }
 
 #[cfg(test)]
@@ -159,7 +160,8 @@ mod tests {
     #[test]
     fn a_stopped_store_is_opened_with_half_of_the_memory_or_the_least_where_nobody_tells() {
         assert_eq!(memory_bytes(Some(8 << 30)), 4 << 30);
-        assert_eq!(memory_bytes(Some(128 << 20)), MEMORY_BYTES);
+        assert_eq!(memory_bytes(Some(400 << 20)), MEMORY_BYTES);
+        assert_eq!(memory_bytes(Some(128 << 20)), 96 << 20);
         assert_eq!(memory_bytes(None), MEMORY_BYTES);
     }
 }

@@ -1,9 +1,12 @@
 //! What a program lends the engine, which starts no threads and asks the system nothing: threads
-//! for the jobs of an open, which boot of the machine this is, and how much memory that has.
+//! for the jobs of an open, which boot of the machine this is, and how much memory that leaves it.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
+
+use crate::groups::memory_limit_under;
 
 /// A piece of work that may run on any thread.
 type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
@@ -29,10 +32,19 @@ pub fn boot_identity() -> u128 {
     u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)
 }
 
-/// Memory of the machine, bytes; `None` where the system does not tell, which is no reason to take
+/// Memory that this process may use, bytes: of the machine, or the least that its control groups,
+/// as those of a container, allow. `None` where the system does not tell, which is no reason to take
 /// it for little or for much.
 pub fn machine_memory_bytes() -> Option<u64> {
-    memory_bytes_in(&fs::read_to_string("/proc/meminfo").ok()?)
+    let meminfo = fs::read_to_string("/proc/meminfo").ok();
+    let machine = meminfo.and_then(|text| memory_bytes_in(&text));
+    machine.into_iter().chain(memory_limit_under(Path::new("/"))).min()
+}
+
+/// What a program takes of `memory_bytes` for its own memory cap unless it is told otherwise: three
+/// quarters. The rest is for the system, and for what a cap does not count.
+pub fn memory_share(memory_bytes: u64) -> u64 {
+    memory_bytes / 4 * 3
 }
 
 /// The machine's memory as a text like that of `/proc/meminfo` has it, bytes.

@@ -18,6 +18,7 @@ mod error;
 mod exclusive;
 mod file;
 mod foreign;
+mod groups;
 mod host;
 mod inline;
 mod list;
@@ -46,7 +47,9 @@ pub use device::{
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FileDevice, FileOptions, Force, Growth, IoEngine, Preparation, Progress};
 pub use foreign::check_unknown;
-pub use host::{boot_identity, machine_memory_bytes, memory_bytes_in, on_all_processors};
+pub use host::{
+    boot_identity, machine_memory_bytes, memory_bytes_in, memory_share, on_all_processors,
+};
 pub use list::{DeviceList, Selection};
 pub use memory::MemoryDevice;
 pub use nvme::{NVME_HEALTH_BYTES, nvme_health_log};

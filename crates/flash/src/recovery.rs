@@ -10,6 +10,7 @@
 //! and run again; memory is bounded by the index's share of the cap and what an open may use
 //! beside, and by twice `PASS_BYTES` a shard.
 
+mod again;
 mod buffers;
 mod claims;
 mod entries;
@@ -19,6 +20,7 @@ mod scan;
 mod slots;
 mod survey;
 
+use entries::Taken;
 pub(crate) use scan::{Scanner, parse, seal_image};
 pub(crate) use slots::demand_slots;
 
@@ -42,6 +44,7 @@ use crate::types::{Durability, Timestamp};
 use buffers::{
     buffer_file, buffer_memory, buffer_path, give_up_buffers, made_path, surviving_images,
 };
+use survey::Images;
 
 /// Segments below this many a shard make no store.
 const SEGMENTS_MIN: u32 = 16;
@@ -92,8 +95,7 @@ pub(crate) fn open(
         let read_only = options.mode == OpenMode::ReadOnly;
         let scratch_bytes = options.scratch_bytes_max / u64::from(superblock.shards);
         let context = scan::Context { same_boot, read_only, now, scratch_bytes };
-        let recover = |shard: &mut Shard| entries::recover(shard, &images, context);
-        each_shard(&mut shards, options.parallel, &recover).into_iter().collect::<Result<()>>()?;
+        recover_all(&mut shards, images, context, options.parallel)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
     siblings
@@ -189,6 +191,29 @@ fn load_checkpoint(
         }
     }
     Ok(Opened::Checkpoint)
+}
+
+/// Rebuilds all shards from their segments. The copies of former write buffers go before an index
+/// comes to its full size: both count for the memory cap.
+fn recover_all(
+    shards: &mut [Shard],
+    images: Images,
+    context: scan::Context,
+    parallel: Parallel,
+) -> Result<()> {
+    let taken: Vec<Mutex<Option<Taken>>> = shards.iter().map(|_| Mutex::default()).collect();
+    let of = |shard: &Shard| &taken[usize::from(shard.log.shape.shard)];
+    let take = |shard: &mut Shard| {
+        *of(shard).lock() = Some(entries::take(shard, &images, context)?);
+        Ok(())
+    };
+    each_shard(shards, parallel, &take).into_iter().collect::<Result<()>>()?;
+    drop(images);
+    let rebuild = |shard: &mut Shard| {
+        let found = of(shard).lock().take();
+        found.map_or(Ok(()), |found| entries::rebuild(shard, found, context))
+    };
+    each_shard(shards, parallel, &rebuild).into_iter().collect()
 }
 
 /// Does `work` on every shard, at the same time where the caller's `parallel` does so.

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use entresol_device::machine_memory_bytes;
+use entresol_device::{machine_memory_bytes, memory_share};
 use entresol_tier::Durability;
 
 use crate::error::ServeError;
@@ -85,13 +85,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults on a machine with so much memory, which is the cap where it is less.
+    /// The defaults where a process may use so much memory, of which the cap is three quarters at
+    /// most.
     pub(crate) fn on_machine_with(memory_bytes: Option<u64>) -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
         let (arguments, changed) = (BTreeMap::new(), BTreeMap::new());
         let mut config = Config { values, arguments, changed, places: BTreeMap::new(), file: None };
-        if let Some(total) = memory_bytes.filter(|total| *total < config.memory_bytes()) {
-            config.values.insert("memory", format_size(total));
+        let most = memory_bytes.map(|total| memory_share(total) >> 20 << 20);
+        if let Some(most) = most.filter(|most| *most < config.memory_bytes()) {
+            config.values.insert("memory", format_size(most));
         }
         config
     }

@@ -9,8 +9,8 @@ use entresol_device::{
     Selection, boot_identity, machine_memory_bytes, on_all_processors,
 };
 use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, Error, OpenMode, Reclaim, StoreOptions,
-    Tiered, TieredOptions, Timestamp, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, Error, OpenMode, Reclaim, SCRATCH_BYTES,
+    StoreOptions, Tiered, TieredOptions, Timestamp, WriteMode,
 };
 
 use crate::config::{Config, ConfigError};
@@ -39,14 +39,13 @@ pub(crate) fn client_memory_bytes(memory: u64) -> u64 {
     (memory / 8).clamp(least, 512 << 20)
 }
 
-/// Part of the memory cap for code, stacks and queues: a sixteenth, 2 MiB to 8 MiB.
-fn process_memory_bytes(memory: u64) -> u64 {
-    (memory / 16).clamp(2 << 20, 8 << 20)
-}
+/// Part of the memory cap for code, stacks and queues, beside what the tier sets apart: what a
+/// server that has only started takes.
+const PROCESS_MEMORY: u64 = 8 << 20;
 
 /// What a memory cap leaves for index, buffers and cache.
 fn data_memory_bytes(memory: u64) -> u64 {
-    memory.saturating_sub(client_memory_bytes(memory) + process_memory_bytes(memory))
+    memory.saturating_sub(client_memory_bytes(memory) + PROCESS_MEMORY)
 }
 
 /// Refuses a memory cap that the store does not fit into, and names one that it does.
@@ -131,6 +130,8 @@ fn tiered_options(config: &Config, encryption: Option<EncryptionKey>) -> TieredO
         buffer_directory: config.buffer_directory(),
         boot: boot_identity(),
         parallel: on_all_processors,
+        // There are no clients yet.
+        scratch_bytes_max: SCRATCH_BYTES + client_memory_bytes(config.memory_bytes()) / 2,
         // Whoever could tell the hashes could choose keys that lie together.
         seed: random_seed(),
         ..StoreOptions::default()
@@ -266,14 +267,17 @@ fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     Err(wrong("buffer-directory", &detail))
 }
 
-/// Refuses a cap that a machine with `total` bytes could not keep; where the system does not tell,
+/// Refuses a cap that a process which may use `total` bytes could not keep; where the system does not tell,
 /// whoever gave the cap knows better.
 fn demand_memory(config: &Config, total: Option<u64>) -> Result<(), ConfigError> {
     let Some(total) = total.filter(|total| config.memory_bytes() > *total) else {
         return Ok(());
     };
     let (wanted, total) = (config.choice("memory"), total >> 20);
-    let detail = format!("expected no more than this machine has, {total}MiB, found `{wanted}`");
+    let detail = format!(
+        "expected no more than this machine has, or its control group leaves it, {total}MiB, found \
+         `{wanted}`"
+    );
     Err(wrong("memory", &detail))
 }
 
@@ -405,7 +409,7 @@ mod tests {
     fn a_cap_of_more_than_the_machine_has_is_refused_where_somebody_gave_it() {
         const SMALL: u64 = 300 << 20;
         let mut config = Config::on_machine_with(Some(SMALL));
-        assert_eq!(config.memory_bytes(), SMALL);
+        assert_eq!(config.memory_bytes(), SMALL / 4 * 3);
         demand_memory(&config, Some(SMALL)).unwrap();
         config.set("memory", "301MiB").unwrap();
         let refused = demand_memory(&config, Some(SMALL)).unwrap_err().to_string();

@@ -17,4 +17,4 @@ pub use entresol_flash::{
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};
-pub use tiered::{Budget, Maintenance, Tiered, TieredOptions};
+pub use tiered::{Budget, Maintenance, SCRATCH_BYTES, Tiered, TieredOptions};

@@ -158,8 +158,9 @@ const GATES: usize = 4096;
 const COUNTERS: usize = 16;
 /// Memory not accounted for in detail: sessions, queues, the program itself.
 const SLACK_BYTES: u64 = 8 << 20;
-/// Part of the slack that a recovery may use beside the index's share: there is no session yet.
-const SCRATCH_BYTES: u64 = 3 << 20;
+/// Part of the slack that a recovery may use beside the index's share, unless the caller says what
+/// memory lies idle until then: there is no session yet.
+pub const SCRATCH_BYTES: u64 = 3 << 20;
 /// How old the figures may be that those get who cannot wait for a shard.
 const FIGURES_MS: u64 = 100;
 /// The least cache behind each of its locks, where it has more of them than the store: values of
@@ -187,7 +188,9 @@ impl Tiered {
             - SLACK_BYTES
             - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
-        options.store.scratch_bytes_max = options.store.scratch_bytes_max.min(SCRATCH_BYTES);
+        if options.store.scratch_bytes_max == u64::MAX {
+            options.store.scratch_bytes_max = SCRATCH_BYTES;
+        }
         options.demand_no_vain_budget()?;
         let store = Store::open(device, options.store.clone(), now)
             .map_err(|error| options.whole_cap(error, index_max))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::{
     Device, DeviceList, FileOptions, Force, Growth, MadeFiles, Selection, boot_identity,
-    on_all_processors,
+    machine_memory_bytes, memory_share, on_all_processors,
 };
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, ErrorKind, OpenMode, Reclaim, StoreOptions,
@@ -47,7 +47,8 @@ pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
         capacity_bytes: None,
         tiered: TieredOptions {
             store,
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes: machine_memory_bytes()
+                .map_or(MEMORY_BYTES, |total| MEMORY_BYTES.min(memory_share(total))),
             cache_bytes: None,
             admission: Admission::Always,
         },

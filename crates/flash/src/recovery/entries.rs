@@ -28,17 +28,25 @@ use crate::shard::{Shard, seconds_of};
 /// Pieces found, by the value they belong to: number, address, record bytes.
 pub(super) type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
 
-/// Rebuilds a shard from its segments.
-pub(super) fn recover(shard: &mut Shard, images: &Images, context: Context) -> Result<()> {
+/// What the segments of a shard hold, and the claims of the first pass.
+pub(super) struct Taken {
+    survey: Survey,
+    intake: Intake,
+}
+
+/// Looks at the segments of a shard, and takes in the first pass.
+pub(super) fn take(shard: &mut Shard, images: &Images, context: Context) -> Result<Taken> {
     // What has ended by now is not taken in.
     shard.ended_until = shard.ended_until.max(seconds_of(context.now));
-    let sample = sample(shard, context)?;
+    let copies = images.keys().filter(|(of, _)| *of == shard.log.shape.shard).count() as u64;
+    let held_bytes = copies * u64::from(shard.log.shape.segment_bytes);
+    let bytes = context.first_room_bytes(&shard.limits, held_bytes);
+    let sample = sample(shard, (context, bytes))?;
     let cut = Cut::new(sample.records);
-    let bytes = context.room_bytes(&shard.limits, 0);
     if context.same_boot && cut.pass(0, bytes).len() == cut.parts() {
         let intake = Intake::new(shard.log.shape, (cut, 0..cut.parts()), bytes)?;
-        if let Some((survey, intake)) = take_at_once(shard, images, (context, sample), intake)? {
-            return rebuild(shard, (&survey, context), intake);
+        if let Some(taken) = take_at_once(shard, images, (context, sample), intake)? {
+            return Ok(taken);
         }
         // There are many more records than the sample let expect.
     }
@@ -51,7 +59,7 @@ pub(super) fn recover(shard: &mut Shard, images: &Images, context: Context) -> R
         let mut intake = Intake::new(shard.log.shape, (cut, first.clone()), bytes)?;
         survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
         if !intake.claims.overflowed() {
-            return rebuild(shard, (&survey, context), intake);
+            return Ok(Taken { survey, intake });
         }
         first = halved(first)?;
     }
@@ -63,10 +71,10 @@ fn take_at_once(
     images: &Images,
     found: (Context, Sample),
     mut intake: Intake,
-) -> Result<Option<(Survey, Intake)>> {
+) -> Result<Option<Taken>> {
     let survey = survey(shard, images, found, Some(&mut intake))?;
     survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
-    Ok(if intake.claims.overflowed() { None } else { Some((survey, intake)) })
+    Ok(if intake.claims.overflowed() { None } else { Some(Taken { survey, intake }) })
 }
 
 /// Half of the parts of a pass for which there was no memory.
@@ -80,7 +88,8 @@ fn halved(pass: Range<usize>) -> Result<Range<usize>> {
 }
 
 /// Builds the index, with the first pass taken in.
-fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Intake) -> Result<()> {
+pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Result<()> {
+    let Taken { survey, intake } = taken;
     for segment in &survey.found {
         shard.log.segments[segment.segment as usize] = Segment {
             sequence: segment.header.sequence,
@@ -113,7 +122,7 @@ fn rebuild(shard: &mut Shard, (survey, context): (&Survey, Context), intake: Int
         let filled_bytes = (end * 8) as u64 + survey.kept_bytes();
         let bytes = context.room_bytes(&shard.limits, filled_bytes);
         let next = cut.pass(pass.end, bytes);
-        gather(shard, survey, (&mut claims, rows.places), (next, bytes))?;
+        gather(shard, &survey, (&mut claims, rows.places), (next, bytes))?;
     }
     rows.apply(shard);
     learn_padding(shard, &survey.found);

@@ -37,9 +37,13 @@ impl Context {
     pub(super) fn room_bytes(&self, limits: &Limits, filled_bytes: u64) -> u64 {
         let share = limits.index_bytes_max.saturating_sub(filled_bytes);
         let most = share.saturating_add(self.scratch_bytes).min(2 * PASS_BYTES);
-        let flight = self.flight_bytes(limits) as u64;
         // While a pass fills its part of the index, its claims are there, too: 40 bytes for each 9.
-        (most.saturating_sub(flight) / 5 * 4).max(ROOM_BYTES_MIN)
+        (most / 5 * 4).max(ROOM_BYTES_MIN)
+    }
+
+    /// The same before the first pass, with reads in flight, and `held_bytes` of write buffers.
+    pub(super) fn first_room_bytes(&self, limits: &Limits, held_bytes: u64) -> u64 {
+        self.room_bytes(limits, held_bytes + self.flight_bytes(limits) as u64)
     }
 
     /// Memory for reads in flight.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuffer};
 use entresol_planted::planted;
 
+use super::again::Again;
 use super::claims::PASS_BYTES;
 use super::entries::Intake;
 use super::scan::{Context, Scanner, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
@@ -16,7 +17,7 @@ use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
     copy_words,
 };
-use crate::reclaim::{footer_of, read_footer_of};
+use crate::reclaim::footer_of;
 use crate::segment::SegmentState;
 use crate::shard::Shard;
 use crate::unreadable::{Gaps, read_around};
@@ -66,7 +67,7 @@ pub(super) struct Found {
 
 /// Where a segment's footer is.
 #[derive(Debug)]
-enum Lines {
+pub(super) enum Lines {
     /// Taken in already, and not visited again.
     Taken,
     /// Among the words kept, from this line on.
@@ -97,6 +98,7 @@ impl Survey {
         mut visit: impl FnMut(u32, FooterLine),
     ) -> Result<()> {
         let kept = self.kept.words.as_chunks::<LINE_WORDS>().0;
+        let mut again = Again::new();
         for segment in &self.found {
             let number = segment.segment;
             match &segment.lines {
@@ -109,26 +111,12 @@ impl Survey {
                     entries.iter().for_each(|entry| visit(number, FooterLine::of(entry)));
                 }
                 Lines::Unread | Lines::Damaged => {
-                    let entries = read_entries(shard, segment)?;
-                    entries.iter().for_each(|entry| visit(number, FooterLine::of(entry)));
+                    again.for_each_line(shard, segment, |line| visit(number, line))?;
                 }
             }
         }
         Ok(())
     }
-}
-
-/// The footer of a segment, read from the device; without one the records speak for themselves.
-fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
-    let shape = shard.log.shape;
-    let base = shape.offset_of(segment.segment);
-    let sequence = segment.header.sequence;
-    let footer = read_footer_of(&*shard.log.device, base, shape.segment_bytes, sequence)?;
-    if let Some(footer) = footer {
-        return Ok(footer);
-    }
-    let whole = read_whole(shard, segment.segment)?;
-    scan_whole(shard, (segment.segment, &segment.header), &whole)
 }
 
 /// What a shard may hold.
@@ -145,7 +133,7 @@ pub(super) struct Sample {
 }
 
 /// Guesses from the trailers of some segments, evenly spaced, what all of them hold.
-pub(super) fn sample(shard: &Shard, context: Context) -> Result<Sample> {
+pub(super) fn sample(shard: &Shard, (context, room_bytes): (Context, u64)) -> Result<Sample> {
     let shape = shard.log.shape;
     let count = SAMPLE.min(shape.segments);
     let options = QueueOptions { depth: SAMPLE as usize, buffer_bytes: HEAD_BYTES };
@@ -169,7 +157,6 @@ pub(super) fn sample(shard: &Shard, context: Context) -> Result<Sample> {
     let records = entries * u64::from(shape.segments) / u64::from(count.max(1));
     let flight_bytes = context.flight_bytes(&shard.limits);
     // A quarter of what there is for the survey may be footers; what is not kept is read again.
-    let room_bytes = context.room_bytes(&shard.limits, 0);
     let kept_bytes = match 2 * FOOTER_ENTRY_BYTES as u64 * records <= room_bytes {
         true => room_bytes / 2,
         false => 0,
@@ -544,7 +531,7 @@ impl Kept {
 
 /// Takes the footer that ends where the trailer at the end of both parts together starts apart into
 /// `words`, which it fills. What it says if it verifies is that it is kept from line 0 on.
-fn read_footer(
+pub(super) fn read_footer(
     trailer: &Trailer,
     segment_bytes: u32,
     [rest, tail]: [&[u8]; 2],

@@ -112,7 +112,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         Kind::Size(32 * MIB, ANY),
         "512MiB",
         "One cap for everything in memory: index, write buffers, cache and connections. The \
-         default is no more than the machine has.",
+         default is no more than three quarters of what the machine, or the process's control \
+         group, has.",
     ),
     key(
         "durability",
