@@ -33,8 +33,8 @@ pub fn boot_identity() -> u128 {
 }
 
 /// Memory that this process may use, bytes: of the machine, or the least that its control groups,
-/// as those of a container, allow. `None` where the system does not tell, which is no reason to take
-/// it for little or for much.
+/// as those of a container, allow. `None` where the system does not tell, which is no reason to
+/// take it for little or for much.
 pub fn machine_memory_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok();
     let machine = meminfo.and_then(|text| memory_bytes_in(&text));

@@ -16,6 +16,7 @@
 //!    is.
 
 mod fate;
+mod open_ends;
 mod under_way;
 
 use entresol_device::IoBuffer;
@@ -111,6 +112,7 @@ impl Inner {
     ) -> Result<bool> {
         let mut shard = self.shards[number].lock();
         shard.log.poll(0)?;
+        shard.drop_ended_in_open(now);
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
         let expired = shard.first_expired((now.0 / 1000) as u32);
         let noted = if settle { most_noted(&shard.log.segments) } else { None };

@@ -79,6 +79,8 @@ pub(crate) struct Shard {
     pub(crate) maintained_at: u64,
     /// The second for which no segment was found in which something had ended.
     none_ended_at: u32,
+    /// The second in which the open segment of each stream was searched for what had ended.
+    pub(crate) open_ends_at: [u32; Stream::ALL.len()],
     /// What was dropped below this sequence is looked for, or was.
     swept_below: u64,
     /// Where the search for a victim goes on.
@@ -190,6 +192,7 @@ impl Shard {
             copied_ahead: 0,
             maintained_at: 0,
             none_ended_at: 0,
+            open_ends_at: [0; Stream::ALL.len()],
             swept_below: 0,
             victim_cursor: 0,
             pinned: PinnedBytes::default(),

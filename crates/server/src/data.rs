@@ -267,8 +267,8 @@ fn demand_buffers(config: &Config) -> Result<(), ConfigError> {
     Err(wrong("buffer-directory", &detail))
 }
 
-/// Refuses a cap that a process which may use `total` bytes could not keep; where the system does not tell,
-/// whoever gave the cap knows better.
+/// Refuses a cap that a process which may use `total` bytes could not keep; where the system does
+/// not tell, whoever gave the cap knows better.
 fn demand_memory(config: &Config, total: Option<u64>) -> Result<(), ConfigError> {
     let Some(total) = total.filter(|total| config.memory_bytes() > *total) else {
         return Ok(());

@@ -89,6 +89,12 @@ impl OpenSegment {
         segment_bytes - self.used - footer + self.padding
     }
 
+    /// The lines of the footer that it will get, from number `first` on.
+    pub(crate) fn lines(&self, first: usize) -> impl Iterator<Item = FooterEntry> + '_ {
+        let bytes = self.footer.get(first * FOOTER_ENTRY_BYTES..).unwrap_or_default();
+        bytes.chunks_exact(FOOTER_ENTRY_BYTES).filter_map(FooterEntry::decode)
+    }
+
     pub(crate) fn entries(&self) -> u32 {
         (self.footer.len() / FOOTER_ENTRY_BYTES) as u32
     }
@@ -116,6 +122,11 @@ impl OpenSegment {
 }
 
 impl Log {
+    /// The open segment of `stream`, if there is one.
+    pub(crate) fn being_filled(&self, stream: Stream) -> Option<&OpenSegment> {
+        self.streams[stream as usize].as_ref()
+    }
+
     /// Starts loading what the next record of `stream` will be copied over, `length` bytes from
     /// `start` in it: buffers are larger than caches.
     #[inline]

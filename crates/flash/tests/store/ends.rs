@@ -240,3 +240,32 @@ fn a_store_that_is_opened_for_reading_writes_nothing_for_what_has_ended() {
         assert_eq!(sim.calls(), before, "closes: {closes}");
     }
 }
+
+// Only sealed segments were swept, so that what ended in one that is open was counted for as long
+// as little was appended: DBSIZE of a server told of entries that had ended days before.
+#[test]
+fn what_ends_in_an_open_segment_is_no_longer_counted_after_a_look() {
+    for reclaim in [Reclaim::Compact, Reclaim::Evict] {
+        let device = device(8 << 20);
+        let (store, mut session) = open(&device, StoreOptions { reclaim, ..small() });
+        for n in 0..100u64 {
+            let at = Some(Timestamp(NOW.0 + 1000 * (n % 10 + 1)));
+            let expiry = Expiry { at, idle_seconds: None };
+            let options = PutOptions { expiry, ..PutOptions::default() };
+            put(&mut session, &n.to_be_bytes(), b"v", options);
+        }
+        put(&mut session, b"stays", b"v", PutOptions::default());
+        for seconds in 1..=10 {
+            let now = Timestamp(NOW.0 + 1000 * seconds);
+            store.maintain(now, Budget { segments: 4 }).unwrap();
+            assert_eq!(store.count(SPACE), 101 - 10 * seconds, "after {seconds} s");
+            assert_eq!(store.statistics().expired, 10 * seconds);
+        }
+        assert_eq!(get(&mut session, b"stays"), Some(b"v".to_vec()));
+        // What they hid stays hidden, also where the machine stops and the clock goes back.
+        store.sync().unwrap();
+        drop((session, store));
+        let (store, _session) = open(&device, StoreOptions { reclaim, ..small() });
+        assert!(store.count(SPACE) <= 101);
+    }
+}
