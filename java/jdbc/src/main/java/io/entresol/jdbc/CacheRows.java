@@ -61,6 +61,8 @@ final class CacheRows {
     private final Survey survey;
     /** Whether the type of the keys was not known, there being none. */
     private final boolean provisional;
+    private final SerializationContext schemas;
+    private final Shape shape;
 
     private CacheRows(AdvancedCache<Object, Object> cache, Question.Table table,
             SerializationContext schemas, CacheRows own, boolean provisional) {
@@ -68,7 +70,9 @@ final class CacheRows {
         this.cache = cache;
         this.provisional = provisional;
         this.table = table;
-        this.columns = Columns.of(table.key(), type);
+        this.schemas = schemas;
+        this.shape = Shape.of(cache, table.type(), schemas);
+        this.columns = Columns.of(table.key(), type, shape::indexes);
         this.keys = new Keys(schemas, table.key());
         this.messages = new Messages(schemas, type, columns);
         this.index = new NodeIndex(cache, table.type());
@@ -133,9 +137,37 @@ final class CacheRows {
         }
     }
 
-    /** Whether this still is what a statement should see. */
+    /** Whether this still is what a statement that is planned now should see. */
     boolean isCurrent() {
+        return isUsable() && shape.equals(Shape.of(cache, table.type(), schemas));
+    }
+
+    /** Whether it still is what a statement can go on with that was planned with it. */
+    boolean isUsable() {
         return !provisional && cache.getStatus() == ComponentStatus.RUNNING;
+    }
+
+    /** Whether the columns of others are the first ones of these. */
+    boolean begin(CacheRows others) {
+        return columns.size() >= others.columns.size() && areNamed(others, others.columns.size());
+    }
+
+    /** Whether these have the columns that others have. */
+    boolean haveThoseOf(CacheRows others) {
+        return columns.size() == others.columns.size() && areNamed(others, columns.size());
+    }
+
+    private boolean areNamed(CacheRows others, int most) {
+        for (int place = 0; place < most; place++) {
+            Column column = columns.get(place);
+            Column other = others.columns.get(place);
+            boolean same = column.name().equals(other.name())
+                    && (column.isKey() || column.type() == other.type());
+            if (!same) {
+                return false;
+            }
+        }
+        return true;
     }
 
     List<Column> columns() {

@@ -27,15 +27,31 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
     /** What was asked of the index already: planning asks often, and lasts no longer than this. */
     private final Map<String, Double> estimates = new ConcurrentHashMap<>();
 
+    private volatile CacheRows planned;
+
     CacheTable(Container container, String cache, String type) {
         this.container = container;
         this.cache = cache;
         this.type = type;
     }
 
-    /** Its rows; the cache starts when they are first asked for. */
+    /**
+     * Its rows, with the columns that they had when they were first asked for: plans have their
+     * places. The cache starts then.
+     */
     CacheRows rows() {
-        return container.rows(cache, type);
+        CacheRows now = container.rows(cache, type);
+        CacheRows before = planned;
+        if (before != null && now != before && !now.haveThoseOf(before)) {
+            // Of columns behind them a plan knows nothing, and needs nothing.
+            if (before.isUsable() && now.begin(before)) {
+                return before;
+            }
+            throw new IllegalStateException("the schema of " + type + " has changed since the "
+                    + "statement was prepared; prepare it again");
+        }
+        planned = now;
+        return now;
     }
 
     /** Whether an entry of one may be a row of the other. */

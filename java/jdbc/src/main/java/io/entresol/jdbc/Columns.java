@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.infinispan.protostream.descriptors.Descriptor;
 import org.infinispan.protostream.descriptors.FieldDescriptor;
 import org.infinispan.protostream.descriptors.JavaType;
@@ -27,12 +28,20 @@ final class Columns {
             "union", "update", "value", "version", "versioned", "where", "with", "within");
 
     private final List<Column> columns = new ArrayList<>();
+    private final Predicate<String> indexes;
 
-    private Columns() {}
+    private Columns(Predicate<String> indexes) {
+        this.indexes = indexes;
+    }
 
-    /** The key, then the fields in the order of the schema. */
-    static List<Column> of(ColumnType key, Descriptor value) {
-        Columns made = new Columns();
+    /**
+     * The key, then the fields in the order of the schema.
+     *
+     * @param indexes whether an index knows the field of that name: one that a schema has since, it
+     *     does not
+     */
+    static List<Column> of(ColumnType key, Descriptor value, Predicate<String> indexes) {
+        Columns made = new Columns(indexes);
         Set<String> taken = new HashSet<>();
         value.getFields().forEach(field -> taken.add(field.getName()));
         String name = KEY;
@@ -53,11 +62,12 @@ final class Columns {
             String name = prefix + field.getName();
             FieldMapping mapping = indexed && metadata != null
                     ? metadata.getFieldMapping(field.getName()) : null;
+            boolean known = mapping == null || indexes.test(name);
             if (isInner(field) && here.size() < DEPTH_MAX && !contains(path, field)) {
                 add(field.getMessageType(), here, name + ".", mapping != null);
             } else {
                 ColumnType column = ColumnType.of(field);
-                columns.add(new Column(name, List.copyOf(here), column, uses(column, mapping)));
+                columns.add(new Column(name, List.copyOf(here), column, uses(column, known ? mapping : null)));
             }
         }
     }

@@ -126,6 +126,11 @@ final class Grid implements AutoCloseable {
         manager.defineConfiguration("ending", ending.build());
     }
 
+    /** A cache whose type the tests register. */
+    void defineThings() {
+        define("things", "64MiB", IndexStartupMode.NONE, "things.Thing");
+    }
+
     private void define(String name, String capacity, IndexStartupMode mode, String... types) {
         manager.defineConfiguration(name, builder(capacity, mode, types).build());
     }
