@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use entresol_device::{Device, MadeFiles, machine_memory_bytes, memory_share};
-use entresol_flash::Opened;
 use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
 use entresol_tier::{Admission, Durability, EncryptionKey, OpenMode, StoreOptions, TieredOptions};
 
@@ -85,17 +84,12 @@ impl DataArgs {
             cache_bytes: Some(0),
             admission: Admission::Always,
         };
-        if mode != OpenMode::ReadOnly {
-            return Engine::open(device, options);
-        }
-        let engine = Engine::open_unattended(device, options)?;
-        if engine.tiered.store().statistics().opened == Opened::Recovered {
-            say!(
-                "note: {} was not stopped cleanly. Opened for reading only it shows what is on the \
-                 device; what only write buffers in memory hold is missing until `entresol serve` \
-                 has run on it once",
-                engine.device.name()
-            );
+        let engine = match mode {
+            OpenMode::ReadOnly => Engine::open_unattended(device, options)?,
+            _ => Engine::open(device, options)?,
+        };
+        if let Some(notice) = engine.tiered.store().former_buffers().notice() {
+            say!("note: {}: {notice}", engine.device.name());
         }
         Ok(engine)
     }

@@ -9,7 +9,6 @@
 //! 4. After a failed write or sync the medium's state is unknown; the caller must poison itself.
 
 use std::os::fd::RawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use crate::buffer::{IoBuffer, WriteBuffer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pending::PendingIo;
+use crate::place::{Ground, Place};
 
 /// Something with capacity that reads, writes and syncs bytes at offsets. Thread-safe.
 pub trait Device: Send + Sync {
@@ -26,10 +26,15 @@ pub trait Device: Send + Sync {
     /// A name for messages: a path, or `memory`.
     fn name(&self) -> String;
 
-    /// The files and block devices that it is made of, by absolute paths without links; none where
-    /// there are none.
-    fn paths(&self) -> Vec<PathBuf> {
+    /// Where the files and block devices are that it is made of, in their order; none where there
+    /// are none.
+    fn places(&self) -> Vec<Place> {
         Vec::new()
+    }
+
+    /// What has become of them since it was opened.
+    fn ground(&self) -> Ground {
+        Ground::Firm
     }
 
     /// Whether any of it is a file, in which unknown bytes are somebody's. What a used block device
@@ -84,8 +89,8 @@ pub trait Device: Send + Sync {
 /// one doorbell serves a batch. Dropping a queue waits for what is in flight.
 pub trait Queue: Send {
     /// Tells the queue which memory most of its writes will be from. It may have the kernel pin it
-    /// once, which saves finding its pages at each write; the memory is held for as long as the
-    /// queue is there. Once, and before the first request: later calls have no effect.
+    /// once, which saves finding its pages at each write; the memory is held until other memory is
+    /// named or the queue is gone. No effect while requests are in flight.
     fn register(&mut self, _buffers: &[WriteBuffer]) {}
 
     /// Gathers a read of `length` bytes at `offset` into a buffer of the queue's own (in

@@ -28,6 +28,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exclusive::Claim;
 use crate::inline::{INLINE_BYTES_MAX, InlineQueue};
 use crate::pending::{InFlight, Pending, PendingIo};
+use crate::place::{Ground, Place};
 use crate::uring::{self, Threads, UringQueue};
 use crate::{creation, foreign, residence, system};
 
@@ -371,9 +372,19 @@ impl Device for FileDevice {
         self.file.name.clone()
     }
 
-    fn paths(&self) -> Vec<PathBuf> {
-        // A name that was taken away meanwhile is told as it was given.
-        vec![self.file.path.canonicalize().unwrap_or_else(|_| self.file.path.clone())]
+    fn places(&self) -> Vec<Place> {
+        let status = self.file.file.metadata();
+        status.map(|status| Place::of(&self.file.path, &status)).into_iter().collect()
+    }
+
+    fn ground(&self) -> Ground {
+        match self.file.file.metadata() {
+            Ok(status) if self.file.kind == Kind::File => {
+                Ground::of(&self.file.path, &status, self.file.geometry.capacity_bytes)
+            }
+            // What became of a block device is told by its transfers.
+            _ => Ground::Firm,
+        }
     }
 
     fn is_file(&self) -> bool {

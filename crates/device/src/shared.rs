@@ -6,12 +6,13 @@
 //! Invariants:
 //! 1. All pages are allocated when the file is made. A mapping with holes on a full file system
 //!    would end the process with SIGBUS at a store.
-//! 2. Exclusive use is the caller's business (it holds its device's lock meanwhile).
+//! 2. A file has one user at a time: the lock goes with the mapping, however the process ends.
+//! 3. A file that is there is never written over by the making of another.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::buffer::{BUFFER_ALIGNMENT, WriteBuffer};
@@ -23,38 +24,41 @@ use crate::system;
 #[derive(Debug)]
 pub struct SharedMemory {
     path: PathBuf,
+    file: File,
     memory: Mapping,
 }
 
 impl SharedMemory {
-    /// Makes the file at `path`, `length` zeroed bytes (a multiple of 4096), and maps it. A file
-    /// already there loses its name to the new one; mappings of it live on.
+    /// Makes the file at `path`, `length` zeroed bytes (a multiple of 4096) but for `head`, with
+    /// which it begins, and maps it.
     ///
-    /// Errors: `InvalidInput` for the length, `Full` if the file system has no room, else `Io`.
-    pub fn create(path: impl AsRef<Path>, length: usize) -> Result<SharedMemory> {
+    /// Errors: `InvalidInput` for the lengths, `Full` if the file system has no room, else `Io`,
+    /// also where a file is there.
+    pub fn create(path: impl AsRef<Path>, length: usize, head: &[u8]) -> Result<SharedMemory> {
         let path = path.as_ref();
-        check_length(path, length as u64)?;
-        SharedMemory::remove(path)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(|source| Error::io(format!("{}: cannot create", path.display()), source))?;
+        check_length(path, length.max(head.len()) as u64)?;
+        let failed = |source| Error::io(format!("{}: cannot create", path.display()), source);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let mut file = options.open(path).map_err(failed)?;
+        // First: whoever finds a file whose making was cut short can tell whose it is.
+        let headed = file.write_all(head).map_err(failed);
         let free = system::free_bytes(path);
-        let allocated = system::allocate(file.as_raw_fd(), length as u64)
-            .map_err(|source| system::allocation_error(path, length as u64, free, source));
+        let allocated = headed.and_then(|()| {
+            system::allocate(file.as_raw_fd(), length as u64)
+                .map_err(|source| system::allocation_error(path, length as u64, free, source))
+        });
         if let Err(error) = allocated {
             SharedMemory::remove(path)?;
             return Err(error);
         }
-        SharedMemory::map(path, &file, length)
+        SharedMemory::map(path, file, length)
     }
 
     /// Maps the file at `path`, all of it.
     ///
-    /// Errors: `NotFound`, `InvalidInput` if its length is not one `create` makes, else `Io`.
+    /// Errors: `NotFound`, `InUse`, `InvalidInput` if its length is not one `create` makes, `Full`
+    /// if it has holes and the file system no room for them, else `Io`.
     pub fn open(path: impl AsRef<Path>) -> Result<SharedMemory> {
         let path = path.as_ref();
         let file = OpenOptions::new()
@@ -66,7 +70,10 @@ impl SharedMemory {
             .metadata()
             .map_err(|source| Error::io(format!("{}: cannot stat", path.display()), source))?;
         check_length(path, status.len())?;
-        SharedMemory::map(path, &file, status.len() as usize)
+        let free = system::free_bytes(path);
+        system::allocate(file.as_raw_fd(), status.len())
+            .map_err(|source| system::allocation_error(path, status.len(), free, source))?;
+        SharedMemory::map(path, file, status.len() as usize)
     }
 
     /// Removes the file. No error if there is none.
@@ -87,6 +94,24 @@ impl SharedMemory {
             let detail = format!("{}: cannot be renamed to {}", from.display(), to.display());
             Error::io(detail, error)
         })
+    }
+
+    /// The files in `directory` whose names begin with `prefix`; none where it cannot be listed.
+    pub fn files_of(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let files = entries.filter(|entry| {
+            let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
+            named && entry.file_type().is_ok_and(|kind| kind.is_file())
+        });
+        files.map(|file| file.path()).collect()
+    }
+
+    /// The first `length` bytes of the file at `path`, which another process may have; `None` where
+    /// it is shorter, or cannot be read.
+    pub fn head(path: &Path, length: usize) -> Option<Vec<u8>> {
+        let mut head = vec![0; length];
+        File::open(path).and_then(|mut file| file.read_exact(&mut head)).ok()?;
+        Some(head)
     }
 
     /// Size in bytes.
@@ -119,9 +144,49 @@ impl SharedMemory {
         Ok(WriteBuffer::cut(self.memory, lengths))
     }
 
-    fn map(path: &Path, file: &File, length: usize) -> Result<SharedMemory> {
-        let memory = Mapping::shared(file, length)?;
-        Ok(SharedMemory { path: path.to_owned(), memory })
+    /// The file, to see what becomes of it. It is locked for as long as this is there, too.
+    pub fn file(&self) -> Result<SharedFile> {
+        let file = self.file.try_clone();
+        let failed = |source| Error::io(format!("{}: cannot keep", self.path.display()), source);
+        Ok(SharedFile { path: self.path.clone(), file: file.map_err(failed)?, length: self.len() })
+    }
+
+    fn map(path: &Path, file: File, length: usize) -> Result<SharedMemory> {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let detail = format!("{} is in use by another process", path.display());
+                return Err(Error::new(ErrorKind::InUse, detail));
+            }
+            Err(TryLockError::Error(source)) => {
+                return Err(Error::io(format!("{}: cannot lock", path.display()), source));
+            }
+            Ok(()) => {}
+        }
+        let memory = Mapping::shared(&file, length)?;
+        Ok(SharedMemory { path: path.to_owned(), file, memory })
+    }
+}
+
+/// A file of shared memory in use.
+#[derive(Debug)]
+pub struct SharedFile {
+    path: PathBuf,
+    file: File,
+    length: usize,
+}
+
+impl SharedFile {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the next process finds it there, as long as it is.
+    pub fn is_there(&self) -> bool {
+        let Ok(status) = self.file.metadata() else { return false };
+        let there = fs::metadata(&self.path);
+        status.len() >= self.length as u64
+            && there.is_ok_and(|there| (there.dev(), there.ino()) == (status.dev(), status.ino()))
     }
 }
 
@@ -145,15 +210,15 @@ mod tests {
     fn shared_memory_keeps_its_bytes_for_the_next_opening() {
         let dir = TempDir::new("shared");
         let path = dir.path().join("memory");
-        let memory = SharedMemory::create(&path, 5 * 4096).unwrap();
+        let memory = SharedMemory::create(&path, 5 * 4096, b"head").unwrap();
         let mut parts = memory.parts(&[4096, 8192, 8192]).unwrap();
-        parts[0].bytes_mut()[0] = 1;
+        parts[0].bytes_mut()[4] = 1;
         parts[2].bytes_mut()[8191] = 3;
         drop(parts);
         let memory = SharedMemory::open(&path).unwrap();
         assert_eq!(memory.len(), 5 * 4096);
         let parts = memory.parts(&[4096, 8192, 8192]).unwrap();
-        assert_eq!((parts[0].bytes()[0], parts[2].bytes()[8191]), (1, 3));
+        assert_eq!((&parts[0].bytes()[..5], parts[2].bytes()[8191]), (&b"head\x01"[..], 3));
     }
 
     #[test]
@@ -161,28 +226,40 @@ mod tests {
         let dir = TempDir::new("shared-lengths");
         let path = dir.path().join("memory");
         for length in [0, 1, 4097] {
-            let error = SharedMemory::create(&path, length).unwrap_err();
+            let error = SharedMemory::create(&path, length, &[]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
         }
         assert_eq!(SharedMemory::open(&path).unwrap_err().kind(), ErrorKind::NotFound);
         std::fs::write(&path, [0; 100]).unwrap();
         assert_eq!(SharedMemory::open(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
-        let memory = SharedMemory::create(&path, 8192).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let memory = SharedMemory::create(&path, 8192, &[]).unwrap();
         assert_eq!(memory.parts(&[4096; 3]).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 
+    /// A store made its buffers over those of another.
     #[test]
-    fn creating_anew_leaves_older_mappings_alone() {
+    fn a_file_has_one_user_and_is_not_made_over() {
         let dir = TempDir::new("shared-anew");
         let path = dir.path().join("memory");
-        let old = SharedMemory::create(&path, 8192).unwrap();
-        let mut old = old.parts(&[4096, 4096]).unwrap();
-        old[0].bytes_mut().fill(9);
-        let new = SharedMemory::create(&path, 8192).unwrap();
-        let new = new.parts(&[4096, 4096]).unwrap();
-        assert!(new[0].bytes().iter().all(|&byte| byte == 0));
-        assert_eq!(old[0].bytes()[4095], 9);
+        let memory = SharedMemory::create(&path, 8192, &[]).unwrap();
+        let file = memory.file().unwrap();
+        let parts = memory.parts(&[4096, 4096]).unwrap();
+        assert!(SharedMemory::create(&path, 8192, &[]).is_err());
+        assert_eq!(SharedMemory::open(&path).unwrap_err().kind(), ErrorKind::InUse);
+        drop(file);
+        assert_eq!(SharedMemory::open(&path).unwrap_err().kind(), ErrorKind::InUse, "mapped");
+        drop(parts);
+        let memory = SharedMemory::open(&path).unwrap();
+        assert!(memory.file().unwrap().is_there());
+        let moved = dir.path().join("moved");
+        SharedMemory::rename(&path, &moved).unwrap();
+        let file = memory.file().unwrap();
+        assert!(!file.is_there(), "another name");
+        SharedMemory::rename(&moved, &path).unwrap();
+        assert!(file.is_there());
         SharedMemory::remove(&path).unwrap();
         SharedMemory::remove(&path).unwrap();
+        assert!(!file.is_there());
     }
 }

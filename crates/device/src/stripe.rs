@@ -12,7 +12,6 @@
 mod label;
 mod queue;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::{Force, Growth};
 use crate::foreign::check_unknown;
 use crate::pending::PendingIo;
+use crate::place::{Ground, Place};
 use crate::system;
 
 use label::Label;
@@ -182,8 +182,12 @@ impl Device for StripeDevice {
         members.filter_map(|member| member.oldest_pending(now)).max_by_key(|pending| pending.age)
     }
 
-    fn paths(&self) -> Vec<PathBuf> {
-        self.members.iter().flat_map(|member| member.paths()).collect()
+    fn places(&self) -> Vec<Place> {
+        self.members.iter().flat_map(|member| member.places()).collect()
+    }
+
+    fn ground(&self) -> Ground {
+        self.members.iter().map(|member| member.ground()).fold(Ground::Firm, Ground::or)
     }
 
     fn is_file(&self) -> bool {

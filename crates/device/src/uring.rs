@@ -307,9 +307,10 @@ impl RegisteredWrites {
 
 impl Queue for UringQueue {
     fn register(&mut self, buffers: &[WriteBuffer]) {
-        if self.in_flight() > 0 || !self.registered.holds.is_empty() {
+        if self.in_flight() > 0 {
             return;
         }
+        let former = std::mem::take(&mut self.registered);
         let mut vectors = if self.pool_registered { self.pool.vectors() } else { Vec::new() };
         let first = vectors.len();
         let holds: Vec<_> = buffers.iter().map(|buffer| buffer.hold(&(0..buffer.len()))).collect();
@@ -321,7 +322,8 @@ impl Queue for UringQueue {
             return;
         }
         let submitter = self.ring.submitter();
-        if self.pool_registered && submitter.unregister_buffers().is_err() {
+        let is_registered = self.pool_registered || !former.holds.is_empty();
+        if is_registered && submitter.unregister_buffers().is_err() {
             return;
         }
         // Registered memory counts against a limit of locked memory; past it writes work without.

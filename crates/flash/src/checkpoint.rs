@@ -85,11 +85,11 @@ fn save_all(inner: &Inner, shards: &mut [MutexGuard<'_, Shard>]) -> Result<()> {
         // There is no room for it beside what was dropped.
         superblock.checkpoint = Vec::new();
     }
+    // Who finds the file although it was to be removed sees that nothing stands in it.
+    shards.iter_mut().for_each(|shard| shard.log.forget_buffers());
+    superblock.opening = 0;
     inner.write_superblock(&mut superblock)?;
-    if let Some(path) = &inner.buffer_path {
-        entresol_device::SharedMemory::remove(path)?;
-    }
-    Ok(())
+    inner.buffers.remove()
 }
 
 /// Writes one shard's checkpoint; the segments it took, or `None` if there was no room.

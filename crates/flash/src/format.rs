@@ -476,9 +476,14 @@ pub(crate) struct Superblock {
     pub floors: Vec<Floor>,
     /// Per shard: the segments that hold its checkpoint, in order. Empty: none.
     pub checkpoint: Vec<Vec<u32>>,
+    /// Names the file of write buffers that outlive the process; drawn anew at each opening. 0:
+    /// there is none, or it was left by a version that did not number openings.
+    pub opening: u128,
 }
 
 const SUPERBLOCK_FIXED_BYTES: usize = 96;
+/// Where the number of the opening stands; earlier versions have zeros there.
+const OPENING_AT: usize = SUPERBLOCK_BYTES - 20;
 
 impl Superblock {
     /// The bytes of one copy, or `None` if floors and checkpoint do not fit.
@@ -511,10 +516,11 @@ impl Superblock {
                 out.extend_from_slice(&segment.to_le_bytes());
             }
         }
-        if out.len() > SUPERBLOCK_BYTES - 4 {
+        if out.len() > OPENING_AT {
             return None;
         }
-        out.resize(SUPERBLOCK_BYTES - 4, 0);
+        out.resize(OPENING_AT, 0);
+        out.extend_from_slice(&self.opening.to_le_bytes());
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         Some(out)
@@ -562,6 +568,8 @@ impl Superblock {
             shards: u16::try_from(u32_at(bytes, 68)?).ok()?,
             floors,
             checkpoint,
+            opening: u128::from(u64_at(bytes, OPENING_AT)?)
+                | u128::from(u64_at(bytes, OPENING_AT + 8)?) << 64,
         })
     }
 

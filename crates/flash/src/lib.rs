@@ -40,7 +40,7 @@ pub use session::{
     AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
     SessionUsers, SyncPoint, Visit, VisitEntry,
 };
-pub use statistics::{Opened, Sizes, StoreStatistics};
+pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};
 pub use types::{
     Condition, Durability, Entry, Expiry, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,

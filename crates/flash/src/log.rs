@@ -40,7 +40,7 @@ use crate::segment::{STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
 use confirmed::Write;
-pub(crate) use confirmed::{MARK_BYTES, ShardBuffers, mark_of};
+pub(crate) use confirmed::{LAST_WRITE_BYTES, LastWrite, MARK_BYTES, ShardBuffers, mark_of};
 use free::{Free, Syncs};
 use handing::Handing;
 use open_segment::OpenSegment;
@@ -137,6 +137,7 @@ pub(crate) struct Log {
     buffers: Vec<Buffer>,
     /// See `confirmed`.
     marks: Option<WriteBuffer>,
+    last_write: Option<LastWrite>,
     streams: [Option<OpenSegment>; STREAMS],
     siblings: Arc<Siblings>,
     sealed_count: u64,
@@ -213,17 +214,14 @@ const SYNC_TOKEN: u64 = u64::MAX;
 const WRITE_DEPTH: usize = 64;
 
 impl Log {
+    /// A log without write buffers: it takes appends once it has some ([`Log::attach`]).
     pub(crate) fn new(
         shape: Shape,
         device: Arc<dyn Device>,
-        memory: ShardBuffers,
         siblings: Arc<Siblings>,
     ) -> Result<Log> {
-        let mut queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
-        queue.register(&memory.buffers);
+        let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
         let handing = Handing::new(&*queue);
-        let buffers = memory.buffers.into_iter();
-        let buffers: Vec<Buffer> = buffers.map(Buffer::idle).collect();
         let reserve = (STREAMS as u32 + 1 + shape.segments / 1024).min(shape.segments / 3);
         Ok(Log {
             shape,
@@ -238,8 +236,9 @@ impl Log {
             erasing: Vec::new(),
             zeros: WriteBuffer::anonymous(shape.sync_unit.max(4096) as usize)?,
             ghosts: Vec::new(),
-            buffers,
-            marks: memory.marks,
+            buffers: Vec::new(),
+            marks: None,
+            last_write: None,
             streams: [const { None }; STREAMS],
             siblings,
             sealed_count: 0,

@@ -54,6 +54,7 @@ impl Inner {
         if self.check_open().is_err() {
             return Ok(done);
         }
+        self.check_ground(now)?;
         done.awaits_device = self.sync_in_time(now)?;
         // A short period is kept from the first write after a rest on.
         let quiet = self.period_ms().is_none_or(|period| period >= PERIOD_QUIET_MS);

@@ -14,6 +14,7 @@ mod again;
 mod buffers;
 mod claims;
 mod entries;
+mod former;
 mod growth;
 mod remains;
 mod scan;
@@ -27,11 +28,11 @@ pub(crate) use slots::demand_slots;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use entresol_device::{Device, IoBuffer, check_unknown};
+use entresol_device::{Device, IoBuffer, OverlayDevice, check_unknown};
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{BufferOwner, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::{BESIDE_TABLE_BYTES, Index};
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
@@ -39,11 +40,11 @@ use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard, seconds_of};
 use crate::statistics::Opened;
-use crate::store::{Inner, write_superblock};
+use crate::store::{Inner, Outliving, write_superblock};
 use crate::types::{Durability, Timestamp};
-use buffers::{
-    buffer_file, buffer_memory, buffer_path, give_up_buffers, made_path, surviving_images,
-};
+pub(crate) use buffers::Layout;
+use former::Former;
+pub(crate) use former::{Attached, create as create_buffers};
 use survey::Images;
 
 /// Segments below this many a shard make no store.
@@ -63,22 +64,20 @@ pub(crate) fn open(
     check_options(&options)?;
     let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
     let (mut superblock, made) = find_or_make_root(&*device, &mut options, &payloads, now)?;
-    let buffer_path = buffer_path(&options, superblock.store);
-    // Whatever this run's durability: the former one's may have been another.
-    let former_path =
-        buffer_file(&options, superblock.store).filter(|_| options.mode != OpenMode::ReadOnly);
-    let old_buffers = former_path.as_deref().filter(|_| !made);
-    let images = old_buffers.map(|path| surviving_images(path, &superblock)).unwrap_or_default();
+    let mut former = Former::find(&options, &superblock, &*device)?;
+    let mut images = former.take_images(&superblock);
+    let device = match options.mode {
+        // What only they hold is shown over the device, which stays as it is.
+        OpenMode::ReadOnly if !images.is_empty() => Arc::new(OverlayDevice::new(device)),
+        _ => device,
+    };
     let siblings = Siblings::new();
-    let owner = BufferOwner { store: superblock.store, paths: device.paths() };
-    let made_at = made_path(buffer_path.as_deref());
-    let memory = buffer_memory(&options, made_at.as_deref().map(|path| (path, &owner)))?;
     let same_boot = options.boot != 0 && superblock.boot == options.boot;
     let hash_seed = HashSeed::new(superblock.hash_seed, options.index_hash_bits);
     let mut shards = Vec::new();
-    for (number, buffers) in memory.into_iter().enumerate() {
-        let shape = shape_of(&superblock, number as u16, &*device, &options);
-        let log = Log::new(shape, Arc::clone(&device), buffers, Arc::clone(&siblings))?;
+    for number in 0..superblock.shards {
+        let shape = shape_of(&superblock, number, &*device, &options);
+        let log = Log::new(shape, Arc::clone(&device), Arc::clone(&siblings))?;
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
         (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
@@ -95,19 +94,25 @@ pub(crate) fn open(
         let read_only = options.mode == OpenMode::ReadOnly;
         let scratch_bytes = options.scratch_bytes_max / u64::from(superblock.shards);
         let context = scan::Context { same_boot, read_only, now, scratch_bytes };
-        recover_all(&mut shards, images, context, options.parallel)?;
+        recover_all(&mut shards, std::mem::take(&mut images), context, options.parallel)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
     siblings
         .sequences
         .store(superblock.next_segment_sequence, std::sync::atomic::Ordering::Relaxed);
     shards.iter_mut().for_each(|shard| shard.log.collect_free());
+    // Nobody else may have their file open by now.
+    drop(images);
+    let (former_state, mut outliving) = (former.state.clone(), None);
     if options.mode != OpenMode::ReadOnly {
+        let root = (&*device, &mut superblock);
+        let Attached { shards: buffers, file } =
+            former.succeed(root, &options, options.seed ^ now.0)?;
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
         write_superblock(&*device, &mut superblock)?;
-        // Only now: until here the former process's buffers were the only copy of some records.
-        give_up_buffers(former_path.as_deref(), buffer_path.as_deref())?;
+        shards.iter_mut().zip(buffers).for_each(|(shard, buffers)| shard.log.attach(buffers));
+        outliving = file;
     }
     let mut inner = Inner {
         sector_bytes: u64::from(device.geometry().sector_bytes),
@@ -120,7 +125,7 @@ pub(crate) fn open(
         sessions: AtomicUsize::new(0),
         ahead_bytes: AtomicU64::new(0),
         superblock: Mutex::new(superblock),
-        buffer_path,
+        buffers: Outliving::new(outliving, former_state),
         last_sync_ms: AtomicU64::new(now.0),
         closed: AtomicBool::new(false),
         segment_memory: Mutex::new(Vec::new()),
@@ -354,6 +359,7 @@ fn new_superblock(
         record_sequence: 1 + if payloads.encrypts() { (seed >> 64) as u64 >> 3 } else { 0 },
         floors: Vec::new(),
         checkpoint: Vec::new(),
+        opening: 0,
     })
 }
 

@@ -479,9 +479,11 @@ fn goal_of(asked: Option<Durability>, inner: &Inner) -> Option<Goal> {
     match asked.unwrap_or(own) {
         Durability::Synced => Some(Goal::Synced),
         Durability::Flushed => Some(Goal::Flushed),
-        _ if asked.is_none() => None,
         Durability::Memory => None,
-        Durability::Process if inner.buffer_path.is_some() => None,
+        // The device keeps what the buffers cannot for now.
+        _ if inner.buffers.are_lost() && own != Durability::Memory => Some(Goal::Flushed),
+        _ if asked.is_none() => None,
+        Durability::Process if inner.buffers.outlive() => None,
         Durability::Process => Some(Goal::Flushed),
         Durability::Periodic(period) => match own {
             Durability::Periodic(own) if own <= period => None,

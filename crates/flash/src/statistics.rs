@@ -1,6 +1,7 @@
 //! What the engine counts.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::types::SpaceId;
 
@@ -160,11 +161,80 @@ impl Opened {
     }
 }
 
+/// What became of the write buffers that a former process left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FormerBuffers {
+    /// None were expected.
+    #[default]
+    None,
+    /// What stood in them was taken in.
+    Taken,
+    /// What stood in them was taken in; the store is no longer where they say that it is, so they
+    /// stay.
+    Moved {
+        /// Their file.
+        buffers: PathBuf,
+    },
+    /// They are not there, though the store was not closed and the machine did not reboot.
+    Missing,
+    /// They are of the store that this one is a copy of.
+    OfAnother {
+        /// Their file.
+        buffers: PathBuf,
+        /// A file of that store.
+        store: PathBuf,
+    },
+    /// They are of this store in another state: it was put back to an earlier one.
+    OfAnotherTime {
+        /// Their file.
+        buffers: PathBuf,
+    },
+}
+
+impl FormerBuffers {
+    /// What people should know of it, if anything.
+    pub fn notice(&self) -> Option<String> {
+        Some(match self {
+            FormerBuffers::None | FormerBuffers::Taken => return None,
+            FormerBuffers::Moved { buffers } => format!(
+                "the store is no longer where its write buffers, {0}, say that it is; what they \
+                 hold was taken in, and they stay: `rm {0}` frees the memory if no copy of the \
+                 store is elsewhere",
+                buffers.display()
+            ),
+            FormerBuffers::Missing => "the store was not stopped cleanly, and its write buffers \
+                 are gone: what was acknowledged last and not synced may be missing; see that \
+                 nobody removes `entresol-*.buffers` (as systemd's `RemoveIPC` does at a logout), \
+                 or choose the durability `flushed` or `synced`"
+                .into(),
+            FormerBuffers::OfAnother { buffers, store } => format!(
+                "this is a copy of the store at {}, which was not stopped cleanly when it was \
+                 made: what only its write buffers, {}, hold is not in this copy; they are left to \
+                 it. Stop a store cleanly before you copy it",
+                store.display(),
+                buffers.display()
+            ),
+            FormerBuffers::OfAnotherTime { buffers } => format!(
+                "the store was put back to an earlier state: the write buffers {0} are of a later \
+                 one and are left alone; `rm {0}` frees the memory if that state is not needed",
+                buffers.display()
+            ),
+        })
+    }
+}
+
 /// Figures of a store since it was opened; bytes unless said otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct StoreStatistics {
     /// How the store was opened.
     pub opened: Opened,
+    /// What became of the write buffers that a former process left.
+    pub former_buffers: FormerBuffers,
+    /// Times that write buffers were made again since somebody removed them.
+    pub buffers_remade: u64,
+    /// What is wrong with where the store's files or its write buffers are, if anything: it goes
+    /// on, and people should know.
+    pub ground: Option<String>,
     /// Gets answered from write buffers and recent segments.
     pub gets_memory: u64,
     /// Gets answered by a device read.

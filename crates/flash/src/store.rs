@@ -5,16 +5,18 @@
 
 mod assemble;
 mod figures;
+mod ground;
 mod inspect;
 mod reclaims;
 mod waiting;
+
+pub(crate) use ground::Outliving;
 
 pub use inspect::{LogScan, SegmentInfo, Verification};
 use reclaims::Reclaims;
 pub(crate) use waiting::wait_for;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -61,7 +63,7 @@ pub(crate) struct Inner {
     /// Bytes of segments that sessions read ahead and nobody has taken yet.
     pub ahead_bytes: AtomicU64,
     pub superblock: Mutex<Superblock>,
-    pub buffer_path: Option<PathBuf>,
+    pub buffers: Outliving,
     /// When the last periodic sync began, ms.
     pub last_sync_ms: AtomicU64,
     pub closed: std::sync::atomic::AtomicBool,

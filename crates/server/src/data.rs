@@ -15,7 +15,7 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::leftovers::leftover_buffers;
+use crate::leftovers::{leftover_buffers, said_of};
 use crate::shared::random_seed;
 use crate::worker::report;
 
@@ -83,8 +83,10 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let opened = Tiered::open(device, options, now)
         .inspect_err(|_| files.remove())
         .map_err(|error| whole_memory(config, error))?;
-    for leftover in config.buffer_directory().iter().flat_map(|path| leftover_buffers(path)) {
-        report(&leftover.to_string());
+    opened.store().former_buffers().notice().iter().for_each(|notice| report(notice));
+    if let Some(directory) = config.buffer_directory() {
+        let said = said_of(&leftover_buffers(&directory), &directory);
+        said.iter().for_each(|said| report(said));
     }
     Ok(opened)
 }

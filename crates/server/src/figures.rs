@@ -16,6 +16,7 @@ pub(crate) fn is_gauge(name: &str) -> bool {
             | "buffer_bytes"
             | "cache_bytes"
             | "other_bytes"
+            | "ground_lost"
     )
 }
 

@@ -10,6 +10,9 @@ use std::path::Path;
 use entresol_device::{Ownerless, ownerless};
 use entresol_tier::flash::{BUFFER_FILE_HEADER, BufferOwner};
 
+/// Leftovers that a start names one by one.
+const NAMED_MAX: usize = 3;
+
 /// Write buffers that no process has open and whose store's files are not all there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftoverBuffers(Ownerless);
@@ -20,16 +23,32 @@ impl fmt::Display for LeftoverBuffers {
         write!(
             f,
             "{path} holds {} MiB of write buffers of a store on {missing}, which is not there: if \
-             it was deleted, `rm {path}` frees the memory; if it is only not mounted, they are its \
-             last writes",
+             it was deleted, `rm {path}` frees the memory; if it was moved or is only not mounted, \
+             they are its last writes",
             self.0.bytes.div_ceil(1 << 20)
         )
     }
 }
 
+/// What to say of `leftovers` at a start: each, or of many how many there are and where to read on.
+pub(crate) fn said_of(leftovers: &[LeftoverBuffers], directory: &Path) -> Vec<String> {
+    let (Some(first), false) = (leftovers.first(), leftovers.len() <= NAMED_MAX) else {
+        return leftovers.iter().map(LeftoverBuffers::to_string).collect();
+    };
+    let bytes = leftovers.iter().map(|leftover| leftover.0.bytes).sum::<u64>();
+    vec![format!(
+        "{} files in {} hold {} MiB of write buffers of stores that are not there, the first one \
+         of {}; `entresol store info` names each, with what to do",
+        leftovers.len(),
+        directory.display(),
+        bytes.div_ceil(1 << 20),
+        first.0.missing.display()
+    )]
+}
+
 /// The leftover write buffers in `directory`, by name. What cannot be read is passed over.
 pub fn leftover_buffers(directory: &Path) -> Vec<LeftoverBuffers> {
-    let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.paths);
+    let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.places);
     let found = ownerless(directory, BUFFER_FILE_HEADER, owner);
     found.into_iter().map(LeftoverBuffers).collect()
 }
@@ -94,6 +113,14 @@ mod tests {
         let found = leftover_buffers(&place.directory);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0.missing, place.data);
+        let said = |count| said_of(&vec![found[0].clone(); count], &place.directory);
+        assert_eq!(said(3), vec![found[0].to_string(); 3]);
+        // A restart beside 85 deleted stores printed a line for each.
+        let [line] = &said(85)[..] else { panic!("{:?}", said(85)) };
+        assert!(line.starts_with("85 files in ") && line.contains("`entresol store info`"));
+        fs::write(&place.data, b"another store by that name").unwrap();
+        assert_eq!(leftover_buffers(&place.directory), found);
+        fs::remove_file(&place.data).unwrap();
         assert!(found[0].0.bytes > 8 << 20 && found[0].0.path.is_file());
         let text = found[0].to_string();
         assert!(text.contains(&format!("`rm {}`", found[0].0.path.display())), "{text}");

@@ -1,4 +1,4 @@
-//! Devices that do not answer: what is said of them.
+//! Devices that do not answer, and ground that vanishes: what is said of them.
 //!
 //! Operations wait for as long as the device takes: an answer that comes late is right, and one
 //! that was given up may still come true.
@@ -58,9 +58,36 @@ impl Stalls {
     }
 }
 
+/// What people were told of write buffers and files that are taken away under the store.
+#[derive(Debug, Default)]
+struct Losses {
+    wrong: Option<String>,
+    remade: u64,
+}
+
+impl Losses {
+    /// What there is to say now: what is wrong once, and that it is right again.
+    fn look(&mut self, wrong: Option<String>, remade: u64) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.remade != remade {
+            self.remade = remade;
+            said.push(format!(
+                "somebody removed the write buffers of the running store ({remade} times by now); \
+                 they were made again, with all that was acknowledged; find out who does: \
+                 systemd's `RemoveIPC` does so when the user logs out"
+            ));
+        }
+        if self.wrong != wrong {
+            said.push(wrong.clone().unwrap_or_else(|| "the store's files are all there".into()));
+            self.wrong = wrong;
+        }
+        said
+    }
+}
+
 /// Looks at the device until the server stops.
 pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {
-    let mut stalls = Stalls::default();
+    let (mut stalls, mut losses) = (Stalls::default(), Losses::default());
     let mut looked = Duration::ZERO;
     while !shared.is_stopping() {
         let now = shared.started.elapsed();
@@ -68,6 +95,9 @@ pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {
             looked = now;
             let oldest: Vec<PendingIo> = shared.oldest_pending().into_iter().collect();
             stalls.look(&oldest).iter().for_each(|said| report(said));
+            let store = shared.tier.store();
+            let lost = losses.look(store.ground(), store.buffers_remade());
+            lost.iter().for_each(|said| report(said));
         }
         std::thread::park_timeout(STOP_INTERVAL);
     }
@@ -98,6 +128,18 @@ mod tests {
         assert_eq!(stalls.look(&[pending("/dev/x", 29)]), [""; 0]);
         assert_eq!(stalls.look(&[pending("/dev/x", 31)]).len(), 1);
         assert_eq!(stalls.look(&[]), ["device /dev/x answers again"]);
+    }
+
+    #[test]
+    fn what_is_taken_away_is_told_once_and_so_is_its_return() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.look(None, 0), [""; 0]);
+        assert!(losses.look(None, 1)[0].contains("RemoveIPC"));
+        let gone = || Some("no room".to_owned());
+        assert_eq!(losses.look(gone(), 1), ["no room"]);
+        assert_eq!(losses.look(gone(), 1), [""; 0]);
+        assert_eq!(losses.look(None, 2).len(), 2);
+        assert_eq!(losses.look(None, 2), [""; 0]);
     }
 
     /// Of a stripe whose first member answered again while another one did not, nothing was said

@@ -13,6 +13,7 @@
 //! | slow, stalled | completions | no | `stall` |
 //! | completions out of order | request | no | the seed, `Ordering` |
 //! | power failure | call | no | `crash_after`, `crash_now` |
+//! | a copy with the same identity | device | – | `copied_to` |
 //!
 //! Invariants:
 //! 1. A sync covers writes completed before it was submitted, and nothing else.
@@ -26,7 +27,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use entresol_device::{
-    Completion, Counters, Device, Error, ErrorKind, Geometry, IoBuffer, Queue, QueueOptions,
+    Completion, Counters, Device, Error, ErrorKind, Geometry, IoBuffer, Place, Queue, QueueOptions,
     Result, WriteMode, WriteRequest,
 };
 use parking_lot::Mutex;
@@ -53,6 +54,9 @@ pub struct SimOptions {
     pub geometry: Geometry,
     /// In which order queues complete.
     pub ordering: Ordering,
+    /// Which of the devices with this identity it is: a copy has all the same bytes, and is
+    /// elsewhere. 0: where it is cannot be known.
+    pub place: u64,
 }
 
 /// In which order the requests of a queue complete.
@@ -75,7 +79,7 @@ impl SimOptions {
     /// `capacity_bytes` with sectors of 512 and units of 4096 bytes, completions shuffled.
     pub fn new(seed: u64, capacity_bytes: u64) -> SimOptions {
         let geometry = Geometry { capacity_bytes, sector_bytes: 512, sync_unit_bytes: 4096 };
-        SimOptions { seed, geometry, ordering: Ordering::Shuffled }
+        SimOptions { seed, geometry, ordering: Ordering::Shuffled, place: 0 }
     }
 }
 
@@ -137,6 +141,11 @@ impl SimDevice {
     /// A device with power, the same options and the image after a crash.
     pub fn reopened(&self, choice: CrashChoice) -> SimDevice {
         SimDevice::from_image(self.image_after_crash(choice), self.shared.options)
+    }
+
+    /// Another device, elsewhere, that holds what reads see now, all of it durable.
+    pub fn copied_to(&self, place: u64) -> SimDevice {
+        SimDevice::from_image(self.image(), SimOptions { place, ..self.shared.options })
     }
 
     /// What reads see now.
@@ -202,6 +211,12 @@ impl Device for SimDevice {
 
     fn name(&self) -> String {
         NAME.to_owned()
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let device = self.shared.options.place;
+        let place = || Place { path: format!("/{NAME}").into(), device, inode: 0, born_ns: 0 };
+        (device != 0).then(place).into_iter().collect()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

@@ -87,6 +87,10 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Memory of tables, notes and the rest, bytes.
     pub other_bytes: u64,
+    /// Times that write buffers were made again since somebody removed them.
+    pub buffers_remade: u64,
+    /// Whether something is wrong with where the store's files or its write buffers are.
+    pub ground_lost: u64,
     /// Whether a failed write or sync poisoned the store.
     pub poisoned: bool,
     /// Sizes of keys put.
@@ -138,6 +142,8 @@ impl Statistics {
             buffer_bytes: store.buffer_bytes,
             cache_bytes: 0,
             other_bytes: store.other_bytes,
+            buffers_remade: store.buffers_remade,
+            ground_lost: u64::from(store.ground.is_some()),
             poisoned: store.poisoned.is_some(),
             key_bytes: Distribution::of(&store.key_sizes),
             value_bytes: Distribution::of(&store.value_sizes),
@@ -184,6 +190,8 @@ impl Statistics {
             ("buffer_bytes", self.buffer_bytes),
             ("cache_bytes", self.cache_bytes),
             ("other_bytes", self.other_bytes),
+            ("buffers_remade", self.buffers_remade),
+            ("ground_lost", self.ground_lost),
         ]
     }
 

@@ -14,10 +14,11 @@ use crate::text::Failure;
 pub(super) fn sweep(directory: &Path, folder: &Path) -> Result<i64, Failure> {
     // Stores know their files by paths without links.
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.paths);
+    let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.places);
     let mut removed = 0;
     for found in ownerless(directory, BUFFER_FILE_HEADER, owner) {
-        if !found.missing.starts_with(&folder) {
+        // Another file by that name is another store's, and this one's may have moved.
+        if !found.missing.starts_with(&folder) || found.missing.exists() {
             continue;
         }
         match fs::remove_file(&found.path) {

@@ -9,16 +9,59 @@ use std::ops::Range;
 
 use entresol_device::{WriteBuffer, WriteMode};
 
-use super::Log;
+use super::{Buffer, Log};
+use crate::error::Result;
+use crate::format::{SEGMENT_HEADER_BYTES, u32_at, u64_at};
+use crate::segment::NO_BUFFER;
 
 /// Bytes of a buffer's mark.
 pub(crate) const MARK_BYTES: usize = 4;
 
+/// Bytes of what says which write was confirmed last.
+pub(crate) const LAST_WRITE_BYTES: usize = 24;
+
 /// The write buffers of a shard.
 pub(crate) struct ShardBuffers {
     pub buffers: Vec<WriteBuffer>,
-    /// A mark for each of them, if they outlive the process: bytes that are confirmed, u32.
+    /// A mark for each of them, if they outlive the process: bytes that are confirmed, u32; and at
+    /// its end the last write that was.
     pub marks: Option<WriteBuffer>,
+}
+
+/// The last write that a device confirmed: who finds the buffers sees by it whether the device is
+/// still in that state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastWrite {
+    pub segment: u32,
+    pub sequence: u64,
+    /// Bytes of the segment that are confirmed.
+    pub end: u32,
+}
+
+impl LastWrite {
+    /// Writes it to the end of `marks`.
+    fn encode(self, marks: &mut [u8]) {
+        let at = marks.len() - LAST_WRITE_BYTES;
+        let out = &mut marks[at..];
+        out[4..8].copy_from_slice(&self.segment.to_le_bytes());
+        out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        out[16..20].copy_from_slice(&self.end.to_le_bytes());
+        let crc = crc32c::crc32c(&out[4..20]);
+        out[..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// What the end of `marks` says; `None` if nothing was confirmed, or the process ended while it
+    /// was being noted.
+    pub(crate) fn decode(marks: &[u8]) -> Option<LastWrite> {
+        let bytes = marks.get(marks.len().checked_sub(LAST_WRITE_BYTES)?..)?;
+        let last = LastWrite {
+            segment: u32_at(bytes, 4)?,
+            sequence: u64_at(bytes, 8)?,
+            end: u32_at(bytes, 16)?,
+        };
+        let sound = u32_at(bytes, 0)? == crc32c::crc32c(bytes.get(4..20)?);
+        (sound && last.sequence != 0).then_some(last)
+    }
 }
 
 /// A write in flight.
@@ -46,7 +89,60 @@ impl Log {
         let others = self.writes.iter().filter(|other| other.buffer == write.buffer);
         let before = others.map(|other| other.range.start).min();
         let confirmed = before.unwrap_or(buffer.written).min(buffer.written);
+        let segment = buffer.segment;
         self.mark(write.buffer, confirmed as u32);
+        let Some(segment) = segment.filter(|_| confirmed > 0) else { return };
+        let sequence = self.segments[segment as usize].sequence;
+        let last = LastWrite { segment, sequence, end: confirmed as u32 };
+        if let Some(marks) = &mut self.marks
+            && self.last_write.is_none_or(|before| before.sequence <= sequence)
+        {
+            last.encode(marks.bytes_mut());
+            self.last_write = Some(last);
+        }
+    }
+
+    /// The segment is about to be erased: what the device held of it says nothing any more.
+    pub(super) fn forget_last_write(&mut self, segment: u32) {
+        if let Some(marks) = &mut self.marks
+            && self.last_write.is_some_and(|last| last.segment == segment)
+        {
+            let at = marks.len() - LAST_WRITE_BYTES;
+            marks.bytes_mut()[at..].fill(0);
+            self.last_write = None;
+        }
+    }
+
+    /// Hands everything in the buffers to the device, and waits until it has it.
+    pub(crate) fn write_all(&mut self) -> Result<()> {
+        self.seal_all()?;
+        while self.queue.in_flight() > 0 {
+            self.poll(1)?;
+        }
+        self.check_poisoned()
+    }
+
+    /// Takes buffers, in place of those it has; of these the device holds all, and nothing is in
+    /// flight.
+    pub(crate) fn attach(&mut self, memory: ShardBuffers) {
+        assert!(self.writes.is_empty(), "buffers are given up only once they are written");
+        for segment in self.segments.iter_mut().filter(|segment| segment.buffer != NO_BUFFER) {
+            segment.buffer = NO_BUFFER;
+        }
+        self.queue.register(&memory.buffers);
+        self.buffers = memory.buffers.into_iter().map(Buffer::idle).collect();
+        (self.marks, self.last_write) = (memory.marks, None);
+    }
+
+    /// Forgets what stands in the buffers, for whoever finds them: the device holds all of it for
+    /// good.
+    pub(crate) fn forget_buffers(&mut self) {
+        for buffer in &mut self.buffers {
+            if let Some(segment) = buffer.segment.take() {
+                self.segments[segment as usize].buffer = NO_BUFFER;
+            }
+            buffer.memory.bytes_mut()[..SEGMENT_HEADER_BYTES].fill(0);
+        }
     }
 
     /// Nothing of a buffer is written: it gets other contents.

@@ -52,6 +52,7 @@ impl Log {
     }
 
     pub(super) fn erase(&mut self, segment: u32, mode: WriteMode) -> Result<()> {
+        self.forget_last_write(segment);
         self.writes_begun += 1;
         // One sector is torn as a whole, or seen to be: of more, the header might stay and tell of
         // records that were erased.

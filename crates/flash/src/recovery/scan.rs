@@ -204,6 +204,15 @@ pub(crate) struct Whole {
     pub gaps: Gaps,
     /// Bytes from its beginning on that need not be written again where they are as they should.
     pub confirmed: usize,
+    pub source: Source,
+}
+
+/// Where the bytes of a segment are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Device,
+    /// The write buffer of a former process. A device that is only read has them laid over it.
+    Buffer,
 }
 
 /// Reads a whole segment.
@@ -212,7 +221,7 @@ pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<Whole> {
     let offset = shard.log.shape.offset_of(segment);
     let gaps = read_around(&*shard.log.device, offset, &mut bytes)?;
     let confirmed = bytes.len();
-    Ok(Whole { bytes, gaps, confirmed })
+    Ok(Whole { bytes, gaps, confirmed, source: Source::Device })
 }
 
 /// The records of a segment without a footer. An error if they lead to what cannot be read: what

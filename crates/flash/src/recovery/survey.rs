@@ -11,7 +11,9 @@ use entresol_planted::planted;
 use super::again::Again;
 use super::claims::PASS_BYTES;
 use super::entries::Intake;
-use super::scan::{Context, Scanner, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
+use super::scan::{
+    Context, Scanner, Source, Whole, parse, read_whole, scan_whole, seal_image, unreadable,
+};
 use crate::error::Result;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
@@ -275,7 +277,8 @@ fn adopt_images(
         }
         let mut bytes = IoBuffer::aligned(image.len());
         bytes.copy_from_slice(image);
-        let whole = Whole { bytes, gaps: Gaps::default(), confirmed };
+        let source = Source::Buffer;
+        let whole = Whole { bytes, gaps: Gaps::default(), confirmed, source };
         found.push(sealed(shard, *segment, (header, entries), whole, context)?);
     }
     Ok(())
@@ -287,7 +290,7 @@ fn sealed(
     shard: &Shard,
     segment: u32,
     (header, entries): (SegmentHeader, Vec<FooterEntry>),
-    Whole { mut bytes, gaps, confirmed }: Whole,
+    Whole { mut bytes, gaps, confirmed, source }: Whole,
     context: Context,
 ) -> Result<Found> {
     let unit = shard.log.shape.sync_unit;
@@ -296,7 +299,7 @@ fn sealed(
     if entries.is_empty() {
         bytes.fill(0);
     }
-    if !context.read_only {
+    if !context.read_only || source == Source::Buffer {
         let before = read_whole(shard, segment)?.bytes;
         // What could not be read among the records stays as it is: it may be readable by now.
         for gap in gaps.until(end.next_multiple_of(unit) as usize) {

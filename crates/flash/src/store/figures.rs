@@ -14,7 +14,7 @@ use crate::types::SpaceId;
 
 impl Inner {
     pub(super) fn statistics(&self) -> StoreStatistics {
-        let mut total = StoreStatistics { opened: self.opened, ..StoreStatistics::default() };
+        let mut total = self.figures_of_store();
         for shard in &self.shards {
             add_shard(&mut total, &shard.lock());
         }
@@ -23,7 +23,7 @@ impl Inner {
 
     /// No lock is waited for longer than `patience`, and the first that is is the last.
     pub(super) fn statistics_within(&self, patience: Duration) -> StoreStatistics {
-        let mut total = StoreStatistics { opened: self.opened, ..StoreStatistics::default() };
+        let mut total = self.figures_of_store();
         for shard in &self.shards {
             match shard.try_lock_for(patience) {
                 Some(shard) => add_shard(&mut total, &shard),
@@ -35,9 +35,19 @@ impl Inner {
 
     /// The figures of the shards of a store that nobody has yet.
     pub(crate) fn first_figures(&mut self) {
-        let mut total = StoreStatistics { opened: self.opened, ..StoreStatistics::default() };
+        let mut total = self.figures_of_store();
         self.shards.iter_mut().map(Mutex::get_mut).for_each(|one| add_shard(&mut total, one));
         *self.latest.get_mut() = total;
+    }
+
+    fn figures_of_store(&self) -> StoreStatistics {
+        StoreStatistics {
+            opened: self.opened,
+            former_buffers: self.buffers.former().clone(),
+            buffers_remade: self.buffers.remade(),
+            ground: self.buffers.ground(),
+            ..StoreStatistics::default()
+        }
     }
 
     fn remember(&self, total: StoreStatistics) -> StoreStatistics {

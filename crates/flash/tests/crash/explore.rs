@@ -79,9 +79,22 @@ pub(crate) fn explore_prefix(setup: &Setup, seed: u64, prefix: u64) {
         live_and_crash_again(&label, after, &mut random);
     }
     if setup.shares_memory() {
+        if prefix.is_multiple_of(4) {
+            beside_a_copy(&context, &world);
+        }
         let kept = (CrashChoice::KeepAll, Ending::Kill);
         crash_recovery(&context, &world, kept, &mut random);
     }
+}
+
+/// A copy of the killed store, which has its identity, is opened before it.
+fn beside_a_copy(context: &Context<'_>, world: &World) {
+    let mut beside = world.after(world.device.reopened(CrashChoice::KeepAll), Ending::Kill);
+    let label = (context, CrashChoice::KeepAll, "a kill, and a copy that was opened first");
+    if let Err(why) = beside.live_as_a_copy() {
+        label.fail(&why);
+    }
+    label.check(&mut beside, Ending::Kill);
 }
 
 fn choices(device: &SimDevice, random: &mut Random) -> Vec<CrashChoice> {

@@ -81,7 +81,7 @@ impl Setup {
     }
 
     pub(crate) fn device(&self, seed: u64) -> SimOptions {
-        SimOptions::new(seed, self.bytes_of(self.segments))
+        SimOptions { place: 1, ..SimOptions::new(seed, self.bytes_of(self.segments)) }
     }
 
     fn bytes_of(&self, segments: u64) -> u64 {

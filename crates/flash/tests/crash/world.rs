@@ -107,6 +107,26 @@ impl World {
         Ok(())
     }
 
+    /// A copy of the device, with the identity of the store and beside its write buffers, is
+    /// opened, filled and killed. The store is none the wiser.
+    pub(crate) fn live_as_a_copy(&self) -> Result<(), Stop> {
+        let device = self.device.copied_to(2);
+        for round in 0..2 {
+            let options = self.setup.options(&self.directory.0, self.boot, self.openings);
+            let store = Store::open(Arc::new(device.clone()), options, self.now());
+            let store = store.map_err(stop("open of a copy"))?;
+            let mut session = store.session(SessionOptions::default()).map_err(stop("session"))?;
+            for number in 0..KEYS {
+                let (key, value) = (key_bytes((SPACES[0], number)), [round; 900]);
+                let key = Key::new(SpaceId(SPACES[0]), &key);
+                let operation =
+                    Operation::Put { key, value: &value, options: PutOptions::default() };
+                session.run(self.now(), operation, &mut |_| {}).map_err(stop("put into a copy"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The whole workload; stops at the first error.
     pub(crate) fn run(&mut self) -> Result<(), Stop> {
         self.open()?;

@@ -76,8 +76,12 @@ impl World {
         if ending == Ending::PowerLoss && self.random.one_in(3) {
             self.crash_recovery();
         }
-        // After a kill some may be in write buffers alone, which a store that is only read leaves.
-        if ending != Ending::Kill && self.random.one_in(4) {
+        let looks = match ending {
+            // Some may be in write buffers alone.
+            Ending::Kill => self.now_ms.is_multiple_of(4),
+            Ending::Close | Ending::PowerLoss => self.random.one_in(4),
+        };
+        if looks {
             self.look(ending);
         }
         self.open();

@@ -10,6 +10,8 @@ mod drops;
 mod ends;
 mod erasures;
 mod full;
+mod ground;
+mod identity;
 mod keys;
 mod last;
 mod promises;

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 
 /**
@@ -31,21 +32,28 @@ public final class KilledStores {
             for (Path file : files.filter(Files::isRegularFile).toList()) {
                 ByteBuffer start = start(file);
                 if (start.limit() > STORE_AT + Long.BYTES && start.getLong(0) == MAGIC) {
-                    for (String end : new String[] {"buffers", "new"}) {
-                        Files.deleteIfExists(buffers(start.getLong(STORE_AT), end));
+                    for (Path buffers : named(start.getLong(STORE_AT))) {
+                        Files.deleteIfExists(buffers);
                     }
                 }
             }
         }
     }
 
-    /** Where the write buffers are of the store with that file, whether they are there or not. */
+    /** Where the write buffers are of the store with that file, or would be if there were any. */
     public static Path buffers(Path file) throws IOException {
-        return buffers(start(file).getLong(STORE_AT), "buffers");
+        long store = start(file).getLong(STORE_AT);
+        String none = String.format("entresol-%016x.buffers", store);
+        return named(store).stream().findFirst().orElse(BUFFERS.resolve(none));
     }
 
-    private static Path buffers(long store, String end) {
-        return BUFFERS.resolve(String.format("entresol-%016x.%s", store, end));
+    /** Each opening of a store names its own; a copy of the store has buffers of that name, too. */
+    private static List<Path> named(long store) throws IOException {
+        String beginning = String.format("entresol-%016x", store);
+        try (Stream<Path> files = Files.list(BUFFERS)) {
+            return files.filter(file -> file.getFileName().toString().startsWith(beginning))
+                    .toList();
+        }
     }
 
     private static ByteBuffer start(Path file) throws IOException {
