@@ -5,6 +5,7 @@
 //! Outcomes at hand are answered by the call that begins the operation; all others are given out by
 //! `entresol_store_reap`, which one thread of the caller's calls again and again.
 
+mod bell;
 mod buffers;
 mod host;
 mod jobs;

@@ -19,10 +19,10 @@ use entresol_tier::{
     Budget, Error, ErrorKind, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions,
     SpaceId, Tiered, Timestamp,
 };
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::bell::{Bell, signals};
 use super::jobs::{Job, JobQueue, Task, Workbench};
 use super::options::Options;
 use super::record::{Kind, Record, with_failure, with_record};
@@ -37,8 +37,6 @@ const LANES_MAX: usize = 8;
 const DEPTH: usize = 128;
 /// The same of a caller that waits: its own, and what is read ahead of it.
 const WAITERS_DEPTH: usize = 4;
-const BELL: Token = Token(0);
-const DEVICE: Token = Token(1);
 /// How long the reaper waits where nothing is in flight.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long it waits where something is: whoever misses a signal is not lost for longer.
@@ -64,7 +62,7 @@ pub(super) struct Host {
     tiered: RwLock<Option<Arc<Tiered>>>,
     outbox: Mutex<Outbox>,
     reaper: Mutex<Reaper>,
-    bell: Waker,
+    bell: Bell,
     /// Whether the one who reaps looks at nothing that is begun now unless it is woken.
     resting: AtomicBool,
     /// Whether the device says when reads are done; else it works when it is polled.
@@ -88,7 +86,8 @@ pub(super) struct Outbox {
 
 /// What the one who reaps has.
 struct Reaper {
-    poll: Poll,
+    /// `None` once the store is closed and nobody waits any more.
+    poll: Option<Poll>,
     events: Events,
     given_out: Vec<u64>,
 }
@@ -126,7 +125,8 @@ impl Host {
             (0..processors.min(LANES_MAX)).map(|_| tiered.session(session)).collect();
         let (sessions, of_jobs) = (sessions?, tiered.session(session)?);
         let (poll, bell, signalled) = signals(&sessions)?;
-        let reaper = Reaper { poll, events: Events::with_capacity(64), given_out: Vec::new() };
+        let reaper =
+            Reaper { poll: Some(poll), events: Events::with_capacity(64), given_out: Vec::new() };
         let host = Arc::new(Host {
             lanes: sessions.into_iter().map(|session| Mutex::new(Some(session))).collect(),
             waiters: Waiters::default(),
@@ -264,6 +264,11 @@ impl Host {
             let records = self.outbox.lock().take(given_out);
             if records > 0 || closed {
                 self.resting.store(false, Ordering::SeqCst);
+                if records == 0 {
+                    // Whoever still has the closed store must not keep descriptors.
+                    *poll = None;
+                    self.bell.remove();
+                }
                 let (address, bytes) = (given_out.as_ptr() as u64, given_out.len() as u64 * 8);
                 return Ok(Batch { address, bytes, records });
             }
@@ -272,6 +277,7 @@ impl Host {
                 (_, true) => IN_FLIGHT,
                 (_, false) => Duration::ZERO,
             };
+            let Some(poll) = poll.as_mut() else { continue };
             match poll.poll(events, Some(wait)) {
                 Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                     return Err(Failure::system("cannot wait for the device", &error));
@@ -476,8 +482,7 @@ impl Host {
     }
 
     fn ring(&self) {
-        // The reaper looks again by itself if this fails.
-        let _ = self.bell.wake();
+        self.bell.ring();
     }
 }
 
@@ -552,21 +557,6 @@ pub(super) fn closed() -> Failure {
 
 fn ended() -> Error {
     Error::new(ErrorKind::Poisoned, "the store was closed; open it again")
-}
-
-/// What waits for signals of the sessions' reads and of a bell, and whether there are any.
-fn signals(sessions: &[Session]) -> Result<(Poll, Waker, bool), Failure> {
-    let failed = |error: std::io::Error| Failure::system("cannot wait for devices", &error);
-    let poll = Poll::new().map_err(failed)?;
-    let bell = Waker::new(poll.registry(), BELL).map_err(failed)?;
-    let mut descriptors: Vec<_> = sessions.iter().flat_map(Session::poll_fds).collect();
-    descriptors.sort_unstable();
-    descriptors.dedup();
-    for descriptor in &descriptors {
-        let mut source = SourceFd(descriptor);
-        poll.registry().register(&mut source, DEVICE, Interest::READABLE).map_err(failed)?;
-    }
-    Ok((poll, bell, !descriptors.is_empty()))
 }
 
 /// Writes an outcome to its request's place for outcomes; whether it fits.
