@@ -6,6 +6,7 @@ mod clean;
 mod core;
 mod gate;
 mod open;
+mod overwrite;
 mod perform;
 mod read;
 mod report;

@@ -15,6 +15,8 @@ use crate::types::{Mode, Qos, VolumeId, VolumeOptions};
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// The version of these records.
 const VERSION: u16 = 1;
+/// That of the session record while the cache is open.
+const VERSION_OPEN: u16 = 2;
 /// First bytes of every entry of a volume's log.
 const LOG_MAGIC: u32 = u32::from_le_bytes(*b"EVLG");
 /// Bytes before an entry's data.
@@ -80,6 +82,13 @@ pub(crate) struct HeldRecord {
     pub bits: Vec<u64>,
 }
 
+/// Blocks that were about to be written over, on the backing and in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OverwriteRecord {
+    pub first: u64,
+    pub blocks: u64,
+}
+
 /// What stands before an entry's data in the log of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogHeader {
@@ -101,6 +110,13 @@ pub(crate) const KINDS: [&str; 4] = ["volume/", "state/", "regions/", "held/"];
 pub(crate) fn key_of(kind: &str, volume: VolumeId) -> Vec<u8> {
     let mut key = kind.as_bytes().to_vec();
     key.extend_from_slice(&volume.0.to_be_bytes());
+    key
+}
+
+/// The key of a volume's note of what is being written over, at one of its places.
+pub(crate) fn overwrite_key(volume: VolumeId, place: u16) -> Vec<u8> {
+    let mut key = key_of("over/", volume);
+    key.extend_from_slice(&place.to_be_bytes());
     key
 }
 
@@ -213,6 +229,11 @@ impl StateRecord {
 impl SessionRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
+        if !self.clean {
+            // What a killed cache notes of blocks that were being written over, earlier versions
+            // do not heed.
+            out.0 = VERSION_OPEN.to_le_bytes().to_vec();
+        }
         out.u16(u16::from(self.clean));
         out.u32(self.incarnation);
         out.0.extend_from_slice(&self.boot.to_le_bytes());
@@ -221,9 +242,27 @@ impl SessionRecord {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<SessionRecord> {
-        let mut from = Reader::new("session", bytes)?;
+        let opened = VERSION_OPEN.to_le_bytes();
+        let mut from = match bytes.strip_prefix(&opened) {
+            Some(rest) => Reader { what: "session", bytes: rest },
+            None => Reader::new("session", bytes)?,
+        };
         let (clean, incarnation) = (from.u16()? != 0, from.u32()?);
         Ok(SessionRecord { clean, incarnation, boot: from.u128()?, cache: from.u128()? })
+    }
+}
+
+impl OverwriteRecord {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u64(self.first);
+        out.u64(self.blocks);
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<OverwriteRecord> {
+        let mut from = Reader::new("overwrite", bytes)?;
+        Ok(OverwriteRecord { first: from.u64()?, blocks: from.u64()? })
     }
 }
 
@@ -440,8 +479,13 @@ mod tests {
         assert_eq!(RegionsRecord::decode(&regions.encode()).unwrap(), regions);
         let held = HeldRecord { incarnation: 4, part_blocks: 64, bits: vec![1, 0, 1 << 63] };
         assert_eq!(HeldRecord::decode(&held.encode()).unwrap(), held);
-        let session = SessionRecord { clean: true, incarnation: 3, boot: 1 << 90, cache: 7 };
-        assert_eq!(SessionRecord::decode(&session.encode()).unwrap(), session);
+        for clean in [true, false] {
+            let session = SessionRecord { clean, incarnation: 3, boot: 1 << 90, cache: 7 };
+            assert_eq!(SessionRecord::decode(&session.encode()).unwrap(), session);
+            assert_eq!(session.encode()[0], if clean { 1 } else { 2 });
+        }
+        let over = OverwriteRecord { first: 1 << 50, blocks: 16 };
+        assert_eq!(OverwriteRecord::decode(&over.encode()).unwrap(), over);
         let kind = LogKind::Data;
         let header = LogHeader { volume: 2, kind, incarnation: 3, epoch: 4, first: 5, blocks: 1 };
         let mut entry = header.encode().to_vec();

@@ -7,10 +7,11 @@ use entresol_flash::Key;
 use super::{Cache, META_SPACE};
 use crate::backing::BackingRequest;
 use crate::cache::core::{ABSENT_LABEL, Core, Flash};
+use crate::cache::overwrite::OVERWRITES_MAX;
 use crate::cache::volume::{Volume, clean_space, log_space};
 use crate::dirty::LogKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::meta::{KINDS, key_of};
+use crate::meta::{KINDS, key_of, overwrite_key};
 use crate::ranges::Access;
 use crate::types::{Moment, VolumeId};
 
@@ -126,6 +127,13 @@ impl Cache {
     fn forget(&mut self, volume: VolumeId, now: Moment) -> Result<()> {
         self.core.store.drop_space(clean_space(volume))?;
         self.core.store.drop_space(log_space(volume))?;
+        for place in 0..OVERWRITES_MAX {
+            let key = overwrite_key(volume, place);
+            if self.core.may_hold(META_SPACE, &key) {
+                let core = Rc::clone(&self.core);
+                self.block_on(now, async move { Ok(core.remove(META_SPACE, &key).await?) })?;
+            }
+        }
         for kind in KINDS {
             let core = Rc::clone(&self.core);
             self.block_on(now, async move {

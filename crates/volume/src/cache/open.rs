@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use entresol_flash::{
     Condition, Durability, Key, Operation, Outcome, Pinning, PutOptions, Session, SpaceId, Store,
-    Timestamp,
+    Timestamp, Version,
 };
 use entresol_planted::planted;
 use entresol_wire::nbd::Uri;
@@ -13,6 +13,7 @@ use entresol_wire::nbd::Uri;
 use crate::backing::{Backing, Description};
 use crate::cache::care::Dirty;
 use crate::cache::core::Core;
+use crate::cache::overwrite::OVERWRITES_MAX;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
 use crate::cache::{CacheOptions, META_SPACE, VOLUMES_MAX};
@@ -20,8 +21,8 @@ use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held::Held;
 use crate::meta::{
-    BLOCK_BYTES, HeldRecord, LogHeader, RegionsRecord, SESSION_KEY, SessionRecord, StateRecord,
-    VolumeRecord, key_of,
+    BLOCK_BYTES, HeldRecord, LogHeader, OverwriteRecord, RegionsRecord, SESSION_KEY, SessionRecord,
+    StateRecord, VolumeRecord, key_of, overwrite_key,
 };
 use crate::regions::Regions;
 use crate::types::VolumeId;
@@ -187,6 +188,40 @@ impl Quiet<'_> {
             });
             return Ok((log, damage));
         }
+    }
+
+    /// Lets go of the blocks, of `all` that the volume has, that were being written over when the
+    /// process was killed, and are older in the cache than the note of that.
+    fn let_go_of_overwritten(&mut self, id: VolumeId, all: u64, left: Left) -> Result<()> {
+        let places = if left == Left::Killed { OVERWRITES_MAX } else { 0 };
+        for place in 0..places {
+            let key = overwrite_key(id, place);
+            let Some((note, since)) = self.get_version(Key::new(META_SPACE, &key))? else {
+                continue;
+            };
+            let OverwriteRecord { first, blocks } = OverwriteRecord::decode(&note)?;
+            for block in first..first.saturating_add(blocks).min(all) {
+                let key = block.to_be_bytes();
+                // What cannot be read is not read later either: it goes, too.
+                let found = self.get_version(Key::new(clean_space(id), &key));
+                let newer = found.is_ok_and(|found| found.is_none_or(|(_, of)| of > since));
+                if !newer {
+                    self.remove(clean_space(id), block)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry, and the version that it is.
+    fn get_version(&mut self, key: Key<'_>) -> Result<Option<(Vec<u8>, Version)>> {
+        let mut found = None;
+        self.session.run(self.now, Operation::Get { key }, &mut |outcome| {
+            if let Outcome::Found(entry) = outcome {
+                found = Some((entry.value.to_vec(), entry.version));
+            }
+        })?;
+        Ok(found)
     }
 
     /// Lets go of the clean blocks, of `all` that the volume has, of regions that were open when
@@ -373,6 +408,7 @@ fn attach(
     }
     let tells = !found.version.is_empty() && !matches!(taken, Taken::Adopted(_));
     let is_unverified = left != Left::Clean && tells;
+    quiet.let_go_of_overwritten(id, record.bytes.div_ceil(BLOCK_BYTES), left)?;
     quiet.close_regions(id, record.bytes.div_ceil(BLOCK_BYTES), left)?;
     state.begin(incarnation, log.next());
     quiet.put(Key::new(META_SPACE, &key_of("state/", id)), &state.encode())?;

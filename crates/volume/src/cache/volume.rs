@@ -12,6 +12,7 @@ use entresol_flash::SpaceId;
 
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description};
 use crate::cache::core::{Core, Places};
+use crate::cache::overwrite::Overwrites;
 use crate::cache::read::Keep;
 use crate::cache::share::Share;
 use crate::counts::Counts;
@@ -54,6 +55,7 @@ pub(crate) struct Volume {
     pub incarnation: u32,
     pub fills: RefCell<HashMap<u64, Rc<Fill>>>,
     pub held: RefCell<Held>,
+    pub overwrites: RefCell<Overwrites>,
     pub regions: RefCell<Regions>,
     pub regions_changed: Signal,
     /// Whether a record of the regions is being put: one at a time, from its making on.
@@ -175,6 +177,7 @@ impl Volume {
             incarnation,
             fills: RefCell::default(),
             held: RefCell::new(held),
+            overwrites: RefCell::default(),
             regions: RefCell::new(Regions::new(record.bytes)),
             regions_changed: Signal::default(),
             regions_writer: Cell::new(false),

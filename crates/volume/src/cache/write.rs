@@ -9,6 +9,7 @@ use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
 use crate::cache::core::{ABSENT_LABEL, Core, Flash};
+use crate::cache::overwrite::{cached_of, overwrite};
 use crate::cache::read::{self, Keep, assemble, gather};
 use crate::cache::volume::Volume;
 use crate::dirty::{LogEntry, LogKind};
@@ -26,6 +27,8 @@ pub(crate) const ENTRY_BYTES_MAX: usize = 16 << 10;
 const INVALIDATE_MAX: u64 = 1024;
 /// Blocks that are looked at in one turn.
 const INVALIDATE_TURN: u64 = 4096;
+/// Most blocks that are replaced by one write: after a kill each is looked at.
+const OVERWRITE_BLOCKS_MAX: u64 = 128;
 /// Most bytes of the backing that one request clears.
 const CLEAR_BYTES_MAX: u64 = 64 << 30;
 
@@ -246,6 +249,25 @@ async fn write_in_regions(
     (range, blocks): (Range<u64>, Range<u64>),
     (change, durable): (Change, Durable),
 ) -> Result<()> {
+    let follows = matches!(change, Change::Data(_)) && volume.mode.get() != Mode::PassThrough;
+    let goes_around = follows && volume.follow(Direction::Write, &range).around;
+    if let Change::Data(bytes) = &change
+        && volume.mode.get() == Mode::WriteThrough
+        && core.failure().is_none()
+    {
+        let cached = cached_of(core, volume, &blocks);
+        let few = blocks.end - blocks.start <= OVERWRITE_BLOCKS_MAX;
+        if !cached.is_empty() && !goes_around && few {
+            let to = (range.clone(), blocks.clone());
+            if let Some(written) = overwrite(core, volume, to, (bytes, durable)).await {
+                written?;
+                volume.count_write(cached.len() as u64, blocks.end - blocks.start);
+                let space = volume.clean_space();
+                cached.iter().for_each(|block| core.mark_read(space, &block.to_be_bytes()));
+                return Ok(());
+            }
+        }
+    }
     let held = if planted!("write-through-keeps-old-blocks") {
         Vec::new()
     } else {
@@ -269,8 +291,7 @@ async fn write_in_regions(
         return Ok(());
     }
     let Change::Data(bytes) = change else { return Ok(()) };
-    let followed = volume.follow(Direction::Write, &range);
-    if followed.around || core.failure().is_some() {
+    if goes_around || core.failure().is_some() {
         return Ok(());
     }
     let whole = volume.whole_blocks_of(range.start, range.end - range.start);
