@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::WriteMode;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +25,7 @@ pub struct PlainFile {
     path: PathBuf,
     access: Access,
     kind: Kind,
-    bytes: u64,
+    bytes: AtomicU64,
     /// Holes and zeros of a block device begin and end at multiples of this.
     sector_bytes: u64,
     device: Option<u64>,
@@ -96,7 +97,7 @@ impl PlainFile {
             path: path.to_owned(),
             access,
             kind,
-            bytes,
+            bytes: AtomicU64::new(bytes),
             sector_bytes,
             device: Some(device),
             can_punch: false,
@@ -113,7 +114,22 @@ impl PlainFile {
 
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes the size that it has now, and returns it. A smaller one is not taken.
+    pub fn grow(&self) -> Result<u64> {
+        let found = match self.kind {
+            Kind::File => {
+                let failed = |source| self.error("look", (0, self.bytes()), source);
+                self.file.metadata().map_err(failed)?.len()
+            }
+            Kind::BlockDevice => {
+                block_device::sizes(&self.path.display().to_string(), &self.file)?.0
+            }
+        };
+        self.bytes.fetch_max(found, Ordering::Relaxed);
+        Ok(found)
     }
 
     /// What may be done with it.
@@ -133,7 +149,7 @@ impl PlainFile {
 
     /// Binds others' records to it: the same for the same contents' place, whoever opens it.
     pub fn identity(&self) -> String {
-        let bytes = self.bytes;
+        let bytes = self.bytes();
         match (self.kind, fs::metadata(&self.path)) {
             (Kind::File, Ok(status)) => {
                 format!("file {}:{} of {bytes} bytes", status.dev(), status.ino())
@@ -176,7 +192,7 @@ impl PlainFile {
 
     /// On return everything written before the call survives power loss. Blocking.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|source| self.error("sync", (0, self.bytes), source))
+        self.file.sync_data().map_err(|source| self.error("sync", (0, self.bytes()), source))
     }
 
     /// Makes the range a hole, which reads as zeros. Blocking. What of it is less than a sector of
@@ -227,7 +243,7 @@ impl PlainFile {
     /// Runs of data and of holes in a range: lengths, and whether there is data; at most `most`, so
     /// that the last may end before the range. Where the system does not tell, all counts as data.
     pub fn extents(&self, (offset, length): (u64, u64), most: usize) -> Vec<(u64, bool)> {
-        let end = offset.saturating_add(length).min(self.bytes);
+        let end = offset.saturating_add(length).min(self.bytes());
         let mut runs = Vec::new();
         let mut at = offset;
         while at < end && runs.len() < most {
@@ -287,7 +303,7 @@ impl PlainFile {
                     return true;
                 }
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                let behind = self.bytes.next_multiple_of(1 << 20);
+                let behind = self.bytes().next_multiple_of(1 << 20);
                 let punched = self.fallocate(mode, (behind, 4096));
                 let _as_just_before = unseen();
                 punched.is_ok_and(|done| done == Zeroed::Done)
@@ -336,7 +352,7 @@ impl PlainFile {
                 let detail = format!(
                     "{name}: {doing} of {length} bytes at offset {offset} met its end; it had {} \
                      bytes when it was opened: was it truncated?",
-                    self.bytes
+                    self.bytes()
                 );
                 Error::new(ErrorKind::Io, detail)
             }

@@ -51,6 +51,17 @@ pub trait Backing: Send {
         self.description().version.clone()
     }
 
+    /// Takes the size that it has now, if that is larger; then [`Backing::description`] has it.
+    ///
+    /// Errors: `Unsupported` where its size is known when it is opened only.
+    fn grow(&mut self) -> Result<()> {
+        let detail = format!(
+            "{}: its size is asked for when it is opened only; stop the server, then resize",
+            self.description().identity
+        );
+        Err(Error::new(ErrorKind::Unsupported, detail))
+    }
+
     /// Whether there is room for a range that is to be zeros and no hole, as far as that is known
     /// at once. Errors: `NoSpace` if there surely is not.
     fn check_room(&self, range: (u64, u64)) -> Result<()> {

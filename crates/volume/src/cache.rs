@@ -12,6 +12,7 @@ mod read;
 mod report;
 mod run;
 mod share;
+mod tune;
 mod volume;
 mod write;
 
@@ -506,8 +507,12 @@ fn serve(
         Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. } => {
             (volume.blocks_of(*offset, *length), Access::Exclusive)
         }
-        Request::SetMode(_) => (0..volume.blocks(), Access::Exclusive),
-        Request::Flush | Request::WriteBack | Request::Allocation { .. } => (0..0, Access::Shared),
+        Request::SetMode(_) | Request::Resize | Request::Remove(_) => {
+            (0..volume.blocks(), Access::Exclusive)
+        }
+        Request::Flush | Request::WriteBack | Request::Tune(_) | Request::Allocation { .. } => {
+            (0..0, Access::Shared)
+        }
     };
     let length = match &request {
         Request::Read { length, .. } => Some(u64::from(*length)),
@@ -515,7 +520,8 @@ fn serve(
         _ => None,
     };
     let admitted = length.and_then(|length| core.gate.enter(&core, volume.id, length));
-    let drains = matches!(request, Request::SetMode(_)) && volume.mode.get().is_lazy();
+    let drains =
+        matches!(request, Request::SetMode(_) | Request::Resize) && volume.mode.get().is_lazy();
     let by_pieces = matches!(request, Request::Prefetch { .. });
     let lock = (!blocks.is_empty() && !drains && !by_pieces)
         .then(|| volume.ranges.lock(&core.tasks, blocks.clone(), access));
@@ -533,6 +539,8 @@ fn serve(
             None if drains => Some(volume.ranges.lock(&core.tasks, blocks.clone(), access).await),
             None => None,
         };
+        // It may have become another one while this waited.
+        volume.check_present()?;
         perform::perform(&core, &volume, request, blocks).await
     }
 }

@@ -45,6 +45,19 @@ impl Held {
         fits.then_some(held)
     }
 
+    /// The same of a volume that has `blocks` now, no fewer than before.
+    pub(crate) fn grown(&self, blocks: u64) -> Held {
+        let mut held = Held::none(blocks);
+        for part in self.within(&(0..self.blocks)) {
+            let mut block = part.start;
+            while block < part.end {
+                held.mark(block);
+                block = (block / held.part_blocks + 1) * held.part_blocks;
+            }
+        }
+        held
+    }
+
     /// What is kept of it while the cache is closed.
     pub(crate) fn record(&self, incarnation: u32) -> HeldRecord {
         HeldRecord { incarnation, part_blocks: self.part_blocks, bits: self.bits.clone() }
@@ -152,6 +165,9 @@ mod tests {
                 }
             }
         }
+        let grown = held.grown(blocks * 3);
+        let all = |held: &Held| held.within(&(0..blocks)).into_iter().flatten().count();
+        assert!(all(&grown) >= all(&held), "what may be cached may be so still");
         let record = held.record(3);
         assert_eq!(Held::from_record(blocks, &record).unwrap().bits, held.bits);
         assert!(Held::from_record(blocks * 2, &record).is_none());

@@ -27,5 +27,5 @@ pub use counts::Counts;
 pub use devices::{Devices, Unanswered};
 pub use error::{Error, ErrorKind, Result};
 pub use request::{Completion, Cost, Durable, Hole, Request};
-pub use types::{Mode, Moment, Qos, VolumeId, VolumeOptions};
+pub use types::{Mode, Moment, Qos, Tuning, VolumeId, VolumeOptions};
 pub use volumes::{Context, Run, VolumeInfo, Volumes};

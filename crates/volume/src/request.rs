@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::cache::Dirty;
 use crate::error::Result;
-use crate::types::{Mode, VolumeId};
+use crate::types::{Mode, Tuning, VolumeId};
 
 /// One request to a volume. Offsets and lengths are bytes, at any alignment, within the volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,14 @@ pub enum Request {
     /// Change what the volume does with the cache; ends when it does so. Leaving a lazy mode writes
     /// all back first; requests go on meanwhile.
     SetMode(Mode),
+    /// Change options; ends when they hold, and survive power loss.
+    Tune(Tuning),
+    /// Take the larger size that the backing has now. Writes all back first; requests go on
+    /// meanwhile.
+    Resize,
+    /// Take the volume off the cache; its backing stays. Ends when nothing is left of it. Requests
+    /// begun after it fail. `Io` if blocks are dirty that are to be kept.
+    Remove(Dirty),
 }
 
 /// What the end of a write means.

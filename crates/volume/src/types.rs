@@ -144,6 +144,53 @@ impl VolumeOptions {
     }
 }
 
+/// What of a volume's options changes while it serves; what is `None` stays.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Tuning {
+    /// [`VolumeOptions::share_bytes`].
+    pub share_bytes: Option<u64>,
+    /// [`Qos::reservation`].
+    pub reservation: Option<f64>,
+    /// [`Qos::limit`].
+    pub limit: Option<f64>,
+    /// [`Qos::weight`].
+    pub weight: Option<f64>,
+    /// [`VolumeOptions::sequential_cutoff_bytes`].
+    pub sequential_cutoff_bytes: Option<u64>,
+    /// [`VolumeOptions::admission_hits`].
+    pub admission_hits: Option<u8>,
+    /// [`VolumeOptions::read_ahead_bytes`].
+    pub read_ahead_bytes: Option<u32>,
+}
+
+/// Rates are numbers, whoever makes them: none is unequal to itself.
+impl Eq for Tuning {}
+
+impl Tuning {
+    /// What `options` become.
+    ///
+    /// # Errors
+    /// `InvalidInput` if no volume can have them.
+    pub fn of(&self, options: &VolumeOptions) -> Result<VolumeOptions, Error> {
+        let qos = options.qos;
+        let tuned = VolumeOptions {
+            share_bytes: self.share_bytes.unwrap_or(options.share_bytes),
+            qos: Qos {
+                reservation: self.reservation.unwrap_or(qos.reservation),
+                limit: self.limit.unwrap_or(qos.limit),
+                weight: self.weight.unwrap_or(qos.weight),
+            },
+            sequential_cutoff_bytes: self
+                .sequential_cutoff_bytes
+                .unwrap_or(options.sequential_cutoff_bytes),
+            admission_hits: self.admission_hits.unwrap_or(options.admission_hits),
+            read_ahead_bytes: self.read_ahead_bytes.unwrap_or(options.read_ahead_bytes),
+            ..options.clone()
+        };
+        tuned.check().map(|()| tuned)
+    }
+}
+
 impl Default for VolumeOptions {
     fn default() -> VolumeOptions {
         VolumeOptions {

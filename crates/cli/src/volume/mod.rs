@@ -10,6 +10,7 @@ mod create;
 mod reach;
 mod resize;
 mod serve;
+mod set;
 mod stat;
 
 use clap::Subcommand;
@@ -29,6 +30,8 @@ pub(crate) enum VolumeCommand {
     Flush(change::FlushArgs),
     /// Change what a volume does with the cache
     Mode(change::ModeArgs),
+    /// Change a volume's options
+    Set(set::SetArgs),
     /// Read every cached block and hold it against the backing
     Check(check::CheckArgs),
     /// Take over the size that a volume's backing has now
@@ -47,6 +50,7 @@ pub(crate) fn run(command: &VolumeCommand) -> Outcome<()> {
         VolumeCommand::Stat(args) => stat::run(args),
         VolumeCommand::Flush(args) => change::flush(args),
         VolumeCommand::Mode(args) => change::mode(args),
+        VolumeCommand::Set(args) => set::run(args),
         VolumeCommand::Check(args) => check::run(args),
         VolumeCommand::Resize(args) => resize::resize(args),
         VolumeCommand::Adopt(args) => adopt::run(args),

@@ -3,19 +3,21 @@
 use clap::Args;
 use entresol_device::Force;
 use entresol_volume::{Dirty, Volumes};
+use serde_json::json;
 
 use super::cache::{CacheArgs, now};
-use super::reach::{find, refuse_served};
+use super::control::Control;
+use super::reach::find;
 use crate::failure::{Failure, Outcome};
 use crate::units::number;
 
 /// Options of `entresol volume resize`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Write back what is dirty and stop the server, change the size of the backing, then resize.
+A file or a block device may grow while its volume is served: clients that connect from then on
+see the new size. An NBD export, and whatever shrinks, need the server stopped, after a flush.
 
 Examples:
-  entresol volume flush vm1 --cache /ssd/cache      (then stop the server)
   truncate -s 200G /hdd/vm1.img
   entresol volume resize vm1 --cache /ssd/cache")]
 pub(crate) struct ResizeArgs {
@@ -28,10 +30,11 @@ pub(crate) struct ResizeArgs {
 /// Options of `entresol volume remove`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The backing stays as it is, and is the device from then on.
+The backing stays as it is, and is the device from then on. A running server removes a volume that
+no client uses; the others go on.
 
 Examples:
-  entresol volume flush vm1 --cache /ssd/cache      (then stop the server)
+  entresol volume flush vm1 --cache /ssd/cache
   entresol volume remove vm1 --cache /ssd/cache")]
 pub(crate) struct RemoveArgs {
     /// The volume
@@ -45,7 +48,19 @@ pub(crate) struct RemoveArgs {
 
 /// Resizes.
 pub(crate) fn resize(args: &ResizeArgs) -> Outcome<()> {
-    refuse_served(&args.cache)?;
+    if let Some(mut server) = Control::connect(&args.cache.control_path()) {
+        server.ask(&json!({"command": "resize", "volume": args.name}))?;
+        let list = server.ask(&json!({"command": "list"}))?;
+        let mut volumes = list["volumes"].as_array().into_iter().flatten();
+        let found = volumes.find(|volume| volume["name"] == args.name.as_str());
+        let bytes = found.and_then(|volume| volume["bytes"].as_f64()).unwrap_or_default();
+        println!(
+            "volume {}: {} bytes, as its backing; clients that connect from now on see it",
+            args.name,
+            number(bytes)
+        );
+        return Ok(());
+    }
     let cache = args.cache.open_resizing(&args.name, Force::No)?;
     let found = find(&cache, &args.name);
     let volumes = cache.list();
@@ -58,7 +73,12 @@ pub(crate) fn resize(args: &ResizeArgs) -> Outcome<()> {
 
 /// Removes.
 pub(crate) fn remove(args: &RemoveArgs) -> Outcome<()> {
-    refuse_served(&args.cache)?;
+    if let Some(mut server) = Control::connect(&args.cache.control_path()) {
+        let lose = args.lose_dirty;
+        server.ask(&json!({"command": "remove", "volume": args.name, "lose_dirty": lose}))?;
+        println!("volume {} is removed; its backing stays", args.name);
+        return Ok(());
+    }
     let mut cache = args.cache.open(None, Force::No)?;
     let dirty = if args.lose_dirty { Dirty::Lose } else { Dirty::Keep };
     let removed = if cache.absent().iter().any(|(name, _)| *name == args.name) {

@@ -137,6 +137,12 @@ impl Connection {
         self.held.requests() == 0 && self.output.len() == 0
     }
 
+    /// The volume that it uses.
+    pub(super) fn volume(&self) -> Option<VolumeId> {
+        let Phase::Transmission(session) = &self.phase else { return None };
+        Some(session.terms.volume.id)
+    }
+
     /// Whether it is still in its handshake.
     pub(super) fn is_in_handshake(&self) -> bool {
         matches!(self.phase, Phase::Handshake(_) | Phase::Encrypting(_))
@@ -198,9 +204,8 @@ impl Connection {
     fn read(&mut self, scratch: &mut [u8], turn: &mut Turn<'_>, budget: &mut Budget) -> usize {
         match self.stream.read(scratch) {
             Ok(0) => {
-                // As after a disconnect: what is in flight is answered, if anyone listens.
-                self.readable = false;
-                self.phase = Phase::Closing;
+                // As after a disconnect.
+                (self.readable, self.phase) = (false, Phase::Closing);
                 0
             }
             Ok(length) => {
@@ -456,12 +461,7 @@ impl Connection {
                 let kind = entresol_wire::nbd::ErrorKind::TooLong;
                 self.give_up(&Error::new(kind, "length of a request", detail), turn);
             }
-            left => {
-                // Room for what is kept was admitted.
-                let keeps = matches!(ruling, Ruling::Write(_));
-                let payload = Vec::with_capacity(if keeps { left as usize } else { 0 });
-                self.await_payload(Incoming { request, ruling, payload, left });
-            }
+            left => self.await_payload(Incoming { request, ruling, payload: Vec::new(), left }),
         }
         Ok(Request::head_bytes(style))
     }
@@ -477,6 +477,7 @@ impl Connection {
         let taken = incoming.left.min(rest.len() as u64) as usize;
         // A payload that is not wanted is not kept.
         if matches!(incoming.ruling, Ruling::Write(_) | Ruling::FilteredStatus(_)) {
+            incoming.payload.reserve(incoming.left as usize);
             incoming.payload.extend_from_slice(&rest[..taken]);
         }
         incoming.left -= taken as u64;

@@ -1,14 +1,15 @@
 //! The socket for administrators: a JSON object a line, and one back for each.
 //!
-//! `{"command": "stat"}`, `list`, `flush`, `mode`, `create` and `stop`; answers have `"ok": true`,
-//! or `"ok": false` with `"kind"` and `"error"`. The whole of it stands in `docs/reference/nbd.md`.
+//! `{"command": "stat"}`, `list`, `flush`, `mode`, `set`, `resize`, `create`, `remove` and `stop`;
+//! answers have `"ok": true`, or `"ok": false` with `"kind"` and `"error"`. The whole of it stands
+//! in `docs/reference/nbd.md`.
 
 use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
 use entresol_volume::{
-    Error, ErrorKind as VolumeErrorKind, Moment, Qos, Request, VolumeId, VolumeInfo, VolumeOptions,
-    Volumes,
+    Dirty, Error, ErrorKind as VolumeErrorKind, Moment, Qos, Request, Tuning, VolumeId, VolumeInfo,
+    VolumeOptions, Volumes,
 };
 use serde_json::{Map, Value, json};
 
@@ -100,9 +101,18 @@ impl Administrator {
     }
 }
 
+/// How the server stands as a line comes.
+pub(super) struct Stand<'a> {
+    pub(super) now: Moment,
+    /// The volume of each client.
+    pub(super) used: &'a [VolumeId],
+    /// The server's own figures.
+    pub(super) server: Value,
+}
+
 /// Begins what `line` asks for.
-pub(super) fn begin(line: &[u8], volumes: &mut dyn Volumes, now: Moment, server: Value) -> Begun {
-    decide(line, volumes, now, server).unwrap_or_else(|error| Begun::Answer(failure(&error)))
+pub(super) fn begin(line: &[u8], volumes: &mut dyn Volumes, stand: Stand<'_>) -> Begun {
+    decide(line, volumes, stand).unwrap_or_else(|error| Begun::Answer(failure(&error)))
 }
 
 /// The answer to a request that a volume has answered.
@@ -116,8 +126,7 @@ pub(super) fn outcome(result: &Result<Bytes, Error>) -> Value {
 fn decide(
     line: &[u8],
     volumes: &mut dyn Volumes,
-    now: Moment,
-    server: Value,
+    Stand { now, used, server }: Stand<'_>,
 ) -> Result<Begun, Error> {
     let fields = match serde_json::from_slice(line) {
         Ok(Value::Object(fields)) => Fields(fields),
@@ -146,6 +155,25 @@ fn decide(
             let mode = fields.text("mode")?.parse()?;
             Ok(Begun::Ask(fields.volume(volumes)?, Request::SetMode(mode)))
         }
+        "set" => Ok(Begun::Ask(fields.volume(volumes)?, Request::Tune(fields.tuning()?))),
+        "resize" => {
+            fields.allow(&["command", "volume"])?;
+            Ok(Begun::Ask(fields.volume(volumes)?, Request::Resize))
+        }
+        "remove" => {
+            fields.allow(&["command", "volume", "lose_dirty"])?;
+            let volume = fields.volume(volumes)?;
+            let clients = used.iter().filter(|of| **of == volume).count();
+            if clients > 0 {
+                let name = fields.text("volume")?;
+                let detail = format!(
+                    "volume {name}: {clients} clients use it; disconnect them, then remove it"
+                );
+                return Err(Error::new(VolumeErrorKind::Unavailable, detail));
+            }
+            let dirty = if fields.flag("lose_dirty")? { Dirty::Lose } else { Dirty::Keep };
+            Ok(Begun::Ask(volume, Request::Remove(dirty)))
+        }
         "create" => {
             let options = fields.options()?;
             let id = volumes.create(&options, now)?;
@@ -153,7 +181,8 @@ fn decide(
         }
         "stop" => Ok(Begun::Stop),
         other => Err(invalid(format!(
-            "command: expected stat, list, flush, mode, create or stop, found '{other}'"
+            "command: expected stat, list, flush, mode, set, resize, create, remove or stop, found \
+             '{other}'"
         ))),
     }
 }
@@ -187,6 +216,27 @@ pub(super) fn failure(error: &Error) -> Value {
 
 fn invalid(detail: impl Into<String>) -> Error {
     Error::new(VolumeErrorKind::InvalidInput, detail)
+}
+
+/// Options of a volume that change while it is served.
+const TUNED: [&str; 7] = [
+    "share_bytes",
+    "reservation",
+    "limit",
+    "weight",
+    "sequential_cutoff_bytes",
+    "admission_hits",
+    "read_ahead_bytes",
+];
+
+fn hits(found: u64) -> Result<u8, Error> {
+    u8::try_from(found)
+        .map_err(|_| invalid(format!("admission_hits: expected up to 255, found {found}")))
+}
+
+fn ahead(found: u64) -> Result<u32, Error> {
+    u32::try_from(found)
+        .map_err(|_| invalid(format!("read_ahead_bytes: expected below 4 GiB, found {found}")))
 }
 
 /// The fields of a line.
@@ -224,6 +274,37 @@ impl Fields {
         })
     }
 
+    fn flag(&self, key: &str) -> Result<bool, Error> {
+        self.0.get(key).map_or(Ok(false), |found| {
+            found
+                .as_bool()
+                .ok_or_else(|| invalid(format!("{key}: expected true or false, found {found}")))
+        })
+    }
+
+    /// What of a volume's options is to change.
+    fn tuning(&self) -> Result<Tuning, Error> {
+        let mut allowed = vec!["command", "volume"];
+        allowed.extend(TUNED);
+        self.allow(&allowed)?;
+        if !TUNED.iter().any(|key| self.0.contains_key(*key)) {
+            let detail = format!("line: expected one of {}, found none", TUNED.join(", "));
+            return Err(invalid(detail));
+        }
+        let given = |key: &str| self.0.contains_key(key);
+        let number = |key: &str| given(key).then(|| self.number(key, 0)).transpose();
+        let rate = |key: &str| given(key).then(|| self.rate(key)).transpose();
+        Ok(Tuning {
+            share_bytes: number("share_bytes")?,
+            reservation: rate("reservation")?,
+            limit: rate("limit")?,
+            weight: rate("weight")?,
+            sequential_cutoff_bytes: number("sequential_cutoff_bytes")?,
+            admission_hits: number("admission_hits")?.map(hits).transpose()?,
+            read_ahead_bytes: number("read_ahead_bytes")?.map(ahead).transpose()?,
+        })
+    }
+
     /// The volume that the field `volume` names.
     fn volume(&self, volumes: &dyn Volumes) -> Result<VolumeId, Error> {
         let name = self.text("volume")?;
@@ -257,8 +338,8 @@ impl Fields {
             None => default.mode,
             Some(_) => self.text("mode")?.parse()?,
         };
-        let hits = self.number("admission_hits", u64::from(default.admission_hits))?;
-        let ahead = self.number("read_ahead_bytes", u64::from(default.read_ahead_bytes))?;
+        let asked_hits = self.number("admission_hits", u64::from(default.admission_hits))?;
+        let asked_ahead = self.number("read_ahead_bytes", u64::from(default.read_ahead_bytes))?;
         Ok(VolumeOptions {
             name: self.text("volume")?.to_owned(),
             backing: self.text("backing")?.to_owned(),
@@ -271,12 +352,8 @@ impl Fields {
             },
             sequential_cutoff_bytes: self
                 .number("sequential_cutoff_bytes", default.sequential_cutoff_bytes)?,
-            admission_hits: u8::try_from(hits).map_err(|_| {
-                invalid(format!("admission_hits: expected up to 255, found {hits}"))
-            })?,
-            read_ahead_bytes: u32::try_from(ahead).map_err(|_| {
-                invalid(format!("read_ahead_bytes: expected below 4 GiB, found {ahead}"))
-            })?,
+            admission_hits: hits(asked_hits)?,
+            read_ahead_bytes: ahead(asked_ahead)?,
         })
     }
 }

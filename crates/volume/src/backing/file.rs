@@ -191,6 +191,20 @@ impl Backing for FileBacking {
         self.shared.file.modified().unwrap_or_default()
     }
 
+    fn grow(&mut self) -> Result<()> {
+        let found = self.shared.file.grow()?;
+        if found < self.description.bytes {
+            let detail = format!(
+                "{}: has {found} bytes now; while it is served a backing may only grow",
+                self.description.identity
+            );
+            return Err(Error::new(ErrorKind::Unsupported, detail));
+        }
+        self.description.bytes = found;
+        self.description.identity = self.shared.file.identity();
+        Ok(())
+    }
+
     fn check_room(&self, range: (u64, u64)) -> Result<()> {
         Ok(self.shared.file.check_room(range.1)?)
     }

@@ -21,6 +21,9 @@ pub(crate) fn read_ahead(core: &Rc<Core>, volume: &Rc<Volume>, range: Range<u64>
     let (by, of) = (Rc::clone(core), Rc::clone(volume));
     core.tasks.spawn(async move {
         let _guard = lock.await;
+        if of.retired.get() {
+            return;
+        }
         bring(&by, &of, blocks).await;
     });
 }

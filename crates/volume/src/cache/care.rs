@@ -71,29 +71,12 @@ impl Cache {
     /// Errors: `Io` if blocks are dirty, unless `dirty` says that they may be lost.
     pub fn remove(&mut self, volume: VolumeId, dirty: Dirty, now: Moment) -> Result<()> {
         let of = self.known(volume)?;
-        let blocks = of.log.borrow().dirty_blocks();
-        if blocks > 0 && dirty == Dirty::Keep {
-            let detail = format!(
-                "volume {}: {blocks} blocks are dirty, and only in this cache; write them back \
-                 first (`entresol volume flush {}`)",
-                of.name, of.name
-            );
-            return Err(Error::new(ErrorKind::Io, detail));
-        }
-        of.retired.set(true);
-        of.kick.raise(&self.core.tasks);
-        while !of.cleaner_stopped.get() {
-            self.core.ring_all();
-            self.run(now);
-            if !of.cleaner_stopped.get() {
-                self.wait_once();
-            }
-        }
-        self.core.ahead.borrow_mut().forget(volume, &(0..of.blocks()));
-        self.forget(volume, now)?;
-        self.core.volumes.borrow_mut()[usize::from(volume.0)] = None;
-        self.core.room.raise(&self.core.tasks);
-        Ok(())
+        let core = Rc::clone(&self.core);
+        self.block_on(now, async move {
+            let all = 0..of.blocks();
+            let _alone = of.ranges.lock(&core.tasks, all, Access::Exclusive).await;
+            super::tune::remove(&core, &of, dirty).await
+        })
     }
 
     /// Removes a volume whose backing could not be opened, as [`Cache::remove`] does. Whether what

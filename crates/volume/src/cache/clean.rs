@@ -230,12 +230,15 @@ fn kick_at(core: &Rc<Core>, volume: &Rc<Volume>, at: Moment) {
         return;
     }
     volume.kick_at.set(Some(at));
-    let (core, volume) = (Rc::clone(core), Rc::clone(volume));
+    // It may be removed until then, and its backing be wanted by somebody else.
+    let (core, volume) = (Rc::clone(core), Rc::downgrade(volume));
     let tasks = Rc::clone(&core.tasks);
     tasks.spawn(async move {
         core.sleep_until(at).await;
-        volume.kick_at.set(None);
-        volume.kick.raise(&core.tasks);
+        if let Some(volume) = volume.upgrade() {
+            volume.kick_at.set(None);
+            volume.kick.raise(&core.tasks);
+        }
     });
 }
 

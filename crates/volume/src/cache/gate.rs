@@ -55,6 +55,15 @@ impl Gate {
         volumes.iter().for_each(|(id, qos)| clock.set(*id, *qos, now));
     }
 
+    /// A volume is gone: those that wait for their turn there go on, and find that.
+    pub(crate) fn forget(&self, volume: VolumeId, now: Moment) {
+        let mut clock = self.clock.borrow_mut();
+        let tokens: Vec<u64> = clock.iter_mut().flat_map(|clock| clock.remove(volume)).collect();
+        drop(clock);
+        let waiting = tokens.iter().filter_map(|token| self.waiting.borrow_mut().remove(token));
+        waiting.collect::<Vec<_>>().into_iter().for_each(|answer| answer.give(self.place(now)));
+    }
+
     /// Takes a place in the order; `None`: no volume asks for any.
     pub(crate) fn enter(
         &self,

@@ -494,6 +494,18 @@ pub(crate) fn demand_own_export(
     }
 }
 
+/// Has the gate know what each volume gets.
+pub(crate) fn set_gate(core: &Core) {
+    let volumes = core.volumes.borrow();
+    let all: Vec<_> = volumes
+        .iter()
+        .flatten()
+        .map(|volume| (volume.id, volume.record.borrow().options.qos))
+        .collect();
+    drop(volumes);
+    core.gate.set(&all, core.now.get());
+}
+
 /// Begins the tasks of a volume and lists it.
 pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
     let volume = Rc::new(volume);
@@ -507,13 +519,8 @@ pub(crate) fn enlist(core: &Rc<Core>, volume: Volume) -> Rc<Volume> {
         volumes.resize_with(place + 1, || None);
     }
     volumes[place] = Some(Rc::clone(&volume));
-    let all: Vec<_> = volumes
-        .iter()
-        .flatten()
-        .map(|volume| (volume.id, volume.record.borrow().options.qos))
-        .collect();
     drop(volumes);
-    core.gate.set(&all, core.now.get());
+    set_gate(core);
     core.tasks.spawn(crate::cache::clean::clean(Rc::clone(core), Rc::clone(&volume)));
     volume
 }

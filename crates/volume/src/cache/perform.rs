@@ -14,6 +14,7 @@ use crate::cache::clean::{drain, settle_state};
 use crate::cache::core::Core;
 use crate::cache::read::{Keep, assemble, gather};
 use crate::cache::report::allocation;
+use crate::cache::tune::{remove, resize, tune};
 use crate::cache::volume::Volume;
 use crate::cache::write::{Change, sync_log, write_back, write_through};
 use crate::error::{Error, ErrorKind, Result};
@@ -68,6 +69,9 @@ pub(crate) async fn perform(
             settle_state(core, volume).await
         }
         Request::SetMode(mode) => set_mode(core, volume, mode).await,
+        Request::Tune(tuning) => tune(core, volume, &tuning).await,
+        Request::Resize => resize(core, volume).await,
+        Request::Remove(dirty) => remove(core, volume, dirty).await,
     };
     done.map(|()| Bytes::new())
 }
@@ -176,6 +180,7 @@ async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> R
         let end = blocks.end.min(at + PREFETCH_BLOCKS);
         // Piece by piece: a write waits for the one that it touches, and not for all of them.
         let guard = volume.ranges.lock(&core.tasks, at..end, Access::Shared).await;
+        volume.check_present()?;
         gather(core, volume, at..end, Keep::Yes).await?;
         drop(guard);
         at = end;

@@ -29,7 +29,7 @@ impl Volume {
         VolumeInfo {
             id: self.id,
             name: self.name.clone(),
-            bytes: self.bytes,
+            bytes: self.bytes.get(),
             mode: self.mode.get(),
             read_only: self.description.read_only,
             can_trim: self.description.can_trim,
@@ -45,7 +45,7 @@ pub(crate) fn extents(
     context: Context,
     ((offset, length), most): ((u64, u64), usize),
 ) -> Result<Vec<Run>> {
-    let end = offset.saturating_add(length).min(volume.bytes).max(offset);
+    let end = offset.saturating_add(length).min(volume.bytes.get()).max(offset);
     match context {
         Context::Residency => Ok(residency(core, volume, offset..end, most)),
         Context::Allocation => {
@@ -64,7 +64,7 @@ pub(crate) async fn allocation(
     (offset, length): (u64, u64),
     most: usize,
 ) -> Result<Vec<Run>> {
-    let (most, end) = (most.max(1), offset.saturating_add(length).min(volume.bytes));
+    let (most, end) = (most.max(1), offset.saturating_add(length).min(volume.bytes.get()));
     // Before the backing is asked: what is written back meanwhile may have been a hole there when
     // that looked, and is in the log no more once it has answered.
     let logged = logged(volume, &(offset..end));
@@ -250,7 +250,7 @@ fn one(core: &Core, volume: &Volume) -> Value {
     json!({
         "name": volume.name,
         "number": volume.id.0,
-        "bytes": volume.bytes,
+        "bytes": volume.bytes.get(),
         "backing": record.options.backing,
         "mode": volume.mode.get().name(),
         "usage": {

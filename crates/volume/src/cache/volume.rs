@@ -38,7 +38,7 @@ pub(crate) const GHOSTS_MAX: u64 = 1 << 22;
 pub(crate) struct Volume {
     pub id: VolumeId,
     pub name: String,
-    pub bytes: u64,
+    pub bytes: Cell<u64>,
     pub description: Description,
     pub record: RefCell<VolumeRecord>,
     pub mode: Cell<Mode>,
@@ -159,12 +159,11 @@ pub(crate) struct Parts {
 impl Volume {
     pub(crate) fn new(parts: Parts) -> Volume {
         let Parts { id, record, backing, log, held, state, incarnation } = parts;
-        let blocks = record.bytes.div_ceil(BLOCK_BYTES).min(GHOSTS_MAX) as usize;
-        let admission = (record.options.admission_hits > 1).then(|| Admission::new(blocks));
+        let admission = admission_of(record.options.admission_hits, record.bytes);
         Volume {
             id,
             name: record.options.name.clone(),
-            bytes: record.bytes,
+            bytes: Cell::new(record.bytes),
             description: backing.description().clone(),
             mode: Cell::new(record.options.mode),
             counts: RefCell::default(),
@@ -204,6 +203,11 @@ impl Volume {
         }
     }
 
+    /// What remembers misses where a block is cached at its so-many-th.
+    pub(crate) fn admission_of(&self, hits: u8) -> Option<Admission> {
+        admission_of(hits, self.bytes.get())
+    }
+
     /// Where its clean blocks are.
     pub(crate) fn clean_space(&self) -> SpaceId {
         clean_space(self.id)
@@ -216,7 +220,7 @@ impl Volume {
 
     /// Blocks of the volume; the last one may be shorter.
     pub(crate) fn blocks(&self) -> u64 {
-        self.bytes.div_ceil(BLOCK_BYTES)
+        self.bytes.get().div_ceil(BLOCK_BYTES)
     }
 
     /// The blocks that a range of bytes touches.
@@ -229,13 +233,13 @@ impl Volume {
 
     /// The bytes of blocks.
     pub(crate) fn bytes_of(&self, blocks: &Range<u64>) -> Range<u64> {
-        blocks.start * BLOCK_BYTES..(blocks.end * BLOCK_BYTES).min(self.bytes)
+        blocks.start * BLOCK_BYTES..(blocks.end * BLOCK_BYTES).min(self.bytes.get())
     }
 
     /// The blocks that lie in a range of bytes as a whole.
     pub(crate) fn whole_blocks_of(&self, offset: u64, length: u64) -> Range<u64> {
         let end = offset + length;
-        let last = if end == self.bytes { self.blocks() } else { end / BLOCK_BYTES };
+        let last = if end == self.bytes.get() { self.blocks() } else { end / BLOCK_BYTES };
         let first = offset.div_ceil(BLOCK_BYTES);
         first..last.max(first)
     }
@@ -251,13 +255,18 @@ impl Volume {
             Request::Prefetch { offset, length } | Request::Allocation { offset, length, .. } => {
                 (*offset, *length, false)
             }
-            Request::Flush | Request::WriteBack | Request::SetMode(_) => return Ok(()),
+            Request::Flush
+            | Request::WriteBack
+            | Request::SetMode(_)
+            | Request::Tune(_)
+            | Request::Resize
+            | Request::Remove(_) => return Ok(()),
         };
         if writes && self.description.read_only {
             let detail = format!("volume {}: its backing may only be read", self.name);
             return Err(Error::new(ErrorKind::ReadOnly, detail));
         }
-        if offset.checked_add(length).is_some_and(|end| end <= self.bytes) {
+        if offset.checked_add(length).is_some_and(|end| end <= self.bytes.get()) {
             return Ok(());
         }
         let kind = match request {
@@ -266,9 +275,19 @@ impl Volume {
         };
         let detail = format!(
             "volume {}: {length} bytes at offset {offset} end past its {} bytes",
-            self.name, self.bytes
+            self.name,
+            self.bytes.get()
         );
         Err(Error::new(kind, detail))
+    }
+
+    /// Refuses what waited for a volume that was removed meanwhile.
+    pub(crate) fn check_present(&self) -> Result<()> {
+        if !self.retired.get() {
+            return Ok(());
+        }
+        let detail = format!("volume {}: it was removed", self.name);
+        Err(Error::new(ErrorKind::Name, detail))
     }
 
     /// Whether zeros cost less than a write of them, as the volume is now.
@@ -394,7 +413,7 @@ impl Volume {
         Followed {
             around: stream.goes_around(cutoff),
             streams: self.tells_streams() && stream.is_established(),
-            ahead: readahead::on_read(stream, range.end, most, self.bytes),
+            ahead: readahead::on_read(stream, range.end, most, self.bytes.get()),
         }
     }
 
@@ -454,6 +473,11 @@ impl Volume {
         self.reaped.replace(reaped);
         came
     }
+}
+
+fn admission_of(hits: u8, bytes: u64) -> Option<Admission> {
+    let blocks = bytes.div_ceil(BLOCK_BYTES).min(GHOSTS_MAX) as usize;
+    (hits > 1).then(|| Admission::new(blocks))
 }
 
 /// Where the clean blocks of a volume are.

@@ -49,7 +49,7 @@ pub(crate) async fn write_through(
 ) -> Result<()> {
     let alignment = u64::from(volume.description.alignment.max(1));
     let aligned = range.start.is_multiple_of(alignment)
-        && (range.end.is_multiple_of(alignment) || range.end == volume.bytes);
+        && (range.end.is_multiple_of(alignment) || range.end == volume.bytes.get());
     match change {
         Change::Trim if !volume.description.can_trim => Ok(()),
         Change::Trim => {

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use entresol_volume::VolumeId;
 use entresol_wire::nbd::ReplyTo;
 use mio::Token;
 use serde_json::json;
 
 use super::{ADMINISTRATORS_MAX, FIRST_ADMINISTRATOR, Service};
 use crate::listener::Listener;
-use crate::nbd::control::{self, Administrator, Begun};
+use crate::nbd::control::{self, Administrator, Begun, Stand};
 use crate::nbd::pending::{Asked, Asker, Waiting};
 use crate::worker::report;
 
@@ -52,6 +53,8 @@ impl Service<'_> {
     /// Takes what an administrator has sent.
     pub(super) fn hear(&mut self, place: usize) {
         let now = self.now();
+        let clients = self.connections.iter().flatten();
+        let used: Vec<VolumeId> = clients.filter_map(|(_, client)| client.volume()).collect();
         let Some(Some(administrator)) = self.administrators.get_mut(place) else {
             return;
         };
@@ -59,7 +62,8 @@ impl Service<'_> {
         administrator.read(&mut self.scratch);
         while let Some(line) = administrator.next_line() {
             self.figures.held_bytes = self.held_bytes as u64;
-            match control::begin(&line, self.volumes, now, self.figures.json()) {
+            let stand = Stand { now, used: &used, server: self.figures.json() };
+            match control::begin(&line, self.volumes, stand) {
                 Begun::Answer(answer) => administrator.answer(&answer),
                 Begun::Stop => {
                     administrator.answer(&json!({"ok": true}));
