@@ -151,7 +151,8 @@ impl VolumeRecord {
         for number in [options.qos.reservation, options.qos.limit, options.qos.weight] {
             out.u64(number.to_bits());
         }
-        for text in [&options.name, &options.backing, &self.identity, &self.version] {
+        let named = [&options.name, &options.backing, &self.identity, &self.version];
+        for text in named.into_iter().chain([&options.description]) {
             out.text(text);
         }
         out.0
@@ -180,8 +181,12 @@ impl VolumeRecord {
             sequential_cutoff_bytes,
             admission_hits,
             read_ahead_bytes,
+            description: String::new(),
         };
         let (identity, version) = (from.text()?, from.text()?);
+        // Records of earlier versions end here.
+        let description = if from.bytes.is_empty() { String::new() } else { from.text()? };
+        let options = VolumeOptions { description, ..options };
         Ok(VolumeRecord { options, bytes, identity, version, partition_entries })
     }
 }
@@ -461,6 +466,7 @@ mod tests {
                 backing: "nbd://host/ä".to_owned(),
                 mode: Mode::WriteOnly,
                 qos: Qos { reservation: 1.5, limit: 100.0, weight: 2.0 },
+                description: "root".to_owned(),
                 ..VolumeOptions::default()
             },
             bytes: 123_456_789,
@@ -470,9 +476,13 @@ mod tests {
         };
         let bytes = volume.encode();
         assert_eq!(VolumeRecord::decode(&bytes).unwrap(), volume);
-        for length in 0..bytes.len() {
+        // An earlier version's, which has no description: its text takes 2 + 4 bytes here.
+        let earlier = bytes.len() - 6;
+        for length in (0..bytes.len()).filter(|length| *length != earlier) {
             assert!(VolumeRecord::decode(&bytes[..length]).is_err(), "{length} bytes");
         }
+        let found = VolumeRecord::decode(&bytes[..earlier]).unwrap();
+        assert_eq!(found.options.description, "");
         let state = StateRecord { written_back: 9, next: 3, incarnations: vec![(1, 1), (4, 20)] };
         assert_eq!(StateRecord::decode(&state.encode()).unwrap(), state);
         let regions = RegionsRecord { region_bytes: 1 << 24, bits: vec![5, 0, 7] };

@@ -123,7 +123,12 @@ pub struct VolumeOptions {
     pub admission_hits: u8,
     /// Bytes read ahead of a sequential reader, into memory; 0: none.
     pub read_ahead_bytes: u32,
+    /// What people are told of it, of at most 4096 bytes; may be empty.
+    pub description: String,
 }
+
+/// Longest text that people are told of a volume: the longest that NBD has.
+const DESCRIPTION_BYTES_MAX: usize = 4096;
 
 impl VolumeOptions {
     /// Refuses what no volume can be made with, whatever the cache and its backing are.
@@ -140,12 +145,19 @@ impl VolumeOptions {
             let found = self.admission_hits;
             return invalid(format!("admission hits: expected at most {HITS_MAX}, found {found}"));
         }
+        if self.description.len() > DESCRIPTION_BYTES_MAX {
+            let found = self.description.len();
+            let detail = format!(
+                "description: expected at most {DESCRIPTION_BYTES_MAX} bytes, found {found}"
+            );
+            return invalid(detail);
+        }
         self.qos.check()
     }
 }
 
 /// What of a volume's options changes while it serves; what is `None` stays.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tuning {
     /// [`VolumeOptions::share_bytes`].
     pub share_bytes: Option<u64>,
@@ -161,6 +173,8 @@ pub struct Tuning {
     pub admission_hits: Option<u8>,
     /// [`VolumeOptions::read_ahead_bytes`].
     pub read_ahead_bytes: Option<u32>,
+    /// [`VolumeOptions::description`].
+    pub description: Option<String>,
 }
 
 /// Rates are numbers, whoever makes them: none is unequal to itself.
@@ -185,6 +199,7 @@ impl Tuning {
                 .unwrap_or(options.sequential_cutoff_bytes),
             admission_hits: self.admission_hits.unwrap_or(options.admission_hits),
             read_ahead_bytes: self.read_ahead_bytes.unwrap_or(options.read_ahead_bytes),
+            description: self.description.as_ref().unwrap_or(&options.description).clone(),
             ..options.clone()
         };
         tuned.check().map(|()| tuned)
@@ -202,6 +217,7 @@ impl Default for VolumeOptions {
             sequential_cutoff_bytes: 4 << 20,
             admission_hits: 1,
             read_ahead_bytes: 256 << 10,
+            description: String::new(),
         }
     }
 }

@@ -64,6 +64,8 @@ pub struct VolumeInfo {
     pub id: VolumeId,
     /// Its name.
     pub name: String,
+    /// What people are told of it; may be empty.
+    pub description: String,
     /// Its size in bytes.
     pub bytes: u64,
     /// What it does with the cache.

@@ -53,6 +53,9 @@ pub(crate) struct CreateArgs {
     /// Read ahead of sequential readers, into memory; 0: not at all
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256KiB")]
     read_ahead: u64,
+    /// What clients are told of it beside its name [default: that it is cached, and its mode]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    description: String,
     /// Use a backing that is in use elsewhere, and make the cache over whatever is there
     #[arg(long)]
     force: bool,
@@ -76,6 +79,7 @@ pub(crate) fn run(args: &CreateArgs) -> Outcome<()> {
             "sequential_cutoff_bytes": options.sequential_cutoff_bytes,
             "admission_hits": options.admission_hits,
             "read_ahead_bytes": options.read_ahead_bytes,
+            "description": options.description,
         }))?;
         println!("volume {} made; the running server exports it", options.name);
         return Ok(());
@@ -152,6 +156,7 @@ impl CreateArgs {
             sequential_cutoff_bytes: self.sequential_cutoff,
             admission_hits: self.admission_hits,
             read_ahead_bytes,
+            description: self.description.clone(),
         };
         options.check()?;
         Ok(options)

@@ -52,6 +52,9 @@ struct TuningArgs {
     /// Read ahead of sequential readers, into memory; 0: not at all
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     read_ahead: Option<u64>,
+    /// What clients that connect from now on are told of it beside its name
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
 }
 
 /// Changes options.
@@ -88,6 +91,7 @@ impl TuningArgs {
             sequential_cutoff_bytes: self.sequential_cutoff,
             admission_hits: self.admission_hits,
             read_ahead_bytes: ahead.transpose()?,
+            description: self.description.clone(),
         })
     }
 }
@@ -105,6 +109,7 @@ fn line(name: &str, tuning: &Tuning) -> Value {
         ("sequential_cutoff_bytes", tuning.sequential_cutoff_bytes.map(|value| json!(value))),
         ("admission_hits", tuning.admission_hits.map(|value| json!(value))),
         ("read_ahead_bytes", tuning.read_ahead_bytes.map(|value| json!(value))),
+        ("description", tuning.description.as_ref().map(|value| json!(value))),
     ];
     for (key, value) in fields {
         if let Some(value) = value {

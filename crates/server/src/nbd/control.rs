@@ -203,6 +203,7 @@ pub(super) fn report(volumes: &dyn Volumes, server: Value) -> Value {
 fn describe(volume: &VolumeInfo) -> Value {
     json!({
         "name": volume.name,
+        "description": volume.description,
         "number": volume.id.0,
         "bytes": volume.bytes,
         "mode": volume.mode.name(),
@@ -219,7 +220,7 @@ fn invalid(detail: impl Into<String>) -> Error {
 }
 
 /// Options of a volume that change while it is served.
-const TUNED: [&str; 7] = [
+const TUNED: [&str; 8] = [
     "share_bytes",
     "reservation",
     "limit",
@@ -227,6 +228,7 @@ const TUNED: [&str; 7] = [
     "sequential_cutoff_bytes",
     "admission_hits",
     "read_ahead_bytes",
+    "description",
 ];
 
 fn hits(found: u64) -> Result<u8, Error> {
@@ -274,6 +276,10 @@ impl Fields {
         })
     }
 
+    fn text_or_none(&self, key: &str) -> Result<Option<String>, Error> {
+        self.0.contains_key(key).then(|| self.text(key).map(str::to_owned)).transpose()
+    }
+
     fn flag(&self, key: &str) -> Result<bool, Error> {
         self.0.get(key).map_or(Ok(false), |found| {
             found
@@ -302,6 +308,7 @@ impl Fields {
             sequential_cutoff_bytes: number("sequential_cutoff_bytes")?,
             admission_hits: number("admission_hits")?.map(hits).transpose()?,
             read_ahead_bytes: number("read_ahead_bytes")?.map(ahead).transpose()?,
+            description: self.text_or_none("description")?,
         })
     }
 
@@ -332,6 +339,7 @@ impl Fields {
             "sequential_cutoff_bytes",
             "admission_hits",
             "read_ahead_bytes",
+            "description",
         ])?;
         let default = VolumeOptions::default();
         let mode = match self.0.get("mode") {
@@ -354,6 +362,7 @@ impl Fields {
                 .number("sequential_cutoff_bytes", default.sequential_cutoff_bytes)?,
             admission_hits: hits(asked_hits)?,
             read_ahead_bytes: ahead(asked_ahead)?,
+            description: self.text_or_none("description")?.unwrap_or_default(),
         })
     }
 }

@@ -211,9 +211,13 @@ pub(super) fn export_of(volume: &VolumeInfo) -> Export {
         }
     }
     let preferred = volume.preferred_bytes.max(512).next_power_of_two();
+    let description = match volume.description.is_empty() {
+        true => format!("cached volume, mode {}", volume.mode),
+        false => volume.description.clone(),
+    };
     Export {
         name: volume.name.clone(),
-        description: format!("cached volume, mode {}", volume.mode),
+        description,
         bytes: volume.bytes,
         flags,
         sizes: BlockSizes { preferred: preferred.min(32 << 20), ..BlockSizes::default() },

@@ -98,6 +98,7 @@ impl Volume {
         let info = VolumeInfo {
             id: VolumeId(0),
             name: name.to_owned(),
+            description: String::new(),
             bytes: size,
             mode: Mode::WriteThrough,
             read_only: false,
@@ -157,7 +158,8 @@ impl Volume {
                 self.mark(*offset, *length, 2, 0);
             }
             Request::SetMode(mode) => self.info.mode = *mode,
-            Request::Flush | Request::WriteBack | Request::Allocation { .. } => {}
+            // Nothing is dirty, and nothing of it is limited.
+            _ => {}
         }
         Ok(Bytes::new())
     }

@@ -29,6 +29,7 @@ impl Volume {
         VolumeInfo {
             id: self.id,
             name: self.name.clone(),
+            description: self.record.borrow().options.description.clone(),
             bytes: self.bytes.get(),
             mode: self.mode.get(),
             read_only: self.description.read_only,

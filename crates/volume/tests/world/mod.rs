@@ -107,6 +107,7 @@ impl World {
             sequential_cutoff_bytes: [0, 16 << 10, 4 << 20][world.random.below(3) as usize],
             admission_hits: 1 + world.random.below(2) as u8,
             read_ahead_bytes: [0, 64 << 10][world.random.below(2) as usize],
+            description: String::new(),
         };
         world.volume = world.cache.as_mut().unwrap().create(&options, Moment(0)).unwrap();
         world
