@@ -24,8 +24,8 @@ final class Leave {
     /** The same of one that does not leave by itself. */
     static final String STAYS = "staying";
     private static final long LOOK_MILLIS = 250;
-    /** A cluster that stops has told its nodes by then. */
-    private static final long CLUSTER_SECONDS = 60;
+    /** A cluster that stops has synced all of its stores by then. */
+    private static final long CLUSTER_SECONDS = 600;
 
     private final Server server;
     private final CompletableFuture<?> exit;
@@ -56,8 +56,17 @@ final class Leave {
             }
             tell(verdict);
             if (verdict.step() == Step.STOP_CLUSTER) {
-                server.clusterStop();
+                stopCluster();
             }
+        }
+    }
+
+    /** Whoever leaves alone instead loses what it alone has: it is tried again. */
+    private void stopCluster() {
+        try {
+            server.clusterStop();
+        } catch (RuntimeException failure) {
+            LOG.error("The cluster could not be stopped", failure);
         }
     }
 
@@ -73,7 +82,7 @@ final class Leave {
         // Segments get fewer: what differs in numbers only is no news.
         boolean news = verdict.step() != told.step()
                 || !unnumbered(verdict.why()).equals(unnumbered(told.why()));
-        if (verdict.equals(told)) {
+        if (verdict.step() == Step.PAUSE || verdict.equals(told)) {
             return;
         }
         told = verdict;

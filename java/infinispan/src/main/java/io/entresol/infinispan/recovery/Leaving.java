@@ -61,6 +61,8 @@ public final class Leaving {
         LEAVE,
         /** Stop the whole cluster: all of its nodes were told. */
         STOP_CLUSTER,
+        /** Look again: others may be told in the same moments. */
+        PAUSE,
         /** Serve for now, and look again. */
         WAIT,
         /** Serve: what it has nobody else will have. */
@@ -107,7 +109,7 @@ public final class Leaving {
                 intent = Intent.HINDERED;
             }
             return first.step() != Step.LEAVE ? first
-                    : new Verdict(Step.WAIT, "others may have been told to stop as well");
+                    : new Verdict(Step.PAUSE, "");
         }
         // Whoever hears this does not go; who went before this was said is heard now.
         intent = Intent.GOES;
