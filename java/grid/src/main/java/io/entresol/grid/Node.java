@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.grid.resp.RespFront;
 import io.entresol.jdbc.SqlServer;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -55,6 +56,7 @@ public final class Node {
     private volatile SqlServer sql;
 
     private Node(NodeFolder folder, Properties plan) {
+        RespFront.addCommands();
         server = new GridServer(folder.server().toFile(),
                 List.of(Path.of("stack.xml"), Path.of("node.xml"), Path.of("caches.xml")), plan);
         exit = server.run();
@@ -82,6 +84,7 @@ public final class Node {
             }
             node.awaitRunning();
             SiteBridge.open();
+            RespFront.standBefore(node.server.getProtocolServers().values());
             node.serveSql(plan);
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);
