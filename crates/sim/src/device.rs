@@ -12,6 +12,7 @@
 //! | full device | from a call on | no | `fill_up` |
 //! | slow, stalled | completions | no | `stall` |
 //! | completions out of order | request | no | the seed, `Ordering` |
+//! | completions late, as of a device slower than memory | request | no | `Ordering::Late` |
 //! | power failure | call | no | `crash_after`, `crash_now` |
 //! | a copy with the same identity | device | – | `copied_to` |
 //!
@@ -22,13 +23,14 @@
 //!
 //! It knows nothing of the process: what is in memory or in shared memory is not simulated.
 
+use std::io::{PipeReader, PipeWriter, Write};
 use std::ops::Range;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use entresol_device::{
-    Completion, Counters, Device, Error, ErrorKind, Geometry, IoBuffer, Place, Queue, QueueOptions,
-    Result, WriteMode, WriteRequest,
+    Completion, Counters, Device, Doorbell, Error, ErrorKind, Geometry, IoBuffer, Place, Queue,
+    QueueOptions, Result, WriteMode, WriteRequest,
 };
 use parking_lot::Mutex;
 
@@ -66,6 +68,13 @@ pub enum Ordering {
     Shuffled,
     /// As submitted, and all that are submitted.
     AsSubmitted,
+    /// Any, from the seed, and each after so many looks at its queue at most: the device takes
+    /// longer than whoever uses it. As those of a file, its queues have a doorbell, and a
+    /// descriptor to wait for, which always polls readable: who waits looks again.
+    Late {
+        /// Most looks.
+        looks_max: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -73,6 +82,8 @@ struct Shared {
     medium: Mutex<Medium>,
     counters: Counters,
     options: SimOptions,
+    /// Polls readable for as long as the device is there, where queues tell.
+    readable: Option<(PipeReader, PipeWriter)>,
 }
 
 impl SimOptions {
@@ -93,7 +104,9 @@ impl SimDevice {
     pub fn from_image(image: Image, options: SimOptions) -> SimDevice {
         assert_eq!(image.capacity_bytes(), options.geometry.capacity_bytes, "image of that size");
         let medium = Mutex::new(Medium::new(image, options.geometry, options.seed));
-        SimDevice { shared: Arc::new(Shared { medium, counters: Counters::default(), options }) }
+        let readable = matches!(options.ordering, Ordering::Late { .. }).then(readable_pipe);
+        let counters = Counters::default();
+        SimDevice { shared: Arc::new(Shared { medium, counters, options, readable }) }
     }
 
     /// Writes, syncs and discards so far: the number of the next one.
@@ -247,9 +260,8 @@ impl Device for SimDevice {
 
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         options.check(NAME)?;
-        let shared = Arc::clone(&self.shared);
-        let (gathered, under_way) = (Vec::new(), Vec::new());
-        Ok(Box::new(SimQueue { shared, depth: options.depth, gathered, under_way }))
+        let lanes = Lanes { shared: Arc::clone(&self.shared), state: Mutex::default() };
+        Ok(Box::new(SimQueue { lanes: Arc::new(lanes), depth: options.depth }))
     }
 
     fn counters(&self) -> &Counters {
@@ -259,10 +271,28 @@ impl Device for SimDevice {
 
 /// A queue of a simulated device.
 struct SimQueue {
-    shared: Arc<Shared>,
+    lanes: Arc<Lanes>,
     depth: usize,
+}
+
+/// The requests of a queue, and what hands them over.
+struct Lanes {
+    shared: Arc<Shared>,
+    state: Mutex<LaneState>,
+}
+
+#[derive(Default)]
+struct LaneState {
     gathered: Vec<(u64, Request)>,
-    under_way: Vec<(u64, UnderWay)>,
+    under_way: Vec<Handed>,
+}
+
+/// A request that was handed over.
+struct Handed {
+    token: u64,
+    request: UnderWay,
+    /// Looks that it takes yet.
+    looks: u64,
 }
 
 enum Request {
@@ -299,8 +329,30 @@ impl SimQueue {
             let detail = format!("{NAME}: all {} requests are in flight; reap first", self.depth);
             return Err(Error::new(ErrorKind::Busy, detail));
         }
-        self.gathered.push((token, request));
+        self.lanes.state.lock().gathered.push((token, request));
         Ok(())
+    }
+
+    /// Takes what has completed, at least `wait_for`; nothing is handed over.
+    fn look(&mut self, wait_for: usize, completions: &mut Vec<Completion>) {
+        let options = self.lanes.shared.options;
+        let mut state = self.lanes.state.lock();
+        let mut medium = self.lanes.shared.medium.lock();
+        let under_way = &mut state.under_way;
+        let count = SimQueue::completing(&mut medium, options, under_way, wait_for);
+        for _ in 0..count {
+            let next = match options.ordering {
+                Ordering::AsSubmitted => 0,
+                Ordering::Shuffled => medium.random.below(under_way.len() as u64) as usize,
+                Ordering::Late { .. } => {
+                    let all = under_way.iter().enumerate();
+                    let ready: Vec<_> = all.filter(|(_, handed)| handed.looks == 0).collect();
+                    ready[medium.random.below(ready.len() as u64) as usize].0
+                }
+            };
+            let Handed { token, request, .. } = under_way.remove(next);
+            completions.push(SimQueue::complete(&mut medium, token, request));
+        }
     }
 
     fn complete(medium: &mut Medium, token: u64, request: UnderWay) -> Completion {
@@ -321,9 +373,10 @@ impl SimQueue {
     fn completing(
         medium: &mut Medium,
         options: SimOptions,
-        count: usize,
+        under_way: &mut [Handed],
         wait_for: usize,
     ) -> usize {
+        let count = under_way.len();
         match &mut medium.faults.stall {
             Stall::None => {}
             Stall::Endless => return 0,
@@ -339,84 +392,126 @@ impl SimQueue {
             Ordering::Shuffled => {
                 wait_for + medium.random.below((count - wait_for) as u64 + 1) as usize
             }
+            Ordering::Late { .. } => {
+                let mut left: Vec<u64> = under_way.iter().map(|handed| handed.looks).collect();
+                left.sort_unstable();
+                // Whoever waits for some looks until they are there.
+                let waited = wait_for.checked_sub(1).and_then(|last| left.get(last)).copied();
+                let looks = waited.unwrap_or(1).max(1);
+                for handed in under_way.iter_mut() {
+                    handed.looks = handed.looks.saturating_sub(looks);
+                }
+                under_way.iter().filter(|handed| handed.looks == 0).count()
+            }
+        }
+    }
+}
+
+impl Lanes {
+    fn hand_over(&self) {
+        let mut state = self.state.lock();
+        let mut medium = self.shared.medium.lock();
+        let LaneState { gathered, under_way } = &mut *state;
+        for (token, request) in gathered.drain(..) {
+            let looks = match self.shared.options.ordering {
+                Ordering::Late { looks_max } => 1 + medium.random.below(u64::from(looks_max)),
+                Ordering::Shuffled | Ordering::AsSubmitted => 0,
+            };
+            let request = request.issue(&mut medium);
+            under_way.push(Handed { token, request, looks });
+        }
+    }
+}
+
+impl Doorbell for Lanes {
+    fn ring(&self) -> Result<()> {
+        self.hand_over();
+        Ok(())
+    }
+}
+
+impl Request {
+    /// Hands it to the medium.
+    fn issue(self, medium: &mut Medium) -> UnderWay {
+        match self {
+            Request::Read { offset, length } if medium.random.one_in(2) => {
+                let mut buffer = IoBuffer::aligned(length);
+                match medium.read(offset, &mut buffer) {
+                    Ok(()) => UnderWay::ReadEarly(buffer),
+                    Err(error) => UnderWay::Failed { error, buffer: Some(buffer) },
+                }
+            }
+            Request::Read { offset, length } => UnderWay::Read { offset, length },
+            Request::Write { offset, bytes, mode } => {
+                let durability = match mode {
+                    WriteMode::Flushed => Durability::Flushed,
+                    WriteMode::Durable => Durability::Synced,
+                };
+                match medium.issue_write(offset, bytes) {
+                    Ok(id) => UnderWay::Write { id, durability },
+                    Err(error) => UnderWay::Failed { error, buffer: None },
+                }
+            }
+            Request::Sync => match medium.issue_sync() {
+                Ok(covered) => UnderWay::Sync { covered },
+                Err(error) => UnderWay::Failed { error, buffer: None },
+            },
         }
     }
 }
 
 impl Queue for SimQueue {
     fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()> {
-        self.shared.options.geometry.check(NAME, offset, length)?;
+        self.lanes.shared.options.geometry.check(NAME, offset, length)?;
         self.gather(token, Request::Read { offset, length })?;
-        self.shared.counters.count_read(length);
+        self.lanes.shared.counters.count_read(length);
         Ok(())
     }
 
     fn write(&mut self, request: WriteRequest<'_>) -> Result<()> {
-        request.check(&self.shared.options.geometry, NAME)?;
+        request.check(&self.lanes.shared.options.geometry, NAME)?;
         let WriteRequest { token, offset, buffer, range, mode } = request;
         let bytes: Arc<[u8]> = buffer.bytes()[range].into();
         let length = bytes.len();
         self.gather(token, Request::Write { offset, bytes, mode })?;
-        self.shared.counters.count_write(length, mode);
+        self.lanes.shared.counters.count_write(length, mode);
         Ok(())
     }
 
     fn sync(&mut self, token: u64) -> Result<()> {
         self.gather(token, Request::Sync)?;
-        self.shared.counters.count_sync();
+        self.lanes.shared.counters.count_sync();
         Ok(())
     }
 
     fn submit(&mut self) -> Result<()> {
-        let mut medium = self.shared.medium.lock();
-        for (token, request) in self.gathered.drain(..) {
-            let under_way = match request {
-                Request::Read { offset, length } if medium.random.one_in(2) => {
-                    let mut buffer = IoBuffer::aligned(length);
-                    match medium.read(offset, &mut buffer) {
-                        Ok(()) => UnderWay::ReadEarly(buffer),
-                        Err(error) => UnderWay::Failed { error, buffer: Some(buffer) },
-                    }
-                }
-                Request::Read { offset, length } => UnderWay::Read { offset, length },
-                Request::Write { offset, bytes, mode } => {
-                    let durability = match mode {
-                        WriteMode::Flushed => Durability::Flushed,
-                        WriteMode::Durable => Durability::Synced,
-                    };
-                    match medium.issue_write(offset, bytes) {
-                        Ok(id) => UnderWay::Write { id, durability },
-                        Err(error) => UnderWay::Failed { error, buffer: None },
-                    }
-                }
-                Request::Sync => match medium.issue_sync() {
-                    Ok(covered) => UnderWay::Sync { covered },
-                    Err(error) => UnderWay::Failed { error, buffer: None },
-                },
-            };
-            self.under_way.push((token, under_way));
-        }
+        self.lanes.hand_over();
         Ok(())
     }
 
     fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
         self.submit()?;
-        let options = self.shared.options;
-        let mut medium = self.shared.medium.lock();
-        let count = SimQueue::completing(&mut medium, options, self.under_way.len(), wait_for);
-        for _ in 0..count {
-            let next = match options.ordering {
-                Ordering::AsSubmitted => 0,
-                Ordering::Shuffled => medium.random.below(self.under_way.len() as u64) as usize,
-            };
-            let (token, request) = self.under_way.remove(next);
-            completions.push(SimQueue::complete(&mut medium, token, request));
-        }
+        self.look(wait_for, completions);
         Ok(())
     }
 
+    fn take_ready(&mut self, completions: &mut Vec<Completion>) -> Result<bool> {
+        if self.lanes.shared.readable.is_none() {
+            return self.reap(0, completions).map(|()| false);
+        }
+        self.look(0, completions);
+        Ok(!self.lanes.state.lock().gathered.is_empty())
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        self.lanes.shared.readable.as_ref()?;
+        let bell: Arc<dyn Doorbell> = self.lanes.clone();
+        Some(bell)
+    }
+
     fn in_flight(&self) -> usize {
-        self.gathered.len() + self.under_way.len()
+        let state = self.lanes.state.lock();
+        state.gathered.len() + state.under_way.len()
     }
 
     fn depth(&self) -> usize {
@@ -424,17 +519,27 @@ impl Queue for SimQueue {
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
-        None
+        let (reader, _) = self.lanes.shared.readable.as_ref()?;
+        Some(reader.as_raw_fd())
     }
 }
 
 impl Drop for SimQueue {
     fn drop(&mut self) {
-        if self.submit().is_ok() {
-            let mut medium = self.shared.medium.lock();
-            for (token, request) in self.under_way.drain(..) {
-                SimQueue::complete(&mut medium, token, request);
-            }
+        self.lanes.hand_over();
+        let mut state = self.lanes.state.lock();
+        let mut medium = self.lanes.shared.medium.lock();
+        for Handed { token, request, .. } in state.under_way.drain(..) {
+            SimQueue::complete(&mut medium, token, request);
         }
     }
+}
+
+/// A pipe with a byte in it.
+fn readable_pipe() -> (PipeReader, PipeWriter) {
+    let made = std::io::pipe().and_then(|(reader, mut writer)| {
+        writer.write_all(&[1])?;
+        Ok((reader, writer))
+    });
+    made.expect("a test has descriptors for a pipe")
 }
