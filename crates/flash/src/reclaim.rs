@@ -20,6 +20,7 @@ mod open_ends;
 mod under_way;
 
 use entresol_device::IoBuffer;
+use entresol_planted::planted;
 use parking_lot::MutexGuard;
 
 use crate::error::{ErrorKind, Result};
@@ -286,8 +287,13 @@ impl Inner {
         }
     }
 
-    /// A part of what makes room for a write that found none. `None`: there is nothing to gain.
-    pub(crate) fn make_room(&self, number: usize, now: Timestamp) -> Result<Progress> {
+    /// A part of what makes room for a write that found none, and needs more than `wanted` free
+    /// segments. `None`: there is nothing to gain.
+    pub(crate) fn make_room(
+        &self,
+        (number, wanted): (usize, u32),
+        now: Timestamp,
+    ) -> Result<Progress> {
         let mut shard = self.shards[number].lock();
         self.check_open()?;
         shard.log.poll(0)?;
@@ -296,6 +302,14 @@ impl Inner {
         }
         if shard.log.free_count() <= shard.log.reserve() / 2 && shard.log.releases()? {
             // What is left is for copies.
+            return self.await_device(shard).map(|()| Progress::Awaited);
+        }
+        // Victims of a cache come in turn, and each takes room for what is copied of it: where the
+        // device is slower than reclaim, that would be all that the device gives back.
+        let enough = self.evicts()
+            && shard.log.is_release_due()
+            && shard.log.free_count() + shard.log.coming_free() > wanted;
+        if enough && !planted!("reclaimed-instead-of-awaited") && shard.log.releases()? {
             return self.await_device(shard).map(|()| Progress::Awaited);
         }
         let part = Part { bytes: u64::MAX, records: BATCH };

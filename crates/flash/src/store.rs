@@ -293,8 +293,6 @@ impl Inner {
     pub(crate) fn put(&self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
-        // A cache cannot evict what its open segment has, and copies it round and round instead of
-        // waiting for what is about to become free.
         let evicts = self.evicts();
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
@@ -335,12 +333,15 @@ impl Inner {
                 }
                 decided => return decided,
             }
+            let bytes = request.key.bytes.len() + request.value.len();
+            // Where a slot is missing, segments that become free are no help.
+            let wanted = match shard.has_slot() {
+                true => shard.wanted_free(bytes as u64, pace),
+                false => u32::MAX,
+            };
             drop(shard);
-            if evicts && reclaims.waits() && self.await_release(number)? {
-                continue;
-            }
             match pace {
-                _ if self.gains_room(number, request.now, &mut reclaims)? => {}
+                _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
                 _ if evicts && reclaims.seals() && self.seal_for_slots(number)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
                 Pace::Unmarked => return Err(self.full(number)),
@@ -389,8 +390,9 @@ impl Inner {
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
                 decided => return decided,
             }
+            let wanted = shard.log.reserve();
             drop(shard);
-            if !self.gains_room(number, now, &mut reclaims)? {
+            if !self.gains_room((number, wanted), now, &mut reclaims)? {
                 return Err(self.full(number));
             }
         }
@@ -407,29 +409,27 @@ impl Inner {
         Ok(())
     }
 
-    /// Does a part of what makes room for a write; false if that no longer leads anywhere.
-    fn gains_room(&self, number: usize, now: Timestamp, reclaims: &mut Reclaims) -> Result<bool> {
-        let progress = self.make_room(number, now)?;
+    /// Does a part of what makes more than `wanted` segments free for a write; false if that no
+    /// longer leads anywhere.
+    fn gains_room(
+        &self,
+        (number, wanted): (usize, u32),
+        now: Timestamp,
+        reclaims: &mut Reclaims,
+    ) -> Result<bool> {
+        let progress = self.make_room((number, wanted), now)?;
         if progress == Progress::Awaited {
             return Ok(true);
         }
         let log = &self.shards[number].lock().log;
         let free = log.free_count() + log.releasing_count();
+        // A cache's victims come in turn, however little there is to gain: all of them get it.
+        let most = if self.evicts() { log.shape.segments } else { 0 };
         Ok(match progress {
             // Whoever asked may have found one taken that is free again.
             Progress::None => reclaims.grew(free),
-            _ => reclaims.gain(free),
+            _ => reclaims.gain(free, most),
         })
-    }
-
-    /// Waits for a step of the device towards what is about to become free; whether there is any.
-    fn await_release(&self, number: usize) -> Result<bool> {
-        let mut shard = self.shards[number].lock();
-        let releases = shard.log.releases()?;
-        if releases {
-            self.await_device(shard)?;
-        }
-        Ok(releases)
     }
 
     /// Seals what is open of a shard whose index is full: all that it has a slot for may be there,
@@ -454,9 +454,11 @@ impl Inner {
         let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
         let detail = format!(
             "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are \
-             free, and reclaim frees no more; remove entries or give the store more capacity",
+             free and {} about to be, and reclaim frees no more; remove entries or give the store \
+             more capacity",
             log.live_bytes,
-            log.free_count()
+            log.free_count(),
+            log.releasing_count()
         );
         Error::new(ErrorKind::Full, detail)
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use entresol_sim::{CrashChoice, Persistence, SimDevice, SimOptions};
+use entresol_sim::{CrashChoice, Ordering, Persistence, SimDevice, SimOptions};
 use entresol_volume::backing::memory::{Fault, Kind, MemoryMedium, Pace};
 use entresol_volume::backing::{Backing, Description};
 use entresol_volume::{
@@ -31,8 +31,12 @@ struct Setup {
 
 impl Setup {
     fn new(mode: Mode) -> Setup {
+        Setup::on(mode, SimOptions::new(7, 8 << 20))
+    }
+
+    fn on(mode: Mode, options: SimOptions) -> Setup {
         let mut setup = Setup {
-            device: SimDevice::new(SimOptions::new(7, 8 << 20)),
+            device: SimDevice::new(options),
             medium: MemoryMedium::new(BYTES),
             cache: None,
             volume: VolumeId(0),
@@ -437,8 +441,10 @@ fn a_volume_whose_log_is_damaged_is_used_again_once_what_was_dirty_may_be_lost()
 
 #[test]
 fn a_small_cache_under_large_random_writes_never_runs_out_of_room() {
-    for mode in [Mode::WriteBack, Mode::WriteThrough] {
-        let mut setup = Setup::new(mode);
+    let modes = [Mode::WriteBack, Mode::WriteThrough];
+    let orderings = [Ordering::Shuffled, Ordering::Late { looks_max: 60 }];
+    for (mode, ordering) in modes.into_iter().flat_map(|mode| orderings.map(|how| (mode, how))) {
+        let mut setup = Setup::on(mode, SimOptions { ordering, ..SimOptions::new(7, 8 << 20) });
         let mut random = entresol_sim::Random::new(5);
         let mut written = vec![None; 256];
         for step in 0..4000u64 {

@@ -48,6 +48,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "nonce-used-twice", caught_by: STORE },
     Bug { name: "buffers-by-identity-alone", caught_by: STORE },
     Bug { name: "buffers-not-missed", caught_by: STORE },
+    Bug { name: "reclaimed-instead-of-awaited", caught_by: STORE },
     Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
     Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },
     Bug { name: "regions-not-opened", caught_by: VOLUMES },

@@ -212,6 +212,18 @@ impl Log {
         much || self.releasing_count() >= RELEASE_BATCH
     }
 
+    /// Released segments that the device alone keeps from being free; of a cache none of those that
+    /// wait for an older one to be reclaimed.
+    pub(crate) fn coming_free(&self) -> u32 {
+        let first = || first_to_go(&self.segments, &STANDING);
+        let is_released =
+            |first: u32| self.segments[first as usize].state == SegmentState::Releasing;
+        match self.shape.erases_in_order && !first().is_some_and(is_released) {
+            true => self.erasing.len() as u32,
+            false => self.releasing_count(),
+        }
+    }
+
     /// Begins to make released segments free; whether that takes the device any time.
     pub(crate) fn releases(&mut self) -> Result<bool> {
         self.begin_release()?;

@@ -11,12 +11,15 @@ use crate::format::{
 use crate::index::{Place, SizeCode};
 use crate::options::Reclaim;
 use crate::record::piece_key;
+use crate::types::Pinning;
 
 /// Segments' worth of dead or empty bytes that new ends leave at most, and at least; and how many
 /// records more than that least.
 const SEGMENTS_LEFT_MAX: u64 = 3;
 const SEGMENTS_LEFT_MIN: u64 = 1;
 const RECORDS_LEFT: u64 = 16;
+/// What may take the reserve is smaller than this part of a segment.
+const PART_OF_RESERVE: usize = 8;
 
 /// The part of its slots that maintenance keeps free for the new keys of a cache.
 const SLOTS_KEPT_PART: u64 = 64;
@@ -160,6 +163,9 @@ impl Shard {
             return Err(Error::new(kind, self.index_full()));
         }
         let key_bytes = request.key.bytes.len();
+        if !new && self.may_take_reserve(request) {
+            return Ok(());
+        }
         let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
         let Err(error) = decided else { return Ok(()) };
         let segments = request.value.len() / self.log.shape.segment_bytes as usize;
@@ -218,6 +224,20 @@ impl Shard {
         if slow { 2 * self.log.reserve() } else { self.log.reserve() }
     }
 
+    /// Whether a put over an entry needs no more than a removal of it does: what a cache's owner
+    /// pins and replaces is what it must know before it can give up anything else.
+    fn may_take_reserve(&self, request: &PutRequest<'_>) -> bool {
+        self.limits.reclaim == Reclaim::Evict
+            && request.options.pinning == Pinning::Pinned
+            && request.value.len() < self.log.shape.segment_bytes as usize / PART_OF_RESERVE
+    }
+
+    /// Free segments that a put of the `wanted` bytes of a key and its stored value needs more than.
+    pub(crate) fn wanted_free(&self, wanted: u64, pace: Pace) -> u32 {
+        let segments = wanted / u64::from(self.log.shape.segment_bytes) * 5 / 4;
+        self.kept_free(wanted, pace) + segments as u32
+    }
+
     /// The same for the `wanted` bytes of a key and its stored value.
     fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
         if new {
@@ -225,8 +245,7 @@ impl Shard {
             self.check_full(wanted, 0, Mark::Full)?;
         }
         let shape = &self.log.shape;
-        let segments = (wanted / u64::from(shape.segment_bytes) * 5 / 4) as u32;
-        if self.log.free_count() <= self.kept_free(wanted, pace) + segments {
+        if self.log.free_count() <= self.wanted_free(wanted, pace) {
             let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
             return Err(Error::new(ErrorKind::Busy, detail));
         }

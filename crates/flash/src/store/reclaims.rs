@@ -6,14 +6,6 @@ use crate::shard::Shard;
 /// back a fiftieth of itself, one is free by then.
 const FRUITLESS_MAX: u32 = 64;
 
-/// Segments that one write of a cache reclaims without a gain before it waits for those that are
-/// about to become free.
-const FRUITLESS_WAITS: u32 = 4;
-
-/// Completions that one write waits for at most where it has nothing to reclaim: some four for each
-/// segment that its share of a small shard has.
-const WAITS_MAX: u32 = 1024;
-
 /// How often one write of a cache seals what is open: what it then reclaims it may have to copy
 /// once before it can be evicted.
 const SEALS_MAX: u32 = 3;
@@ -24,7 +16,6 @@ pub(super) struct Reclaims {
     /// The most segments that were free, or about to be.
     best: u32,
     fruitless: u32,
-    waits: u32,
     seals: u32,
     pub(super) counted: bool,
 }
@@ -42,13 +33,6 @@ impl Reclaims {
         }
     }
 
-    /// Whether to wait for what is about to become free before more is reclaimed.
-    pub(super) fn waits(&mut self) -> bool {
-        let fruitless = self.fruitless >= FRUITLESS_WAITS;
-        self.waits += u32::from(fruitless);
-        fruitless && self.waits <= WAITS_MAX
-    }
-
     /// Whether segments that are open may be sealed once more to be reclaimed.
     pub(super) fn seals(&mut self) -> bool {
         self.seals += 1;
@@ -56,10 +40,10 @@ impl Reclaims {
     }
 
     /// Takes note of how many segments are `free`, or about to be; false if reclaim has gained none
-    /// for so long that it never will.
-    pub(super) fn gain(&mut self, free: u32) -> bool {
+    /// for so long that it never will: of 64 victims, or of all the `turn` has that come in turn.
+    pub(super) fn gain(&mut self, free: u32, turn: u32) -> bool {
         self.fruitless = if self.grew(free) { 0 } else { self.fruitless + 1 };
-        self.fruitless <= FRUITLESS_MAX
+        self.fruitless <= turn.max(FRUITLESS_MAX)
     }
 
     /// Takes note of how many segments are `free`, or about to be; whether that is more than ever.
@@ -78,9 +62,9 @@ mod tests {
     fn a_write_reclaims_for_as_long_as_that_gains_a_segment_now_and_then() {
         let mut reclaims = Reclaims::default();
         // Each of these victims gives back a fiftieth of itself: more than 64 of them are needed.
-        assert!((0..5_000).all(|round| reclaims.gain(5 + round / 50)));
+        assert!((0..5_000).all(|round| reclaims.gain(5 + round / 50, 0)));
         // What comes and goes is no gain.
-        let more = (0..1_000).take_while(|round| reclaims.gain(100 + round % 5)).count();
+        let more = (0..1_000).take_while(|round| reclaims.gain(100 + round % 5, 0)).count();
         assert!(more <= FRUITLESS_MAX as usize + 5, "{more} rounds for nothing");
     }
 }

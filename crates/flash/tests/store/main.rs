@@ -14,6 +14,7 @@ mod ground;
 mod identity;
 mod keys;
 mod last;
+mod late;
 mod promises;
 mod quiet;
 mod reuse;

@@ -16,14 +16,14 @@ use entresol_flash::{ErrorKind as FlashErrorKind, Key};
 use entresol_planted::planted;
 
 use crate::backing::BackingRequest;
-use crate::cache::PARTITIONS_FILLED;
 use crate::cache::core::{Core, Flash};
 use crate::cache::read::insert;
 use crate::cache::volume::Volume;
 use crate::cache::write::{Clearing, all_of, clear, invalidate, partition_of};
+use crate::cache::{PARTITIONS, PARTITIONS_FILLED};
 use crate::dirty::{DirtyLog, LogEntry, LogKind};
 use crate::error::{Error, ErrorKind, Result};
-use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, key_of};
+use crate::meta::{BLOCK_BYTES, LogHeader, NOT_THE_ENTRY, StateRecord, key_of};
 use crate::policy::rate::Allowance;
 use crate::ranges::Access;
 use crate::request::{Durable, Hole};
@@ -33,6 +33,8 @@ use crate::types::Moment;
 const BATCH_BYTES: u64 = 2 << 20;
 /// Most entries of a batch.
 const BATCH_ENTRIES: usize = 512;
+/// Most partitions' worth of entries of a batch: it completes one more at most.
+const BATCH_PARTITIONS: u64 = PARTITIONS - PARTITIONS_FILLED - 2;
 /// Most bytes of one write to the backing.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
 /// Entries that are removed at once.
@@ -151,12 +153,14 @@ pub(crate) async fn settle_state(core: &Rc<Core>, volume: &Rc<Volume>) -> Result
     Ok(())
 }
 
+/// Notes durably that entries up to `ended` are on the backing, and drops the partitions that are
+/// complete by that. Until all of it is done the volume goes by what was noted before: nothing is
+/// let go that the newest record on the medium still names.
 async fn put_state(core: &Rc<Core>, volume: &Rc<Volume>, before: u64, ended: u64) -> Result<()> {
     core.sync().await?;
-    volume.state.borrow_mut().written_back = ended;
-    let record = volume.state.borrow().encode();
+    let state = StateRecord { written_back: ended, ..volume.state.borrow().clone() };
     let key = key_of("state/", volume.id);
-    core.put_pinned(Key::new(super::META_SPACE, &key), &record).await?;
+    core.put_pinned(Key::new(super::META_SPACE, &key), &state.encode()).await?;
     let size = volume.record.borrow().partition_entries;
     let (from, to) = ((before + 1) / size, (ended + 1) / size);
     if from < to {
@@ -173,6 +177,7 @@ async fn put_state(core: &Rc<Core>, volume: &Rc<Volume>, before: u64, ended: u64
             }
         }
     }
+    volume.state.borrow_mut().written_back = ended;
     Ok(())
 }
 
@@ -270,9 +275,12 @@ fn take_batch(volume: &Volume) -> Option<Batch> {
     let log = volume.log.borrow();
     let epoch = log.entries().next()?.epoch;
     let mut bytes = 0;
+    // Partitions are used in turn: those that a batch completes are dropped before writers, who go
+    // on meanwhile, come round to them.
+    let most = volume.record.borrow().partition_entries.saturating_mul(BATCH_PARTITIONS);
     let entries: Vec<LogEntry> = log
         .entries()
-        .take(BATCH_ENTRIES)
+        .take(BATCH_ENTRIES.min(most as usize))
         .take_while(|entry| {
             if entry.kind == LogKind::Data {
                 bytes += (entry.blocks.end - entry.blocks.start) * BLOCK_BYTES;

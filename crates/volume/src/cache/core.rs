@@ -39,6 +39,8 @@ const AHEAD_BYTES_MAX: usize = 32 << 20;
 const ATTEMPTS_MAX: u32 = 60_000;
 /// How long to wait before it is asked again.
 pub(crate) const PAUSE_NS: u64 = 500_000;
+/// How long a write waits for room before it looks again unasked.
+const ROOM_NS: u64 = 100_000_000;
 
 /// What all tasks of a cache share.
 pub(crate) struct Core {
@@ -57,6 +59,8 @@ pub(crate) struct Core {
     pub lingering_max: Cell<u64>,
     /// Raised when a log may have become shorter, or what fails to shorten it may be told.
     pub room: Signal,
+    /// Whether it is raised before long in any case.
+    room_rings: Cell<bool>,
     pub ahead: RefCell<Ahead>,
     pub gate: Gate,
     /// Misses of streams, of all volumes.
@@ -144,6 +148,7 @@ impl Core {
             dirty_blocks_max: limits.dirty_blocks_max,
             lingering_max: Cell::new(limits.lingering_max),
             room: Signal::default(),
+            room_rings: Cell::new(false),
             ahead: RefCell::new(Ahead::new(AHEAD_BYTES_MAX)),
             gate: Gate::default(),
             streamed: RefCell::new(streamed),
@@ -333,6 +338,20 @@ impl Core {
         }
         let detail = format!("volume {}: it is being closed", volume.name);
         Err(Error::new(ErrorKind::Closing, detail))
+    }
+
+    /// Waits until a log may have become shorter, or for a while: the store finds room by itself,
+    /// too, and nobody hears of it.
+    pub(crate) async fn await_room(self: &Rc<Core>) {
+        if !self.room_rings.replace(true) {
+            let core = Rc::clone(self);
+            self.tasks.spawn(async move {
+                core.sleep_until(Moment(core.now.get().0 + ROOM_NS)).await;
+                core.room_rings.set(false);
+                core.room.raise(&core.tasks);
+            });
+        }
+        self.room.wait(&self.tasks).await;
     }
 
     /// Waits for a moment.

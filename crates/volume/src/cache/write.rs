@@ -532,7 +532,7 @@ async fn append(
         }
         core.check_open(volume)?;
         ask_for_room(core, volume);
-        core.room.wait(&core.tasks).await;
+        core.await_room().await;
     }
 }
 

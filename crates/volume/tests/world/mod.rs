@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use entresol_flash::OpenMode;
-use entresol_sim::{CrashChoice, Random, SimDevice, SimOptions};
+use entresol_sim::{CrashChoice, Ordering as Completing, Random, SimDevice, SimOptions};
 use entresol_volume::backing::Backing;
 use entresol_volume::backing::memory::{Loss, MemoryMedium, Pace};
 use entresol_volume::{
@@ -78,12 +78,21 @@ impl Drop for Directory {
     }
 }
 
+/// One cache in three is on a device slower than memory.
+fn device_options(seed: u64) -> SimOptions {
+    let mut options = SimOptions::new(seed, CACHE_BYTES);
+    if seed.is_multiple_of(3) {
+        options.ordering = Completing::Late { looks_max: 1 + seed as u32 % 50 };
+    }
+    options
+}
+
 impl World {
     pub(crate) fn new(mode: Mode, seed: u64) -> World {
         let medium = MemoryMedium::new((SECTORS * SECTOR) as usize);
         medium.set_pace(Pace::Drawn { seed, reaps_max: 3 });
         let mut world = World {
-            device: SimDevice::new(SimOptions::new(seed, CACHE_BYTES)),
+            device: SimDevice::new(device_options(seed)),
             medium,
             directory: Directory::new(),
             boot: 1,
