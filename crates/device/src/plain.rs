@@ -175,6 +175,12 @@ impl PlainFile {
         Some(format!("{}.{:09}", status.mtime(), status.mtime_nsec()))
     }
 
+    /// When anything of it was changed last, its time of modification included; likewise.
+    pub fn changed(&self) -> Option<String> {
+        let status = self.file.metadata().ok().filter(|_| self.kind == Kind::File)?;
+        Some(format!("{}.{:09}", status.ctime(), status.ctime_nsec()))
+    }
+
     /// Reads exactly `buffer.len()` bytes at `offset`. Blocking.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let length = buffer.len();
@@ -479,11 +485,13 @@ mod tests {
         let path = file(&dir, 4096);
         let open = || PlainFile::open(&path, Access::ReadOnly, Force::No).unwrap();
         let (identity, modified) = (open().identity(), open().modified());
+        let changed = open().changed();
         assert_eq!(open().identity(), identity);
         let other = File::options().write(true).open(&path).unwrap();
         other.set_modified(std::time::UNIX_EPOCH).unwrap();
         assert_eq!(open().identity(), identity);
         assert_ne!(open().modified(), modified);
+        assert_ne!(open().changed(), changed, "it cannot be set");
         other.set_len(8192).unwrap();
         assert_ne!(open().identity(), identity);
     }

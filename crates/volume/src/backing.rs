@@ -107,7 +107,7 @@ pub struct Description {
     /// there is one, for NBD the URI without credentials; and always the size.
     pub identity: String,
     /// Changes when somebody else wrote to it between two uses, where that can be known (a file's
-    /// time of modification); empty where not.
+    /// time of modification and, behind a space, that of any change); empty where not.
     pub version: String,
     /// Offsets and lengths of requests must be multiples of this (the end of the backing counts as
     /// one): 1 for files.

@@ -56,6 +56,7 @@ const BUGS: &[Bug] = &[
     Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
     Bug { name: "log-of-other-incarnation", caught_by: VOLUME_FAULTS },
     Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
+    Bug { name: "trusted-after-passing-through", caught_by: VOLUME_TRUST },
     Bug { name: "heap-checksum-ignored", caught_by: HEAP_CRASH },
     Bug { name: "heap-record-position-not-compared", caught_by: HEAP_CRASH },
     Bug { name: "heap-generation-ignored", caught_by: HEAP_CRASH },
@@ -85,6 +86,9 @@ const VOLUME_STREAMS: Target = Target { package: "entresol-volume", test: "strea
 
 /// Faults of a volume's cache and its backing, one at a time.
 const VOLUME_FAULTS: Target = Target { package: "entresol-volume", test: "faults" };
+
+/// What a cache believes after others may have written to the backing.
+const VOLUME_TRUST: Target = Target { package: "entresol-volume", test: "trust" };
 
 /// Every power failure of a heap's workload.
 const HEAP_CRASH: Target = Target { package: "entresol-heap", test: "crash" };

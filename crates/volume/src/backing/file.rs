@@ -86,7 +86,7 @@ impl FileBacking {
         let description = Description {
             bytes: file.bytes(),
             identity: file.identity(),
-            version: file.modified().unwrap_or_default(),
+            version: version_of(&file),
             alignment: 1,
             request_bytes_max: REQUEST_BYTES_MAX,
             read_only: access == Access::ReadOnly,
@@ -188,7 +188,7 @@ impl Backing for FileBacking {
     }
 
     fn version(&mut self) -> String {
-        self.shared.file.modified().unwrap_or_default()
+        version_of(&self.shared.file)
     }
 
     fn grow(&mut self) -> Result<()> {
@@ -213,6 +213,15 @@ impl Backing for FileBacking {
         let runs = self.shared.file.extents(range, most).into_iter();
         let kind = |data| if data { ExtentKind::Data } else { ExtentKind::Hole };
         Ok(runs.map(|(length, data)| Extent { length, kind: kind(data) }).collect())
+    }
+}
+
+/// When a file was written to last, and when anything of it was changed last: the one can be set to
+/// what it was, the other cannot.
+fn version_of(file: &PlainFile) -> String {
+    match (file.modified(), file.changed()) {
+        (Some(modified), Some(changed)) => format!("{modified} {changed}"),
+        (modified, _) => modified.unwrap_or_default(),
     }
 }
 

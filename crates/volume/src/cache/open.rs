@@ -25,7 +25,7 @@ use crate::meta::{
     StateRecord, VolumeRecord, key_of, overwrite_key,
 };
 use crate::regions::Regions;
-use crate::types::VolumeId;
+use crate::types::{Mode, VolumeId};
 
 /// Entries of a log that are read at once.
 const REPLAY_WINDOW: u64 = 256;
@@ -287,6 +287,40 @@ impl Taken {
     }
 }
 
+/// What happened to a backing since its volume was closed, by its version then and now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// Nobody wrote to it.
+    Nothing,
+    /// Its time of modification is another one.
+    Written,
+    /// That is as it was, and something of the file was changed all the same: its name, its owner
+    /// or that time, which whoever puts an older file in its place may set.
+    Touched,
+    /// It does not tell, or did not.
+    Unknown,
+}
+
+impl Since {
+    /// Versions are a time of modification and, from the second word on, what else changed last.
+    fn of(then: &str, now: &str) -> Since {
+        if then.is_empty() || now.is_empty() {
+            return Since::Unknown;
+        }
+        let halves = |version: &str| {
+            let (modified, changed) = version.split_once(' ').unwrap_or((version, ""));
+            (modified.to_owned(), changed.to_owned())
+        };
+        let ((then, then_changed), (now, now_changed)) = (halves(then), halves(now));
+        match then == now {
+            false => Since::Written,
+            // One that was noted by a version that did not know of it tells nothing.
+            true if then_changed.is_empty() || then_changed == now_changed => Since::Nothing,
+            true => Since::Touched,
+        }
+    }
+}
+
 /// A volume that was bound to its backing.
 struct Attached {
     volume: Volume,
@@ -391,9 +425,17 @@ fn attach(
         );
         return Err(Error::new(ErrorKind::Incompatible, detail));
     }
-    let known = left == Left::Clean && !record.version.is_empty() && !found.version.is_empty();
-    if known && found.version != record.version {
-        if dirty > 0 {
+    let since = match left {
+        Left::Clean => Since::of(&record.version, &found.version),
+        Left::Killed | Left::PowerLost => Since::Unknown,
+    };
+    let passed = record.options.mode == Mode::PassThrough && taken == Taken::Known;
+    if passed && !planted!("trusted-after-passing-through") {
+        // Others may have written to its backing in the meantime, as may have been the intention.
+        quiet.store.drop_space(clean_space(id))?;
+    }
+    if matches!(since, Since::Written | Since::Touched) {
+        if dirty > 0 && since == Since::Written {
             let detail = format!(
                 "volume {name}: somebody else wrote to its backing {} since the cache was closed \
                  ({} expected, {} found), and {dirty} dirty blocks are to be written back to it; \

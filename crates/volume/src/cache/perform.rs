@@ -188,6 +188,20 @@ async fn prefetch(core: &Rc<Core>, volume: &Rc<Volume>, blocks: Range<u64>) -> R
     Ok(())
 }
 
+/// Lets go of all clean blocks, durably.
+fn forget_clean(core: &Rc<Core>, volume: &Rc<Volume>) -> Result<()> {
+    if let Some(failure) = core.failure() {
+        return core.may_write_around(&failure);
+    }
+    if core.store.count(volume.clean_space()) > 0 {
+        core.store.drop_space(volume.clean_space()).map_err(|error| {
+            core.note_error(&error);
+            Error::from(error)
+        })?;
+    }
+    Ok(())
+}
+
 async fn set_mode(core: &Rc<Core>, volume: &Rc<Volume>, mode: Mode) -> Result<()> {
     let before = volume.mode.get();
     if before == mode {
@@ -196,6 +210,14 @@ async fn set_mode(core: &Rc<Core>, volume: &Rc<Volume>, mode: Mode) -> Result<()
     if before.is_lazy() && !mode.is_lazy() {
         drain(core, volume).await?;
         settle_state(core, volume).await?;
+    }
+    if (before == Mode::PassThrough || mode == Mode::PassThrough)
+        && !planted!("trusted-after-passing-through")
+    {
+        // The cache is out of the way so that others may write to the backing: what it holds is
+        // believed no more. Leaving, too: a prefetch may have waited for this to end.
+        core.ahead.borrow_mut().forget(volume.id, &(0..volume.blocks()));
+        forget_clean(core, volume)?;
     }
     if !before.is_lazy() && mode.is_lazy() {
         // What was answered so far is on the backing only: the log begins after it.
