@@ -9,6 +9,8 @@ use crate::report::Report;
 struct Script {
     name: &'static str,
     patience: Patience,
+    /// What it is given where it is to take minutes, and in the soak.
+    arguments: [&'static str; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +22,27 @@ enum Patience {
 }
 
 const SCRIPTS: &[Script] = &[
-    Script { name: "rewritten", patience: Patience::Short },
-    Script { name: "acknowledged", patience: Patience::Short },
-    Script { name: "faults", patience: Patience::Short },
-    Script { name: "guest", patience: Patience::Long },
-    Script { name: "delay", patience: Patience::Long },
-    Script { name: "oltp", patience: Patience::Long },
+    Script::of("rewritten", Patience::Short),
+    Script::of("acknowledged", Patience::Short),
+    Script::of("faults", Patience::Short),
+    Script {
+        name: "small",
+        patience: Patience::Short,
+        arguments: [
+            "--sizes 64,128 --modes wb,wt --rounds 2 --mib 16 --fio-mib 150 --seed 1",
+            "--rounds 20",
+        ],
+    },
+    Script::of("guest", Patience::Long),
+    Script::of("delay", Patience::Long),
+    Script::of("oltp", Patience::Long),
 ];
+
+impl Script {
+    const fn of(name: &'static str, patience: Patience) -> Script {
+        Script { name, patience, arguments: ["", ""] }
+    }
+}
 
 /// `cargo x outside [NAME | --all]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -41,24 +57,26 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
         return Err(format!("`{}` is no script; expected {}", arguments[0], names.join(", ")));
     }
     let mut report = Report::default();
-    run_scripts(&mut report, &wanted)?;
+    run_scripts(&mut report, &wanted, Patience::Short)?;
     Ok(report.close())
 }
 
 /// All scripts, for the soak.
 pub(crate) fn run_all(report: &mut Report) -> Result<(), String> {
-    run_scripts(report, &SCRIPTS.iter().collect::<Vec<_>>())
+    run_scripts(report, &SCRIPTS.iter().collect::<Vec<_>>(), Patience::Long)
 }
 
-fn run_scripts(report: &mut Report, scripts: &[&Script]) -> Result<(), String> {
+fn run_scripts(report: &mut Report, scripts: &[&Script], patience: Patience) -> Result<(), String> {
     // Optimised, with assertions: the comparisons of times need the one, the faults the other.
     let build = Invocation::cargo("build --quiet --profile checked -p entresol");
     if !report.run("build", &build)? {
         return Ok(());
     }
     for script in scripts {
-        let line = format!("/usr/bin/python3 conformance/volume/{}.py", script.name);
-        report.run(script.name, &Invocation::new(&line))?;
+        let [short, long] = script.arguments;
+        let arguments = if patience == Patience::Long { long } else { short };
+        let line = format!("/usr/bin/python3 conformance/volume/{}.py {arguments}", script.name);
+        report.run(script.name, &Invocation::new(line.trim_end()))?;
     }
     Ok(())
 }
