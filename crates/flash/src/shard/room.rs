@@ -232,7 +232,7 @@ impl Shard {
             && request.value.len() < self.log.shape.segment_bytes as usize / PART_OF_RESERVE
     }
 
-    /// Free segments that a put of the `wanted` bytes of a key and its stored value needs more than.
+    /// How many free segments a put of a key and its stored value, `wanted` bytes, needs more than.
     pub(crate) fn wanted_free(&self, wanted: u64, pace: Pace) -> u32 {
         let segments = wanted / u64::from(self.log.shape.segment_bytes) * 5 / 4;
         self.kept_free(wanted, pace) + segments as u32
