@@ -70,6 +70,11 @@ class OptionsTest {
         "start --dir /proc/{n} --port-offset 7600 | names of stores have | --dir",
         "start --dir /proc/a,b --port-offset 7600 | names of stores have | --dir",
         "stop --dir /no/such/folder | no node runs in | --dir",
+        "stop --force --cluster | leave its cluster | leave one of them out",
+        "bench --writes 101 | is 101 | expected 0 to 100",
+        "bench --show-rate -1 | is -1 | expected at least 0",
+        "bench --cache x | go together | --cache NAME --execute write",
+        "bench --execute read | go together | --cache NAME --execute write",
     })
     void aMistakeIsNamedWithWhatToDoNext(String line, String what, String next) {
         TestGrid.Ran ran = TestGrid.inside(line.split(" "));
