@@ -82,10 +82,11 @@ impl Device for OverlayDevice {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.geometry().check(&self.name(), offset, bytes.len())?;
         let mut ranges = self.written.0.write();
-        let overlaps = |(start, written): (&u64, &Box<[u8]>)| {
+        let before = ranges.range(..offset + bytes.len() as u64).next_back();
+        let overlaps = before.is_some_and(|(start, written)| {
             *start != offset && start + written.len() as u64 > offset
-        };
-        if ranges.range(..offset + bytes.len() as u64).next_back().is_some_and(overlaps) {
+        });
+        if overlaps {
             return Err(only_read(&self.name()));
         }
         ranges.insert(offset, bytes.into());
