@@ -13,6 +13,7 @@ use std::io::{BufRead, Write};
 use std::num::NonZeroU32;
 
 use csv::StringRecord;
+use entresol_wire::json::{Json, Object};
 use serde_json::{Map, Value};
 
 use self::bounded::{Allowance, RECORD_BYTES_MAX};
@@ -171,11 +172,11 @@ fn read_lines(
         if line.trim().is_empty() {
             continue;
         }
-        let record: Map<String, Value> = serde_json::from_str(line).map_err(|error| {
-            let (text, column) = (error.to_string(), error.column());
-            let what = text.split(" at line ").next().unwrap_or_default();
-            wrong(format!("expected a JSON object: {what} at column {column}"))
-        })?;
+        let record = match Json::parse(line) {
+            Ok(Json::Object(record)) => record,
+            Ok(_) => return Err(wrong("expected a JSON object, found another value".to_owned())),
+            Err(error) => return Err(wrong(format!("expected a JSON object: {error}"))),
+        };
         let item = from_json(&record, fields).map_err(wrong)?;
         visit(item).map_err(|failure| wrong(failure.to_string()))?;
     }
@@ -219,8 +220,8 @@ fn read_csv(
             return Err(wrong(format!("expected {expected} fields as in line 1, found {found}")));
         }
         let pairs = headings.iter().zip(record.iter());
-        let object: Map<String, Value> =
-            pairs.map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
+        let object: Object =
+            pairs.map(|(name, text)| (name.to_owned(), Json::Text(text.to_owned()))).collect();
         let item = from_json(&object, fields).map_err(wrong)?;
         visit(item).map_err(|failure| wrong(failure.to_string()))?;
     }
@@ -263,10 +264,10 @@ fn demand_headings(headings: &StringRecord, fields: &Fields) -> Result<(), Strin
     }
 }
 
-fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, String> {
+fn from_json(record: &Object, fields: &Fields) -> Result<Item, String> {
     let mut key = Vec::new();
     for (i, name) in fields.key.iter().enumerate() {
-        if record.get(name).is_some_and(Value::is_null) {
+        if record.get(name) == Some(&Json::Null) {
             return Err(format!("the key field '{name}' is null"));
         }
         if i > 0 {
@@ -279,7 +280,7 @@ fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, Strin
     }
     let mut item = Item { key, ..Item::default() };
     let Some(value) = &fields.value else {
-        item.value = Value::Object(record.clone()).to_string().into_bytes();
+        item.value = record.to_string().into_bytes();
         return Ok(item);
     };
     item.expires_at_ms = end_of_life(record)?;
@@ -287,7 +288,7 @@ fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, Strin
     if is_export {
         item.label = number(record, LABEL)?.unwrap_or(0);
         item.idle_seconds = number::<u32>(record, IDLE)?.and_then(NonZeroU32::new);
-        item.is_pinned = record.get(PINNED).is_some_and(|pinned| text_of(pinned) == "true");
+        item.is_pinned = record.get(PINNED).is_some_and(|pinned| pinned.to_text() == "true");
         item.fields = hash_of(record)?;
     }
     if item.fields.is_empty() {
@@ -297,16 +298,20 @@ fn from_json(record: &Map<String, Value>, fields: &Fields) -> Result<Item, Strin
 }
 
 /// The fields and values of a hash, where the record is that of one.
-fn hash_of(record: &Map<String, Value>) -> Result<Pairs, String> {
+fn hash_of(record: &Object) -> Result<Pairs, String> {
     let mut all = Vec::new();
-    if [VALUE, "value_hex"].iter().any(|name| record.contains_key(*name)) {
+    if [VALUE, "value_hex"].iter().any(|name| record.get(name).is_some()) {
         return Ok(all);
     }
-    for (name, value) in record.get(FIELDS).and_then(Value::as_object).into_iter().flatten() {
-        all.push((name.clone().into_bytes(), text_of(value).into_bytes()));
+    let object = |name| match record.get(name) {
+        Some(Json::Object(fields)) => Some(fields),
+        _ => None,
+    };
+    for (name, value) in object(FIELDS).into_iter().flat_map(Object::iter) {
+        all.push((name.as_bytes().to_vec(), value.to_text().into_bytes()));
     }
-    for (name, value) in record.get(FIELDS_HEX).and_then(Value::as_object).into_iter().flatten() {
-        let pair = from_hex(name).zip(from_hex(&text_of(value)));
+    for (name, value) in object(FIELDS_HEX).into_iter().flat_map(Object::iter) {
+        let pair = from_hex(name).zip(from_hex(&value.to_text()));
         all.push(pair.ok_or_else(|| {
             format!("field '{name}' in '{FIELDS_HEX}': expected pairs of hexadecimal digits")
         })?);
@@ -315,26 +320,29 @@ fn hash_of(record: &Map<String, Value>) -> Result<Pairs, String> {
 }
 
 /// The bytes of field `name`, or of its hexadecimal twin.
-fn field(record: &Map<String, Value>, name: &str) -> Result<Vec<u8>, String> {
+fn field(record: &Object, name: &str) -> Result<Vec<u8>, String> {
     // Beside a text of its own, a field with such a name is another one.
-    let text = record.get(name).map(text_of).unwrap_or_default();
-    let twin = record.get(&format!("{name}_hex")).and_then(Value::as_str).unwrap_or_default();
+    let text = record.get(name).map(Json::to_text).unwrap_or_default();
+    let twin = match record.get(&format!("{name}_hex")) {
+        Some(Json::Text(twin)) => twin.as_str(),
+        _ => "",
+    };
     if text.is_empty() && !twin.is_empty() {
         return from_hex(twin).ok_or_else(|| {
             format!("field '{name}_hex': expected pairs of hexadecimal digits, found '{twin}'")
         });
     }
-    if record.contains_key(name) {
+    if record.get(name).is_some() {
         return Ok(text.into_bytes());
     }
-    let known: Vec<&str> = record.keys().map(String::as_str).take(20).collect();
+    let known: Vec<&str> = record.iter().map(|(name, _)| name).take(20).collect();
     Err(format!("no field '{name}'; there are {}", known.join(", ")))
 }
 
-fn number<T: TryFrom<u64>>(record: &Map<String, Value>, name: &str) -> Result<Option<T>, String> {
+fn number<T: TryFrom<u64>>(record: &Object, name: &str) -> Result<Option<T>, String> {
     let text = match record.get(name) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(value) => text_of(value),
+        None | Some(Json::Null) => return Ok(None),
+        Some(value) => value.to_text(),
     };
     if text.is_empty() {
         return Ok(None);
@@ -347,7 +355,7 @@ fn number<T: TryFrom<u64>>(record: &Map<String, Value>, name: &str) -> Result<Op
 }
 
 /// When the entry ends. Clients and servers take such a time as a signed number.
-fn end_of_life(record: &Map<String, Value>) -> Result<Option<u64>, String> {
+fn end_of_life(record: &Object) -> Result<Option<u64>, String> {
     let found = number::<u64>(record, EXPIRES)?;
     if found.is_some_and(|ms| i64::try_from(ms).is_err()) {
         let (max, found) = (i64::MAX, found.unwrap_or_default());
@@ -356,13 +364,6 @@ fn end_of_life(record: &Map<String, Value>) -> Result<Option<u64>, String> {
         ));
     }
     Ok(found)
-}
-
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn to_json(item: &Item) -> Value {

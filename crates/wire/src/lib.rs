@@ -6,5 +6,6 @@
 
 #![deny(clippy::indexing_slicing)]
 
+pub mod json;
 pub mod nbd;
 pub mod resp;

@@ -10,6 +10,7 @@ use entresol_certify::search::{
 };
 use entresol_certify::verdict::Span;
 use entresol_certify::{Configured, Observer, Phase, search};
+use entresol_wire::json::Json;
 
 use super::certify::{self, factor};
 use super::subject::{self, Live, SubjectArgs};
@@ -135,6 +136,7 @@ fn kept(path: &Path, how: &Search, configuration: &str) -> Outcome<Vec<Try>> {
     }
     let at = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::doing(&at, error))?;
+    Json::parse(&text).map_err(|error| Failure::doing(&at, error))?;
     let value = serde_json::from_str(&text).map_err(|error| Failure::doing(&at, error))?;
     tries_of(how, configuration, &value).map_err(|problem| {
         Failure::CannotRun(format!("{at}: {problem}; remove the file to begin anew"))

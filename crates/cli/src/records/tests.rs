@@ -82,13 +82,53 @@ fn errors_name_the_line() {
         ("a,b\n1,2\n3\n", Layout::Csv, "line 3: expected 2 fields as in line 1, found 1"),
         ("a,b,a\n1,2,3\n", Layout::Csv, "line 1: two fields are called 'a'"),
         ("\"a,b\n1,2\n", Layout::Csv, "line 1: field 1 begins with a quote"),
-        ("{\"a\":1}\n{\"a\":", Layout::Jsonl, "line 2: expected a JSON object: EOF while"),
+        (
+            "{\"a\":1}\n{\"a\":",
+            Layout::Jsonl,
+            "line 2: expected a JSON object: expected a value, found EOF",
+        ),
         ("a,b\n1,2\n,3\n", Layout::Csv, "line 3: the key field 'a' is empty"),
     ];
     for (text, layout, expected) in cases {
         let error = all(text, layout, &fields("a", None)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// A hash with this field could not be loaded, a record with it lost it, and large exponents
+/// changed.
+#[test]
+fn names_and_numbers_of_records_mean_nothing_but_themselves() {
+    let text = "{\"k\":\"a\",\"v\":{\"$serde_json::private::Number\":\"12\"},\"n\":[1e400,1E5]}\n\
+                {\"k\":\"b\",\"v\":{\"$serde_json::private::RawValue\":\"12\"}}\n";
+    let whole = all(text, Layout::Jsonl, &fields("k", None)).unwrap();
+    let found: Vec<_> = whole.iter().map(|item| str::from_utf8(&item.value).unwrap()).collect();
+    assert_eq!(found, text.lines().collect::<Vec<_>>());
+    let values = all(text, Layout::Jsonl, &fields("k", Some("v"))).unwrap();
+    assert_eq!(values[0].value, br#"{"$serde_json::private::Number":"12"}"#);
+    let hash = Item {
+        key: b"h".to_vec(),
+        fields: vec![(b"$serde_json::private::Number".to_vec(), b"12".to_vec())],
+        ..Item::default()
+    };
+    let mut written = Vec::new();
+    let mut writer = Writer::new(Layout::Jsonl, &mut written).unwrap();
+    writer.write(&hash).unwrap();
+    writer.finish().unwrap();
+    let text = String::from_utf8(written).unwrap();
+    let read = all(&text, Layout::Jsonl, &fields("key", Some("value"))).unwrap();
+    assert_eq!(read[0].fields, hash.fields);
+}
+
+/// Of two values of a field the last one was taken, and nothing was said.
+#[test]
+fn a_field_that_stands_twice_is_refused_with_its_line() {
+    let text = "{\"a\":1,\"b\":2}\n{\"a\":1,\"b\":{\"c\":2,\"c\":3}}\n";
+    let error = all(text, Layout::Jsonl, &fields("a", None)).unwrap_err().to_string();
+    assert!(
+        error.contains("line 2: expected a JSON object: the field 'c' stands twice"),
+        "{error}"
+    );
 }
 
 /// A number was read into 64 bits and written anew: long ones fell together.

@@ -11,6 +11,7 @@ use entresol_volume::{
     Dirty, Error, ErrorKind as VolumeErrorKind, Moment, Qos, Request, Tuning, VolumeId, VolumeInfo,
     VolumeOptions, Volumes,
 };
+use entresol_wire::json::Json;
 use serde_json::{Map, Value, json};
 
 use super::deputy;
@@ -128,7 +129,10 @@ fn decide(
     volumes: &mut dyn Volumes,
     Stand { now, used, server }: Stand<'_>,
 ) -> Result<Begun, Error> {
-    let fields = match serde_json::from_slice(line) {
+    let text = str::from_utf8(line).map_err(|error| invalid(format!("line: {error}")))?;
+    // A field that stands twice could be meant in two ways.
+    Json::parse(text).map_err(|error| invalid(format!("line: expected a JSON object: {error}")))?;
+    let fields = match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Fields(fields),
         Ok(_) => return Err(invalid("line: expected a JSON object, found another value")),
         Err(error) => return Err(invalid(format!("line: expected a JSON object: {error}"))),
