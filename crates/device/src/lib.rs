@@ -9,6 +9,7 @@
 //! thread owns and with which it keeps many requests in flight.
 
 mod arena;
+mod attended;
 mod block_device;
 mod blocking;
 mod buffer;
@@ -27,6 +28,7 @@ mod memory;
 mod nvme;
 mod overlay;
 mod ownerless;
+mod peer;
 mod pending;
 mod place;
 mod plain;
@@ -41,6 +43,7 @@ mod uring;
 mod waiting;
 
 pub use arena::{Arena, ArenaPiece};
+pub use attended::Attended;
 pub use buffer::{BUFFER_ALIGNMENT, IoBuffer, WriteBuffer};
 pub use creation::{MadeFiles, unfinished};
 pub use device::{
@@ -57,6 +60,7 @@ pub use memory::MemoryDevice;
 pub use nvme::{NVME_HEALTH_BYTES, nvme_health_log};
 pub use overlay::OverlayDevice;
 pub use ownerless::{Ownerless, ownerless};
+pub use peer::KeepAlive;
 pub use pending::{Group as PendingGroup, Pending as PendingCount, PendingIo};
 pub use place::{Ground, Place};
 pub use plain::{Access, PlainFile, Zeroed};

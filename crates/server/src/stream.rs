@@ -3,12 +3,14 @@
 //! All calls are non-blocking; `WouldBlock` means that the event loop will say when to go on.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Registry, Token};
 use rustls::{ServerConfig, ServerConnection};
 
+use entresol_device::KeepAlive;
 use entresol_volume::polled::PolledSocket;
 
 use crate::client::Addresses;
@@ -51,6 +53,14 @@ impl Stream {
         };
         let transport = Transport::Tcp(PolledSocket::new(stream));
         Ok(Stream { transport, tls, addresses, sent_bytes: 0, given_bytes: 0 })
+    }
+
+    /// Has the system find out whether the peer is still there, where it is a machine away.
+    pub(crate) fn keep_alive(&self, how: KeepAlive) {
+        if let Transport::Tcp(socket) = &self.transport {
+            // One that does not take it serves its client all the same.
+            let _ = how.apply(socket.socket().as_fd());
+        }
     }
 
     /// A stream of the Unix socket at `path`.

@@ -4,13 +4,15 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use entresol_device::{Device, PendingCount, PendingIo};
+use entresol_device::{Attended, Device, PendingCount, PendingIo};
 use parking_lot::Mutex;
 
 /// The cache device and the backings. Thread-safe.
 pub struct Devices {
     /// What all moments are reckoned from: whoever asks has to name moments of one clock.
     opened: Instant,
+    /// Time that they were watched.
+    attended: Mutex<Attended>,
     cache: Option<Arc<dyn Device>>,
     backings: Mutex<Vec<Counted>>,
 }
@@ -34,7 +36,12 @@ pub struct Unanswered {
 impl Devices {
     /// The device of a cache, if it has one.
     pub fn new(cache: Option<Arc<dyn Device>>) -> Devices {
-        Devices { opened: Instant::now(), cache, backings: Mutex::default() }
+        Devices {
+            opened: Instant::now(),
+            attended: Mutex::default(),
+            cache,
+            backings: Mutex::default(),
+        }
     }
 
     /// A volume's backing; its requests are counted in what is returned, for as long as that is.
@@ -54,7 +61,7 @@ impl Devices {
     /// The oldest request of each device that has any. One that begins between two calls seems
     /// younger than it is by the time between them: whoever watches asks every second.
     pub fn unanswered(&self) -> Vec<Unanswered> {
-        let now = self.opened.elapsed();
+        let now = self.attended.lock().look(self.opened.elapsed());
         let of_cache = self.cache.as_ref().and_then(|cache| cache.oldest_pending(now));
         let of_cache = of_cache.map(|pending| Unanswered { volume: None, pending });
         let backings = self.backings.lock();

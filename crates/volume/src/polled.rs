@@ -23,6 +23,11 @@ impl<S: Source + Read + Write> PolledSocket<S> {
         PolledSocket { socket, entered: None, awaits_room: false }
     }
 
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
     /// Enters it into an event loop under `token`: what can be read is told of, and room once
     /// there was too little.
     ///

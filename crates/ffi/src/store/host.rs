@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use entresol_device::Attended;
 use entresol_tier::{
     Budget, Error, ErrorKind, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions,
     SpaceId, Tiered, Timestamp,
@@ -102,6 +103,7 @@ pub(super) struct Batch {
 /// What all looks at the device are reckoned from.
 struct Watch {
     opened: Instant,
+    attended: Mutex<Attended>,
 }
 
 /// The caller's clock, as far as known: the system's, moved.
@@ -538,15 +540,15 @@ impl Clock {
 
 impl Default for Watch {
     fn default() -> Watch {
-        Watch { opened: Instant::now() }
+        Watch { opened: Instant::now(), attended: Mutex::default() }
     }
 }
 
 impl Watch {
     /// For how long the oldest request to the device has not been answered, at least.
     fn oldest_pending_seconds(&self, tiered: &Tiered) -> u64 {
-        let oldest = tiered.store().device().oldest_pending(self.opened.elapsed());
-        oldest.map_or(0, |pending| pending.age.as_secs())
+        let now = self.attended.lock().look(self.opened.elapsed());
+        tiered.store().device().oldest_pending(now).map_or(0, |pending| pending.age.as_secs())
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use entresol_device::Attended;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
@@ -36,6 +37,8 @@ pub(super) struct Visitors<'a> {
     waited_for: bool,
     /// How long a client may take to send a request, and to take the answer.
     patience: Duration,
+    /// While the process did not run, nobody could be late.
+    attended: Attended,
     site: &'a dyn Site,
 }
 
@@ -74,13 +77,22 @@ impl<'a> Visitors<'a> {
     pub(super) fn new(door: Door, site: &'a dyn Site) -> Visitors<'a> {
         let Door { poll, listener } = door;
         let places = [const { None }; PLACES];
-        Visitors { poll, listener, places, waited_for: true, patience: PATIENCE, site }
+        Visitors {
+            poll,
+            listener,
+            places,
+            waited_for: true,
+            patience: PATIENCE,
+            attended: Attended::default(),
+            site,
+        }
     }
 
     /// Serves whoever comes until the site stops.
     pub(super) fn serve(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(PLACES + 1);
         let mut rest = POLL_INTERVAL;
+        let began = Instant::now();
         while !self.site.is_stopping() {
             match self.poll.poll(&mut events, Some(rest)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
@@ -92,7 +104,11 @@ impl<'a> Visitors<'a> {
                     Token(place) => self.go_on(place),
                 }
             }
-            self.dismiss_late(Instant::now());
+            let now = Instant::now();
+            if self.attended.was_away(now - began) {
+                self.places.iter_mut().flatten().for_each(|one| one.deadline = now + self.patience);
+            }
+            self.dismiss_late(now);
             rest = self.welcome();
         }
         Ok(())

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use entresol_device::{Attended, KeepAlive};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
@@ -66,6 +67,8 @@ const ROUNDS_MAX: usize = 4;
 const SWEEP: Duration = Duration::from_secs(1);
 /// How soon volumes with requests in flight are asked again if no descriptor says so.
 const ASK_AGAIN: Duration = Duration::from_millis(1);
+/// Silence after which a client is asked whether it is still there.
+const SILENCE: Duration = Duration::from_secs(300);
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(300);
 /// How long a stop waits for clients and volumes.
@@ -213,12 +216,18 @@ impl<'a> Service<'a> {
     fn serve(&mut self, board: &Board) -> std::io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut swept = Instant::now();
+        let began = Instant::now();
+        let mut attended = Attended::default();
         self.publish(board);
         loop {
             self.turn(&mut events)?;
             if swept.elapsed() >= SWEEP {
                 swept = Instant::now();
-                self.sweep();
+                // While the process did not run, no handshake could go on.
+                match attended.was_away(began.elapsed()) {
+                    true => self.forgive(),
+                    false => self.sweep(),
+                }
                 self.publish(board);
             }
             let is_asked = self.stop.asked.load(Ordering::Acquire)
@@ -403,6 +412,8 @@ impl<'a> Service<'a> {
             self.figures.refused += 1;
             return;
         }
+        // What it is sent waits for as long as it stands still: a paused guest comes back.
+        stream.keep_alive(KeepAlive::after(SILENCE));
         self.next_generation = self.next_generation.wrapping_add(1);
         let connection = Box::new(Connection::new(stream, self.next_generation));
         if place == self.connections.len() {
@@ -497,6 +508,13 @@ impl<'a> Service<'a> {
             held_bytes: &mut self.held_bytes,
         };
         Some(act(connection, &mut turn))
+    }
+
+    /// Begins the time of all handshakes anew.
+    fn forgive(&mut self) {
+        for (since, _) in self.connections.iter_mut().flatten() {
+            *since = Instant::now();
+        }
     }
 
     /// Ends handshakes that take too long, and looks again at what an event may have been lost of.
