@@ -318,7 +318,7 @@ impl Inner {
             Ok(Step::Decided(_)) => {
                 // Whoever waits for the shard meanwhile has its turn.
                 MutexGuard::unlock_fair(shard);
-                Ok(Progress::Awaited)
+                Ok(Progress::Decided)
             }
             Ok(Step::Awaits) => self.await_device(shard).map(|()| Progress::Awaited),
             Ok(Step::Unreadable) => {

@@ -10,10 +10,12 @@
 
 mod ahead;
 mod pending;
+mod put_off;
 mod resolve;
 mod scan;
 mod sync_point;
 mod together;
+mod touch;
 mod unverified;
 
 use std::collections::VecDeque;
@@ -24,12 +26,13 @@ use std::sync::atomic::Ordering;
 use entresol_device::{Completion, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::RecordKind;
 use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
-use crate::shard::{Known, Mark, PutRequest, PutStep, Written};
+use crate::shard::{Known, Located, Mark, PutRequest, PutStep, Written};
 use crate::store::wait_for;
-use crate::store::{Inner, SESSION_COUNTERS};
+use crate::store::{Inner, SESSION_COUNTERS, Waits};
 use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
@@ -85,6 +88,10 @@ pub struct Session {
     /// Pending operations whose read found the queue full.
     backlog: VecDeque<u32>,
     waiting: Vec<Waiting>,
+    /// Pending writes that the device has no buffer or room for, in their order.
+    put_off: VecDeque<u32>,
+    put_off_bytes: usize,
+    waits: Waits,
     scratch: Vec<u8>,
     in_flight: usize,
     /// Of shards that are waited for.
@@ -94,6 +101,8 @@ pub struct Session {
     together: Together,
     /// Bytes of records that operations wait for.
     reading_bytes: u64,
+    /// Most bytes that a get that begins may take.
+    entry_bytes_max: u64,
 }
 
 impl std::fmt::Debug for Session {
@@ -150,6 +159,9 @@ impl Session {
             unused: Vec::new(),
             backlog: VecDeque::new(),
             waiting: Vec::new(),
+            put_off: VecDeque::new(),
+            put_off_bytes: 0,
+            waits: Waits::OF_FIRST_TRY,
             scratch: Vec::new(),
             in_flight: 0,
             descriptors: Vec::new(),
@@ -157,6 +169,7 @@ impl Session {
             ahead: Ahead::default(),
             together: Together::default(),
             reading_bytes: 0,
+            entry_bytes_max: u64::MAX,
         })
     }
 
@@ -173,6 +186,35 @@ impl Session {
         if let Err(error) = self.begin(token, now, operation, visit) {
             self.finish(token, Err(error), visit);
         }
+    }
+
+    /// Gets that begin from now on answer [`Outcome::Larger`] where the entry takes more than so
+    /// many bytes. Where it is not compressed, they do so before they read its value.
+    #[inline]
+    pub fn set_entry_bytes_max(&mut self, bytes: u64) {
+        self.entry_bytes_max = bytes;
+    }
+
+    /// Most bytes that a get that begins may take.
+    #[inline]
+    pub fn entry_bytes_max(&self) -> u64 {
+        self.entry_bytes_max
+    }
+
+    /// Bytes that a get of `key` takes, by the index alone: 0 where it has no entry. Compressed ones
+    /// take more.
+    pub fn measure(&self, key: Key<'_>) -> Result<u64> {
+        self.check_key(key)?;
+        let hash = hash_key(self.inner.hash_seed, key);
+        let mut shard = self.inner.shards[self.inner.shard_of(hash)].lock();
+        Ok(match shard.locate(key, hash, &[])? {
+            Located::Absent => 0,
+            Located::Read(plan) => plan.bytes,
+            Located::Memory(record, _) if record.header.flags.kind == RecordKind::Manifest => {
+                decode_manifest(record.value).map_or(0, |manifest| u64::from(manifest.1))
+            }
+            Located::Memory(record, _) => record.value.len() as u64,
+        })
     }
 
     /// Starts loading what an operation on `key` will touch first in the index. Worth it for
@@ -204,6 +246,7 @@ impl Session {
         let wait_for = wait_for.min(before);
         self.begin_rounds()?;
         loop {
+            self.retry_put_off(visit);
             let missing = wait_for.saturating_sub(before - self.in_flight);
             // Where nothing but reads is awaited, one call hands them over and waits.
             let reads = if self.waiting.is_empty() { missing } else { 0 };
@@ -217,8 +260,16 @@ impl Session {
                 self.reap_reads(wait_for - done, now, visit)?;
             } else if !self.waiting.is_empty() {
                 self.await_commits(visit)?;
+            } else if !self.put_off.is_empty() {
+                self.await_buffers()?;
             }
         }
+    }
+
+    /// Bytes of writes that wait until the device has a buffer or room for them: it answers no more,
+    /// or is far behind. Whoever can do so should begin no more of them.
+    pub fn put_off_bytes(&self) -> usize {
+        self.put_off_bytes
     }
 
     /// Operations begun and not yet visited.
@@ -298,7 +349,7 @@ impl Session {
         let hash = hash_key(self.inner.hash_seed, key);
         let request =
             PutRequest { key, hash, value, options, now, version: None, mark: Mark::Full };
-        match self.inner.put(request, Known::Nothing)? {
+        match self.inner.put(request, Known::Nothing, self.waits)? {
             PutStep::Stored(written) => {
                 self.acknowledge(
                     (token, hash),
@@ -312,6 +363,12 @@ impl Session {
                 let slot = self.take_pending(token, now, key, PendingKind::Put(options));
                 self.pending[slot as usize].value.extend_from_slice(value);
                 self.resolve(slot, visit)
+            }
+            PutStep::Awaits => {
+                let slot = self.take_pending(token, now, key, PendingKind::Put(options));
+                self.pending[slot as usize].value.extend_from_slice(value);
+                self.put_off(slot);
+                Ok(())
             }
         }
     }

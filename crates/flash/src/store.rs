@@ -7,6 +7,7 @@ mod assemble;
 mod figures;
 mod ground;
 mod inspect;
+mod patience;
 mod reclaims;
 mod waiting;
 
@@ -35,6 +36,7 @@ use crate::session::{Session, SessionOptions};
 use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
+pub(crate) use patience::Waits;
 
 /// A flash store: never loses an acknowledged entry beyond what its durability allows. With
 /// [`Reclaim::Evict`] it is a cache instead. Cheap to clone; thread-safe.
@@ -290,7 +292,14 @@ impl Inner {
     }
 
     /// Puts, making room by reclaim where that is what is missing.
-    pub(crate) fn put(&self, request: PutRequest<'_>, known: Known<'_>) -> Result<PutStep> {
+    ///
+    /// `waits` is how often it waits for the device before it answers [`PutStep::Awaits`].
+    pub(crate) fn put(
+        &self,
+        request: PutRequest<'_>,
+        known: Known<'_>,
+        mut waits: Waits,
+    ) -> Result<PutStep> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
         let evicts = self.evicts();
@@ -301,6 +310,9 @@ impl Inner {
             let mut shard = self.gather(number);
             match shard.put(request, known, pace) {
                 Err(_) if shard.log.lacks_buffer() => {
+                    if !waits.take() {
+                        return Ok(PutStep::Awaits);
+                    }
                     shard.await_buffer()?;
                     continue;
                 }
@@ -340,6 +352,9 @@ impl Inner {
                 false => u32::MAX,
             };
             drop(shard);
+            if reclaims.awaited && !waits.take() {
+                return Ok(PutStep::Awaits);
+            }
             match pace {
                 _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
                 _ if evicts && reclaims.seals() && self.seal_for_slots(number)? => {}
@@ -354,9 +369,9 @@ impl Inner {
         &self,
         (key, hash): (Key<'_>, u128),
         location: Location,
-        now: Timestamp,
-    ) -> Result<Option<u64>> {
-        self.entomb((hash, now), |shard| shard.remove(key, hash, location))
+        (now, waits): (Timestamp, Waits),
+    ) -> Result<Option<Option<u64>>> {
+        self.entomb((hash, now, waits), |shard| shard.remove(key, hash, location))
     }
 
     /// Sees to it that nothing of a key comes back that was found to have no entry: all that
@@ -365,18 +380,20 @@ impl Inner {
         &self,
         (key, hash): (Key<'_>, u128),
         tried: &[Location],
-        now: Timestamp,
+        (now, waits): (Timestamp, Waits),
     ) -> Result<Absence> {
-        self.entomb((hash, now), |shard| shard.remove_absent((key, hash), tried, now))
+        let entombed =
+            self.entomb((hash, now, waits), |shard| shard.remove_absent((key, hash), tried, now));
+        Ok(entombed?.unwrap_or(Absence::Awaits))
     }
 
     /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is
-    /// gone.
+    /// gone. `None`: the device has yet to answer.
     fn entomb<T>(
         &self,
-        (hash, now): (u128, Timestamp),
+        (hash, now, mut waits): (u128, Timestamp, Waits),
         mut write: impl FnMut(&mut Shard) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<Option<T>> {
         self.check_open()?;
         let number = self.shard_of(hash);
         let mut reclaims = Reclaims::default();
@@ -384,14 +401,20 @@ impl Inner {
             let mut shard = self.gather(number);
             match write(&mut shard) {
                 Err(_) if shard.log.lacks_buffer() => {
+                    if !waits.take() {
+                        return Ok(None);
+                    }
                     shard.await_buffer()?;
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
-                decided => return decided,
+                decided => return decided.map(Some),
             }
             let wanted = shard.log.reserve();
             drop(shard);
+            if reclaims.awaited && !waits.take() {
+                return Ok(None);
+            }
             if !self.gains_room((number, wanted), now, &mut reclaims)? {
                 return Err(self.full(number));
             }
@@ -418,7 +441,8 @@ impl Inner {
         reclaims: &mut Reclaims,
     ) -> Result<bool> {
         let progress = self.make_room((number, wanted), now)?;
-        if progress == Progress::Awaited {
+        reclaims.awaited = progress == Progress::Awaited;
+        if matches!(progress, Progress::Awaited | Progress::Decided) {
             return Ok(true);
         }
         let log = &self.shards[number].lock().log;

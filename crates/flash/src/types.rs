@@ -183,6 +183,11 @@ pub enum Operation<'a> {
 pub enum Outcome<'a> {
     /// Get: the entry.
     Found(Entry<'a>),
+    /// Get: the entry takes more than the session may read of one; it was not read to its end.
+    Larger {
+        /// Bytes that it takes, or more.
+        bytes: u64,
+    },
     /// Get, remove, touch: there is no such entry.
     Missing,
     /// Put: done, at the durability asked for.

@@ -30,6 +30,8 @@ pub(crate) enum OwnedOutcome {
     Found(OwnedEntry),
     /// There is an entry, of which nothing else is wanted.
     Present,
+    /// An entry that takes so many bytes, more than its get may.
+    Larger(u64),
     /// There is no such entry.
     Missing,
     /// Put.
@@ -87,6 +89,7 @@ impl From<Outcome<'_>> for OwnedOutcome {
                 expiry: entry.expiry,
                 pinning: entry.pinning,
             }),
+            Outcome::Larger { bytes } => OwnedOutcome::Larger(bytes),
             Outcome::Missing => OwnedOutcome::Missing,
             Outcome::Stored { .. } => OwnedOutcome::Stored,
             Outcome::Refused { .. } => OwnedOutcome::Refused,

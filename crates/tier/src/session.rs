@@ -123,6 +123,24 @@ impl Session {
         self.flash.reading_bytes()
     }
 
+    /// Gets that begin from now on answer [`Outcome::Larger`] where the entry takes more than so
+    /// many bytes.
+    #[inline]
+    pub fn set_entry_bytes_max(&mut self, bytes: u64) {
+        self.flash.set_entry_bytes_max(bytes);
+    }
+
+    /// Bytes of writes that wait until the device has a buffer or room for them.
+    #[inline]
+    pub fn put_off_bytes(&self) -> usize {
+        self.flash.put_off_bytes()
+    }
+
+    /// Bytes that a get of `key` takes, by the index alone; compressed ones take more.
+    pub fn measure(&self, key: Key<'_>) -> Result<u64> {
+        self.flash.measure(key)
+    }
+
     /// Leaves reading ahead to another session, for one that is used now and then.
     pub fn leave_read_ahead(&mut self) {
         self.flash.leave_read_ahead();
@@ -239,10 +257,14 @@ impl Session {
         let gate = tiered.gate(hash);
         let stamp = gate.stamp.load(Ordering::Acquire);
         if gate.is_open() {
+            let bytes_max = self.flash.entry_bytes_max();
             let mut ended = false;
             let hit = tiered.memory.get(hash, key.space.0, key.bytes, &mut |cached| {
                 if cached.expiry_ms != 0 && cached.expiry_ms <= now.0 {
                     ended = true;
+                } else if cached.value.len() as u64 > bytes_max {
+                    let bytes = cached.value.len() as u64;
+                    visit(token, Ok(Outcome::Larger { bytes }));
                 } else {
                     visit(token, Ok(Outcome::Found(entry(&cached))));
                 }

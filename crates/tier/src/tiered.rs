@@ -7,8 +7,8 @@
 //!
 //! Lock order: a shard of the cache is a leaf; nothing is called under it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use entresol_device::Device;
@@ -39,6 +39,10 @@ pub struct Tiered {
     pub(crate) marks: Marks,
     options: TieredOptions,
     cache_bytes: AtomicU64,
+    /// Of the cap, for as long as somebody else needs them.
+    lent_bytes: AtomicU64,
+    /// Held while the size of the cache is changed.
+    fitting: Mutex<()>,
     /// About what the cache holds, bytes: exact at each `maintain`, too high between.
     cache_used: AtomicU64,
     /// When the store's figures were last taken for those who cannot wait, ms.
@@ -205,6 +209,8 @@ impl Tiered {
             marks: Marks::new(),
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
+            lent_bytes: AtomicU64::new(0),
+            fitting: Mutex::default(),
             cache_used: AtomicU64::new(0),
             figures_at: AtomicU64::new(now.0),
         };
@@ -324,11 +330,28 @@ impl Tiered {
         used + used / 8 < self.cache_bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives the cache what index, buffers and tables leave of the cap.
+    /// Bytes that the cache can lend for a while, those that it has lent included: three quarters
+    /// of it, for with less it would start afresh.
+    pub fn lendable_bytes(&self) -> u64 {
+        let lent = self.lent_bytes.load(Ordering::Relaxed);
+        (self.cache_bytes.load(Ordering::Relaxed) + lent) / 4 * 3
+    }
+
+    /// Has the cache lend `bytes` in all, no more than it can: on return it does without them.
+    pub fn lend(&self, bytes: u64) {
+        let bytes = bytes.min(self.lendable_bytes());
+        if self.lent_bytes.swap(bytes, Ordering::Relaxed) != bytes {
+            self.fit_cache();
+        }
+    }
+
+    /// Gives the cache what index, buffers and tables leave of the cap, and nobody has borrowed.
     fn fit_cache(&self) {
+        let _one = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
         self.cache_used.store(self.memory.bytes(), Ordering::Relaxed);
-        let left =
-            self.options.memory_bytes.saturating_sub(self.store.memory_bytes() + SLACK_BYTES);
+        let taken = self.store.memory_bytes() + SLACK_BYTES;
+        let lent = self.lent_bytes.load(Ordering::Relaxed);
+        let left = self.options.memory_bytes.saturating_sub(taken + lent);
         let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
         let current = self.cache_bytes.load(Ordering::Relaxed);
         // What the others took is given up by the slack's half; what they left waits for more.

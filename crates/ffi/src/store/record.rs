@@ -59,7 +59,8 @@ impl<'a> Record<'a> {
             Outcome::Found(entry) => {
                 Record { kind: Kind::Found, key: &[], ..Record::of_entry(token, entry) }
             }
-            Outcome::Missing => Record::new(token, Kind::Missing),
+            // No limit is set, so none is larger.
+            Outcome::Missing | Outcome::Larger { .. } => Record::new(token, Kind::Missing),
             Outcome::Stored { version } => versioned(Kind::Stored, version.0),
             Outcome::Refused { current } => {
                 versioned(Kind::Refused, current.map_or(0, |version| version.0))

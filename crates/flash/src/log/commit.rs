@@ -44,6 +44,8 @@ pub(crate) enum Progress {
     Made,
     /// The device has not answered yet.
     Awaited,
+    /// A part was decided.
+    Decided,
     /// There is nothing to gain.
     None,
 }

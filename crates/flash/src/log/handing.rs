@@ -102,6 +102,24 @@ impl Log {
         Ok(self.idle_buffer().is_none())
     }
 
+    /// Refuses to begin a value of several segments while the device has more than half of the
+    /// buffers: it is written as one whole, and would wait for them with the shard.
+    pub(crate) fn demand_buffers(&mut self, value_bytes: usize) -> Result<()> {
+        let segments = value_bytes / self.shape.segment_bytes as usize;
+        if segments == 0 || self.handing.stage == Stage::AtOnce {
+            return Ok(());
+        }
+        let wanted = (segments + 1).min(self.buffers.len() / 2);
+        let idle = |log: &Log| {
+            let idle = log.buffers.iter().filter(|b| b.writes == 0 && b.sealed != u64::MAX);
+            idle.count()
+        };
+        if idle(self) < wanted {
+            self.poll(0)?;
+        }
+        if idle(self) < wanted { self.await_answer(Stream::Cold) } else { Ok(()) }
+    }
+
     fn idle_buffer(&self) -> Option<usize> {
         let idle = self.buffers.iter().enumerate();
         let idle = idle.filter(|(_, b)| b.writes == 0 && b.sealed != u64::MAX);

@@ -30,6 +30,8 @@ pub(super) struct Pending {
     pub plan: Option<Plan>,
     /// Times the index changed under it.
     pub retries: u32,
+    /// Most bytes that it may take.
+    pub bytes_max: u64,
 }
 
 impl Pending {
@@ -61,6 +63,7 @@ impl Session {
                 tried: Vec::new(),
                 plan: None,
                 retries: 0,
+                bytes_max: u64::MAX,
             });
             self.pending.len() as u32 - 1
         });
@@ -77,6 +80,7 @@ impl Session {
         pending.tried.clear();
         pending.plan = None;
         pending.retries = 0;
+        pending.bytes_max = self.entry_bytes_max;
         slot
     }
 

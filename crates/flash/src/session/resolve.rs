@@ -12,9 +12,7 @@ use crate::shard::{
     Absence, Known, Located, Location, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
     seconds_of,
 };
-use crate::types::{
-    Condition, Entry, Expiry, Key, Outcome, PutOptions, SpaceId, Timestamp, Version,
-};
+use crate::types::{Condition, Entry, Key, Outcome, SpaceId, Timestamp, Version};
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +40,9 @@ impl Present {
 /// do so on the stack.
 const RETRIES_MAX: u32 = 200;
 
+/// Memory for what is decrypted or decompressed that is kept for reuse, at most.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
 impl Session {
     pub(super) fn begin_get(
         &mut self,
@@ -63,11 +64,21 @@ impl Session {
             }
             Located::Memory(record, _) if is_simple(&record, now) => {
                 self.in_flight -= 1;
+                let bytes = record.value.len() as u64;
+                if bytes > self.entry_bytes_max {
+                    visit(token, Ok(Outcome::Larger { bytes }));
+                    return Ok(());
+                }
                 visit(token, Ok(Outcome::Found(entry(&record))));
                 shard.counters.gets_memory += 1;
                 return Ok(());
             }
             Located::Memory(..) => None,
+            Located::Read(plan) if plan.bytes > self.entry_bytes_max => {
+                drop(shard);
+                self.finish(token, Ok(Outcome::Larger { bytes: plan.bytes }), visit);
+                return Ok(());
+            }
             Located::Read(plan) => Some(plan),
         };
         let follows = self.ahead.mode != ReadAhead::Never;
@@ -201,6 +212,9 @@ impl Session {
             }
             Err(mismatch) => self.mismatched(slot, &plan, mismatch, visit),
         };
+        if scratch.capacity() > SCRATCH_BYTES_MAX {
+            scratch = Vec::new();
+        }
         self.scratch = scratch;
         ended
     }
@@ -251,7 +265,7 @@ impl Session {
         }
     }
 
-    fn start_over(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
+    pub(super) fn start_over(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         pending.tried.clear();
         pending.retries += 1;
@@ -276,6 +290,9 @@ impl Session {
         let pending = &mut self.pending[slot as usize];
         let manifest = record.header.flags.kind == RecordKind::Manifest;
         match pending.kind {
+            PendingKind::Get if manifest && whole_bytes(&record) > pending.bytes_max => {
+                self.found_larger(slot, whole_bytes(&record), visit)
+            }
             PendingKind::Get | PendingKind::Touch(..) if manifest => {
                 match self.inner.assemble(pending.hash, &record) {
                     Ok(Some(value)) => {
@@ -328,6 +345,14 @@ impl Session {
         self.decide(slot, Some(present).filter(|_| !dropped), visit)
     }
 
+    /// The entry of a get takes more than that may.
+    fn found_larger(&mut self, slot: u32, bytes: u64, visit: Visit<'_>) -> Result<()> {
+        let token = self.pending[slot as usize].token;
+        self.give_back(slot);
+        self.finish(token, Ok(Outcome::Larger { bytes }), visit);
+        Ok(())
+    }
+
     fn found_whole(
         &mut self,
         slot: u32,
@@ -339,6 +364,9 @@ impl Session {
         let now = pending.now;
         let present = Present::of(&record, location);
         match pending.kind {
+            PendingKind::Get if record.value.len() as u64 > pending.bytes_max => {
+                self.found_larger(slot, record.value.len() as u64, visit)
+            }
             PendingKind::Get => {
                 if wants_touch(&record, now) {
                     let expiry = record.expiry();
@@ -357,64 +385,6 @@ impl Session {
             PendingKind::Touch(..) => self.decide(slot, Some(present), visit),
             PendingKind::Put(_) | PendingKind::Remove(_) => self.decide(slot, Some(present), visit),
         }
-    }
-
-    /// Gives the entry another end, which is a new version of it: who decides on what it read
-    /// before must not write the old end back.
-    fn touch(
-        &mut self,
-        slot: u32,
-        value: &[u8],
-        (present, expiry): (Present, Expiry),
-        visit: Visit<'_>,
-    ) -> Result<()> {
-        match self.rewrite(slot, value, present, (expiry, None)) {
-            Ok(PutStep::Stored(written)) => {
-                let pending = &self.pending[slot as usize];
-                let (token, hash) = (pending.token, pending.hash);
-                self.give_back(slot);
-                let ack = (None, Ack::Touched(written.version));
-                self.acknowledge((token, hash), written, ack, visit);
-                Ok(())
-            }
-            Ok(_) => self.start_over(slot, visit),
-            Err(error) => {
-                self.give_back(slot);
-                Err(error)
-            }
-        }
-    }
-
-    /// Appends the same entry again with another end, as a version that is given or new.
-    fn rewrite(
-        &mut self,
-        slot: u32,
-        value: &[u8],
-        present: Present,
-        (expiry, version): (Expiry, Option<Version>),
-    ) -> Result<PutStep> {
-        let pending = &self.pending[slot as usize];
-        let options = PutOptions {
-            expiry,
-            pinning: present.pinning,
-            label: present.label,
-            ..PutOptions::default()
-        };
-        let request = PutRequest {
-            key: pending.key(),
-            hash: pending.hash,
-            value,
-            options,
-            now: pending.now,
-            version,
-            mark: Mark::Touch,
-        };
-        let step = self.inner.put(request, Known::At(present.location));
-        if let Ok(PutStep::Stored(_)) = step {
-            let shard = self.inner.shard_of(pending.hash);
-            self.inner.shards[shard].lock().counters.touches += 1;
-        }
-        step
     }
 
     /// Decides an operation for which presence (or absence) was established.
@@ -469,8 +439,13 @@ impl Session {
     fn remove_absent(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let (token, hash, now) = (pending.token, pending.hash, pending.now);
-        match self.inner.remove_absent((pending.key(), hash), &pending.tried, now) {
+        let when = (now, self.waits);
+        match self.inner.remove_absent((pending.key(), hash), &pending.tried, when) {
             Ok(Absence::Changed) => self.start_over(slot, visit),
+            Ok(Absence::Awaits) => {
+                self.put_off(slot);
+                Ok(())
+            }
             Ok(Absence::Final) => {
                 self.give_back(slot);
                 self.finish(token, Ok(Outcome::Missing), visit);
@@ -505,29 +480,39 @@ impl Session {
                 };
                 let known =
                     present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.location));
-                self.inner.put(request, known).map(|step| match step {
-                    PutStep::Stored(w) => Some((w, options.durability, Ack::Stored(w.version))),
-                    _ => None,
+                self.inner.put(request, known, self.waits).map(|step| match step {
+                    PutStep::Stored(w) => {
+                        Some(Some((w, options.durability, Ack::Stored(w.version))))
+                    }
+                    PutStep::Awaits => None,
+                    PutStep::Resolve | PutStep::Changed => Some(None),
                 })
             }
             (_, Some(present)) => {
                 let named = (pending.key(), hash);
-                let removed = self.inner.remove(named, present.location, pending.now);
-                removed.map(|stamp| {
+                let when = (pending.now, self.waits);
+                let removed = self.inner.remove(named, present.location, when);
+                removed.map(|removed| {
                     let version = present.version;
                     let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };
-                    stamp.map(|stamp| (Written { version, stamp }, None, ack))
+                    let written = |stamp| (Written { version, stamp }, None, ack);
+                    removed.map(|stamp| stamp.map(written))
                 })
             }
-            (_, None) => Ok(None),
+            (_, None) => Ok(Some(None)),
         };
+        // What is there no more has to be found once more.
         match step {
-            Ok(Some((written, durability, ack))) => {
+            Ok(None) => {
+                self.put_off(slot);
+                Ok(())
+            }
+            Ok(Some(Some((written, durability, ack)))) => {
                 self.give_back(slot);
                 self.acknowledge((token, hash), written, (durability, ack), visit);
                 Ok(())
             }
-            Ok(None) => self.start_over(slot, visit),
+            Ok(Some(None)) => self.start_over(slot, visit),
             Err(error) => {
                 self.give_back(slot);
                 Err(error)
@@ -551,6 +536,14 @@ impl OwnedRecord {
         let (key, value) = self.bytes.split_at(self.header.key_bytes as usize);
         Record { header: self.header, key, value }
     }
+}
+
+/// Bytes that putting the value together takes whose manifest this is.
+fn whole_bytes(manifest: &Record<'_>) -> u64 {
+    decode_manifest(manifest.value).map_or(0, |(stored, raw, codec, _)| match codec {
+        Codec::Plain => u64::from(raw),
+        _ => stored + u64::from(raw),
+    })
 }
 
 /// Whether a get can answer with the record as it is.

@@ -47,6 +47,8 @@ pub(crate) enum PutStep {
     Resolve,
     /// What was known is no longer so: resolve the key again.
     Changed,
+    /// The device has yet to answer: try again once it may have.
+    Awaits,
 }
 
 /// A write that was appended: durable once the log's `durable()` reaches `stamp`.
@@ -61,6 +63,8 @@ pub(crate) struct Written {
 pub(crate) enum Absence {
     /// The key has an entry by now: resolve it again.
     Changed,
+    /// The device has yet to answer: try again once it may have.
+    Awaits,
     /// Nothing of it can come back.
     Final,
     /// Nothing can once the tombstone that was left for it is durable.
@@ -86,6 +90,7 @@ impl Shard {
         pace: Pace,
     ) -> Result<PutStep> {
         self.log.check_poisoned()?;
+        self.log.demand_buffers(request.value.len())?;
         let slot = match self.slot_for(&request, known) {
             Ok(slot) => slot,
             Err(step) => return Ok(step),

@@ -18,6 +18,8 @@ pub(super) struct Reclaims {
     fruitless: u32,
     seals: u32,
     pub(super) counted: bool,
+    /// The last step waited for the device.
+    pub(super) awaited: bool,
 }
 
 impl Reclaims {

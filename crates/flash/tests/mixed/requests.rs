@@ -123,6 +123,7 @@ impl Answer {
         match result {
             Ok(Outcome::Found(entry)) => Answer::Found(Box::new(Found::of(&entry))),
             Ok(Outcome::Missing) => Answer::Missing,
+            Ok(Outcome::Larger { bytes }) => Answer::Failed(format!("larger: {bytes} bytes")),
             Ok(Outcome::Stored { version }) => Answer::Stored(version.0),
             Ok(Outcome::Refused { current }) => Answer::Refused(current.map(|version| version.0)),
             Ok(Outcome::Removed { version }) => Answer::Removed(version.0),

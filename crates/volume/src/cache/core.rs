@@ -522,7 +522,7 @@ impl Core {
         };
         answer.give(outcome.map(|outcome| match outcome {
             Outcome::Found(entry) => Flash::Found(Bytes::copy_from_slice(entry.value), entry.label),
-            Outcome::Missing | Outcome::Refused { .. } => Flash::Missing,
+            Outcome::Missing | Outcome::Larger { .. } | Outcome::Refused { .. } => Flash::Missing,
             Outcome::Stored { .. } | Outcome::Removed { .. } | Outcome::Touched { .. } => {
                 Flash::Done
             }
