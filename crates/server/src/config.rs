@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use entresol_device::{machine_memory_bytes, memory_share};
+use entresol_device::{KeepAlive, machine_memory_bytes, memory_share};
 use entresol_tier::Durability;
 
 use crate::error::ServeError;
@@ -424,6 +424,16 @@ impl Config {
 
     pub(crate) fn stall_timeout(&self) -> Duration {
         self.duration("stall-timeout")
+    }
+
+    /// How vanished clients are found out, if they are.
+    pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
+        let (idle, stall) = (self.duration("tcp-keepalive"), self.stall_timeout());
+        let mut keep_alive = KeepAlive::after(idle);
+        // One that takes nothing for long may be meant to, and confirms nothing then.
+        keep_alive.unanswered =
+            Some(keep_alive.until_known().max(stall)).filter(|_| !stall.is_zero());
+        Some(keep_alive).filter(|_| !idle.is_zero())
     }
 
     pub(crate) fn request_bytes_max(&self) -> usize {

@@ -19,6 +19,7 @@ use entresol_tier::{SpaceId, Timestamp};
 use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
 
 use crate::client::Client;
+use crate::client_memory::Taken;
 use crate::command::plan::{ReadAnswer, Request, WriteAnswer};
 use crate::slow::Beginning;
 use crate::stream::Stream;
@@ -78,8 +79,32 @@ pub(crate) struct Connection {
     pub(crate) progress_ms: u64,
     /// Whether bytes were left for the peer when some were last written.
     pub(crate) was_owing: bool,
-    /// Bytes of buffers that were accounted for.
-    pub(crate) accounted_bytes: usize,
+    /// What was counted of it.
+    pub(crate) taken: Taken,
+    /// Memory that its next command needs.
+    pub(crate) claim: OwnClaim,
+    /// Bytes that the request takes which is being received, as far as it says.
+    pub(crate) needed: usize,
+    /// Whether monitors were told of the next command, which waits for memory.
+    pub(crate) told: bool,
+}
+
+/// What a connection claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OwnClaim {
+    /// Bytes that were granted.
+    pub(crate) granted: usize,
+    /// Bytes that it waits for.
+    pub(crate) asked: usize,
+    /// Bytes that it took when it was granted the first of them.
+    base: usize,
+}
+
+impl OwnClaim {
+    /// Whether it waits for its turn.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.asked > 0
+    }
 }
 
 /// A command in flight.
@@ -103,6 +128,8 @@ pub(crate) struct Slot {
     pub(crate) argument_bytes: usize,
     /// Bytes of the entry that is read for it.
     pub(crate) reading_bytes: usize,
+    /// Bytes of an entry that was not read, for it needs a claim first.
+    pub(crate) held_back: usize,
     /// The reply, where earlier ones are not ready.
     pub(crate) reply: Vec<u8>,
     /// The version that replies are written in.
@@ -170,6 +197,7 @@ impl Slot {
         self.beginning.clear();
         self.argument_bytes = 0;
         self.reading_bytes = 0;
+        self.held_back = 0;
         self.reply.clear();
         self.reply.shrink_to(KEPT_BYTES_MAX);
     }
@@ -222,7 +250,10 @@ impl Connection {
             dirty: false,
             progress_ms,
             was_owing: false,
-            accounted_bytes: 0,
+            taken: Taken::default(),
+            claim: OwnClaim::default(),
+            needed: 0,
+            told: false,
         }
     }
 
@@ -259,6 +290,32 @@ impl Connection {
             + self.stream.held_bytes()
     }
 
+    /// What is to be counted of it: nothing where its buffers are small.
+    pub(crate) fn takes(&self) -> Taken {
+        let claimed = if self.claim.granted > 0 { self.claim.base + self.claim.granted } else { 0 };
+        let bytes = self.memory_bytes().max(claimed);
+        match bytes <= KEPT_BYTES_MAX {
+            true => Taken::default(),
+            false => Taken { bytes, replies: self.output.capacity() + self.held_bytes },
+        }
+    }
+
+    /// Takes note of memory that was granted, and counted as taken.
+    pub(crate) fn take_granted(&mut self, bytes: usize) {
+        if self.claim.granted == 0 {
+            // Of a request that is being received the claim covers what is there.
+            let covered = if self.needed > 0 { self.input.capacity() } else { 0 };
+            self.claim.base = self.memory_bytes() - covered;
+        }
+        self.claim.granted += bytes;
+        self.taken.bytes += bytes;
+    }
+
+    /// Whether what it claimed is in use, or about to be.
+    pub(crate) fn uses_claim(&self) -> bool {
+        self.pending > 0 || self.stalled || self.needed > 0 || self.claim.is_waiting()
+    }
+
     /// Whether the client was silent for `idle_ms`, and nothing for it was under way: no command,
     /// no reply that it still took, no wait that the server has it do. One that watches every
     /// command is to be silent.
@@ -267,14 +324,36 @@ impl Connection {
         if idle_ms == 0 || self.pending > 0 || is_held || self.client.is_monitor.get() {
             return false;
         }
-        let active = self.client.facts.active_ms.load(Ordering::Relaxed).max(self.progress_ms);
-        now_ms > active.saturating_add(idle_ms)
+        now_ms > self.latest_ms().saturating_add(idle_ms)
     }
 
-    /// Whether the peer has taken no byte of what is due to it for `stall_ms`.
+    /// Whether the peer has taken no byte of what is due to it for `stall_ms`, and sent none.
     pub(crate) fn is_stuck(&self, now_ms: u64, stall_ms: u64) -> bool {
-        let latest = self.progress_ms.saturating_add(stall_ms);
-        self.owes_bytes() && stall_ms > 0 && now_ms > latest
+        self.owes_bytes() && stall_ms > 0 && now_ms > self.latest_ms().saturating_add(stall_ms)
+    }
+
+    /// Whether the peer has sent no byte for `stall_ms` of a request that memory was claimed for.
+    pub(crate) fn is_hoarding(&self, now_ms: u64, stall_ms: u64) -> bool {
+        let waits_for_peer = self.needed > 0 && self.claim.granted > 0 && !self.claim.is_waiting();
+        waits_for_peer && stall_ms > 0 && now_ms > self.latest_ms().saturating_add(stall_ms)
+    }
+
+    /// When the peer last took or sent a byte, or had its time begin anew.
+    fn latest_ms(&self) -> u64 {
+        self.client.facts.active_ms.load(Ordering::Relaxed).max(self.progress_ms)
+    }
+
+    /// Begins the peer's time anew: nobody looked for a while.
+    pub(crate) fn forgive(&mut self, now_ms: u64) {
+        self.progress_ms = now_ms;
+        self.client.facts.active_ms.fetch_min(now_ms, Ordering::Relaxed);
+    }
+
+    /// Whether it and the peer wait for each other: the peer takes no replies, maybe since it has
+    /// commands to send first, and these are not read while it takes none.
+    pub(crate) fn is_at_odds(&self, now_ms: u64) -> bool {
+        let waits = self.readable && self.owes_bytes() && !self.claim.is_waiting();
+        waits && self.stalled && now_ms > self.progress_ms.saturating_add(AT_ODDS_MS)
     }
 
     /// Whether the peer has yet to take something that it could.
@@ -326,6 +405,8 @@ impl Connection {
     }
 }
 
+/// How long a peer takes no replies before more of its commands are taken into memory.
+const AT_ODDS_MS: u64 = 500;
 /// Commands in flight before it is known how long their replies are.
 const UNKNOWN_MAX: usize = 16;
 /// Slots that an idle connection has memory for, at most.
@@ -420,6 +501,33 @@ mod tests {
         connection.pop_ready(&mut Vec::new());
         assert!(!connection.is_stuck(10, 10) && connection.is_stuck(11, 10));
         assert!(!connection.is_stuck(u64::MAX, 0) && !connection.is_stuck(1 << 41, u64::MAX));
+    }
+
+    /// A client that was still sending was reset, and after a pause of the whole machine were all
+    /// that read on.
+    #[test]
+    fn a_client_that_sends_is_not_stuck_and_after_a_pause_its_time_begins_anew() {
+        let (mut connection, _peer) = connected();
+        connection.output.push(b'+');
+        assert!(connection.is_stuck(11, 10));
+        connection.client.facts.active_ms.store(5, Ordering::Relaxed);
+        assert!(!connection.is_stuck(15, 10) && connection.is_stuck(16, 10));
+        connection.forgive(70_000);
+        assert!(!connection.is_stuck(70_010, 10) && connection.is_stuck(70_011, 10));
+        assert!(!connection.is_idle(70_010, 10));
+        connection.forgive(3);
+        assert!(connection.is_stuck(14, 10), "the clock went back");
+    }
+
+    #[test]
+    fn memory_is_hoarded_by_who_sends_no_more_of_a_request_that_it_was_claimed_for() {
+        let (mut connection, _peer) = connected();
+        connection.needed = 1 << 20;
+        assert!(!connection.is_hoarding(1000, 10), "nothing was claimed");
+        connection.take_granted(1 << 20);
+        assert!(!connection.is_hoarding(10, 10) && connection.is_hoarding(11, 10));
+        connection.claim.asked = 1;
+        assert!(!connection.is_hoarding(1000, 10), "it waits for its turn");
     }
 
     #[test]

@@ -89,7 +89,20 @@ impl Core {
         operation: Operation<'_>,
         visit: Visit<'_>,
     ) -> usize {
+        self.submit_within(token, u64::MAX, (now, operation), visit)
+    }
+
+    /// The same where an entry of more than `bytes_max` is not read: its get answers with how many
+    /// bytes it takes.
+    pub(crate) fn submit_within(
+        &self,
+        token: u64,
+        bytes_max: u64,
+        (now, operation): (Timestamp, Operation<'_>),
+        visit: Visit<'_>,
+    ) -> usize {
         let mut session = self.session.borrow_mut();
+        session.set_entry_bytes_max(bytes_max);
         let before = session.reading_bytes();
         session.submit(token, now, operation, visit);
         let reading = session.reading_bytes().saturating_sub(before);
@@ -204,6 +217,7 @@ impl Core {
             let Some(operation) = change.operation(key, entry.map(|entry| entry.version)) else {
                 return Ok(());
             };
+            self.shared.memory.see_entry(change.value.len());
             match self.run(operation).await? {
                 OwnedOutcome::Refused | OwnedOutcome::Missing => {}
                 _ => return Ok(()),

@@ -10,6 +10,7 @@
 mod absences;
 mod admin;
 mod client;
+mod client_memory;
 mod command;
 mod config;
 mod connection;

@@ -105,10 +105,9 @@ impl Doors {
         let (verifier, comparisons) = sync_channel(COMPARISONS_MAX);
         let (savers, asked) = sync_channel(SAVERS_MAX);
         let (stop, stopped) = channel();
-        let buffered_bytes_max = data::client_memory_bytes(config.memory_bytes()) as usize;
+        let client_bytes_max = data::client_memory_bytes(config.memory_bytes()) as usize;
         let depth = config.io_depth();
-        let parts =
-            Parts { tier, config, users, wakers, verifier, savers, stop, buffered_bytes_max };
+        let parts = Parts { tier, config, users, wakers, verifier, savers, stop, client_bytes_max };
         let shared = Arc::new(Shared::new(parts));
         shared.ports.get_or_init(|| ports);
         let mut server = RunningServer {

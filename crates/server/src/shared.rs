@@ -7,13 +7,14 @@ use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use entresol_device::PendingIo;
+use entresol_device::{Attended, PendingIo};
 use entresol_tier::{Error, Statistics, Tiered, Timestamp};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
 use crate::absences::Absences;
 use crate::client::{Client, Clients, Facts, lock};
+use crate::client_memory::{Claim, ClientMemory};
 use crate::command::table::Spec;
 use crate::config::Config;
 use crate::connection::SlotToken;
@@ -62,10 +63,12 @@ pub(crate) struct Shared {
     pub(crate) last_save_seconds: AtomicU64,
     /// Whether someone asked for a sync in the background.
     pub(crate) wants_sync: AtomicBool,
-    /// Bytes of buffers that clients hold beyond small ones.
-    pub(crate) buffered_bytes: AtomicUsize,
-    /// Most of them.
-    pub(crate) buffered_bytes_max: usize,
+    /// Time that the device was watched.
+    attended: Mutex<Attended>,
+    /// Workers whose writes wait for the device to take what it has.
+    pub(crate) stalled_workers: AtomicUsize,
+    /// The memory of all clients.
+    pub(crate) memory: ClientMemory,
     /// Where clients reach the server.
     pub(crate) ports: OnceLock<Ports>,
     /// The workers' in-trays.
@@ -113,6 +116,8 @@ pub(crate) enum Item {
     Verified(OperationId, Verdict),
     /// The end of a sync.
     Synced(OperationId, Result<(), Error>),
+    /// Memory that a connection claimed.
+    Granted(SlotToken, usize),
     /// What a monitoring connection is told.
     Told(SlotToken, Arc<[u8]>),
 }
@@ -158,7 +163,7 @@ pub(crate) struct Parts {
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
     pub(crate) stop: Sender<()>,
-    pub(crate) buffered_bytes_max: usize,
+    pub(crate) client_bytes_max: usize,
 }
 
 impl Shared {
@@ -172,6 +177,7 @@ impl Shared {
             output_bytes_max: parts.config.output_bytes_max(),
             pipeline_max: parts.config.pipeline_max(),
         };
+        let lender = Arc::clone(&parts.tier);
         Shared {
             tier: parts.tier,
             slow_ns: AtomicU64::new(slow_ns_of(&parts.config)),
@@ -190,8 +196,9 @@ impl Shared {
             seed: random_seed(),
             last_save_seconds: AtomicU64::new(now.0 / 1000),
             wants_sync: AtomicBool::new(false),
-            buffered_bytes: AtomicUsize::new(0),
-            buffered_bytes_max: parts.buffered_bytes_max,
+            attended: Mutex::default(),
+            stalled_workers: AtomicUsize::new(0),
+            memory: ClientMemory::new(parts.client_bytes_max, lender, limits.databases),
             ports: OnceLock::new(),
             trays: parts
                 .wakers
@@ -223,12 +230,14 @@ impl Shared {
     /// Bytes of replies from which on no more commands of a client are taken: a part of what it may
     /// have waiting, and of what all clients may.
     pub(crate) fn stall_bytes(&self) -> usize {
-        self.limits.output_bytes_max.min(self.buffered_bytes_max) / 4
+        self.limits.output_bytes_max.min(self.memory.max()) / 4
     }
 
-    /// Whether clients' buffers take so much that those with replies waiting must take these first.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.buffered_bytes.load(Ordering::Relaxed) > self.buffered_bytes_max / 2
+    /// Tells those whose turn it is to take the memory that they claimed.
+    pub(crate) fn hand_out(&self, claims: Vec<Claim>) {
+        for claim in claims {
+            self.trays[claim.worker].put(Item::Granted(claim.connection, claim.bytes));
+        }
     }
 
     /// From how many nanoseconds on a command is kept for `SLOWLOG`; `None`: none is.
@@ -264,7 +273,8 @@ impl Shared {
 
     /// The oldest request that the device has not answered.
     pub(crate) fn oldest_pending(&self) -> Option<PendingIo> {
-        self.tier.store().device().oldest_pending(self.started.elapsed())
+        let now = lock(&self.attended).look(self.started.elapsed());
+        self.tier.store().device().oldest_pending(now)
     }
 
     /// The figures of the store, which may be those of before while the device does not answer: its

@@ -12,27 +12,31 @@
 
 mod ahead;
 mod carry;
+mod claim;
 mod input;
 mod settle;
 mod turnstile;
+mod update;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use entresol_device::Attended;
 use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::client::{Client, Facts, lock};
+use crate::client_memory::Taken;
 use crate::command::plan::{Change, StepsFuture};
 use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken};
 use crate::core::Core;
 use crate::listener::Listener;
 use crate::meter::Batch;
 use crate::pause::Pause;
-use crate::shared::{Item, Shared, now};
+use crate::shared::{Item, Shared, Tray, now};
 use crate::stream::Stream;
 
 /// The token of the waker.
@@ -71,14 +75,25 @@ pub(crate) struct Worker {
     batch: Batch,
     in_flight: usize,
     aside: usize,
+    stall: StallSeen,
     gate: turnstile::Turnstile,
     began: Instant,
     swept: Instant,
+    attended: Attended,
     /// When the clock was last read, as [`Worker::elapsed_ns`] has it.
     read_ns: u64,
     pause: Pause,
     completes: Completes,
     seen_kills: u64,
+}
+
+/// What a worker last saw of a device that holds writes up.
+#[derive(Debug, Clone, Copy, Default)]
+struct StallSeen {
+    /// Writes of its own are put off.
+    own: bool,
+    /// Those of some worker are.
+    any: bool,
 }
 
 /// A command of several steps.
@@ -139,9 +154,11 @@ impl Worker {
             batch: Batch::default(),
             in_flight: 0,
             aside: 0,
+            stall: StallSeen::default(),
             gate: turnstile::Turnstile::default(),
             began: Instant::now(),
             swept: Instant::now(),
+            attended: Attended::default(),
             read_ns: 0,
             pause: Pause::None,
             completes: if rings.is_empty() { Completes::WhenPolled } else { Completes::Signalled },
@@ -192,6 +209,7 @@ impl Worker {
             self.hand_over_reads();
             self.take_outcomes(now);
             self.run_tasks();
+            self.look_for_stall();
             self.end_round();
             if self.runnable.is_empty() {
                 break;
@@ -240,6 +258,26 @@ impl Worker {
         }
     }
 
+    /// Notes whether the device holds writes up, of this worker or of another, and goes on with what
+    /// waited for that once it is over.
+    fn look_for_stall(&mut self) {
+        let own = self.core.session().put_off_bytes() > 0;
+        let shared = &self.core.shared;
+        if std::mem::replace(&mut self.stall.own, own) != own {
+            match own {
+                true => _ = shared.stalled_workers.fetch_add(1, Ordering::Relaxed),
+                false => {
+                    shared.stalled_workers.fetch_sub(1, Ordering::Relaxed);
+                    shared.trays.iter().for_each(Tray::wake);
+                }
+            }
+        }
+        let any = shared.stalled_workers.load(Ordering::Relaxed) > 0;
+        if std::mem::replace(&mut self.stall.any, any) && !any {
+            self.resume_all();
+        }
+    }
+
     /// Hands the reads that were gathered to the device.
     fn hand_over_reads(&mut self) {
         if let Err(error) = self.core.session().flush() {
@@ -257,6 +295,7 @@ impl Worker {
                     let outcome = crate::operations::OwnedOutcome::Verified(verdict);
                     core.operations.complete(operation, Ok(outcome));
                 }
+                Item::Granted(connection, bytes) => self.take_granted(connection, bytes),
                 Item::Told(connection, line) => self.show(connection, &line),
                 Item::Synced(operation, synced) => {
                     let outcome = synced.map(|()| crate::operations::OwnedOutcome::Synced);
@@ -292,10 +331,16 @@ impl Worker {
                     return;
                 }
             };
-            let clients_max = lock(&shared.config).clients_max();
+            let (clients_max, keep_alive) = {
+                let config = lock(&shared.config);
+                (config.clients_max(), config.keep_alive())
+            };
             if shared.clients.count() >= clients_max {
                 refuse(stream, &shared);
                 continue;
+            }
+            if let Some(keep_alive) = keep_alive {
+                stream.keep_alive(keep_alive);
             }
             let worker = self.next_worker % shared.trays.len();
             self.next_worker += 1;
@@ -344,8 +389,16 @@ impl Worker {
         let _ = connection.stream.deregister();
         shared.clients.leave(connection.client.facts.id);
         shared.monitors.leave(&connection.client);
-        shared.buffered_bytes.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);
         let token = SlotToken::new(place, connection.generation, 0);
+        if connection.claim.is_waiting() {
+            shared.hand_out(shared.memory.leave(self.core.worker, token));
+        }
+        shared.memory.settle(connection.claim.granted);
+        shared.hand_out(shared.memory.change(connection.taken, Taken::default()));
+        // Nobody asks for these any more.
+        let held_back = connection.slots.iter().filter(|slot| slot.held_back > 0).count();
+        self.in_flight -= held_back;
+        self.aside -= held_back;
         let asked = connection.asked;
         drop(connection);
         self.free_places.push(place);
@@ -405,15 +458,28 @@ impl Worker {
             (config.idle_timeout().as_millis() as u64, config.stall_timeout().as_millis() as u64)
         };
         let now = now().0;
+        // While the process did not run, or before the clock was set, nobody could be late.
+        let was_away = self.attended.was_away(Duration::from_millis(now));
+        let is_awaited = self.core.shared.memory.is_awaited();
         for place in 0..self.connections.len() {
             let Some(connection) = self.connections[place].as_mut() else {
                 continue;
             };
-            if connection.is_idle(now, idle) || connection.is_stuck(now, stall) {
-                connection.broken = true;
-                self.make_dirty(place);
+            if was_away {
+                connection.forgive(now);
             }
+            let is_stuck = connection.is_stuck(now, stall);
+            if is_stuck || (is_awaited && connection.is_hoarding(now, stall)) {
+                let address = &connection.client.facts.address;
+                let what = if is_stuck { "took and sent nothing" } else { "sent nothing more" };
+                report(&format!("client {address} is closed: it {what} for `stall-timeout`"));
+            } else if !connection.is_idle(now, idle) {
+                continue;
+            }
+            connection.broken = true;
+            self.make_dirty(place);
         }
+        self.take_in_all(now);
     }
 
     /// Finishes what is in flight, writes what is owed, and closes all connections.

@@ -31,7 +31,7 @@ pub(super) fn text(shared: &Shared) -> String {
     metric(&mut out, "entresol_cpu_seconds_total", "counter", cpu);
     metric(&mut out, "entresol_uptime_seconds", "gauge", shared.started.elapsed().as_secs());
     metric(&mut out, "entresol_connected_clients", "gauge", clients.count());
-    let buffered = shared.buffered_bytes.load(Ordering::Relaxed);
+    let buffered = shared.memory.used();
     metric(&mut out, "entresol_client_buffer_bytes", "gauge", buffered);
     let accepted = clients.accepted.load(Ordering::Relaxed);
     metric(&mut out, "entresol_connections_accepted_total", "counter", accepted);

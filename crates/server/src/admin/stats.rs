@@ -101,7 +101,7 @@ fn memory(shared: &Shared, store: &entresol_tier::Statistics) -> String {
     out.field("write_buffer_bytes", store.buffer_bytes);
     out.field("cache_bytes", store.cache_bytes);
     out.field("other_bytes", store.other_bytes);
-    out.field("client_buffer_bytes", shared.buffered_bytes.load(Ordering::Relaxed));
+    out.field("client_buffer_bytes", shared.memory.used());
     out.end()
 }
 

@@ -100,7 +100,7 @@ fn clients(source: &Source<'_>, out: &mut String) {
     let shared = source.shared;
     line(out, "connected_clients", shared.clients.count());
     line(out, "maxclients", lock(&shared.config).clients_max());
-    line(out, "client_buffer_bytes", shared.buffered_bytes.load(Ordering::Relaxed));
+    line(out, "client_buffer_bytes", shared.memory.used());
     line(out, "blocked_clients", 0);
 }
 
@@ -110,7 +110,7 @@ fn memory(source: &Source<'_>, out: &mut String) {
         + figures.buffer_bytes
         + figures.cache_bytes
         + figures.other_bytes
-        + source.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
+        + source.shared.memory.used() as u64;
     line(out, "used_memory", used);
     line(out, "used_memory_human", human(used));
     line(out, "used_memory_rss", source.process.resident_bytes);

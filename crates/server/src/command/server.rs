@@ -242,7 +242,7 @@ pub(crate) fn wait(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn memory_stats(local: &mut Local<'_, '_>) -> Outcome {
     let figures = local.core.shared.statistics_in_time();
     let cap = lock(&local.core.shared.config).memory_bytes();
-    let clients = local.core.shared.buffered_bytes.load(Ordering::Relaxed) as u64;
+    let clients = local.core.shared.memory.used() as u64;
     let rows = [
         ("memory.cap", cap),
         ("index.bytes", figures.index_bytes),

@@ -236,7 +236,17 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "stall-timeout",
         Kind::Duration,
         "60s",
-        "Clients that take no byte of a waiting reply for so long are closed.",
+        "Clients that neither take a byte of a waiting reply nor send one for so long are closed, \
+         and those that keep memory which others wait for and do not go on with their request; 0 \
+         for never. Time that the server does not run does not count.",
+    ),
+    live(
+        "tcp-keepalive",
+        Kind::Duration,
+        "300",
+        "Silence after which a TCP client is asked whether it is still there; one that vanished is \
+         closed after 1.1 times as long, and so is one that does not confirm replies for that \
+         long and for `stall-timeout`. For clients that connect from then on; 0 for never.",
     ),
     key(
         "request-limit",

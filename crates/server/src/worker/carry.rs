@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
-use entresol_tier::{Error, Key, Operation, Outcome, Version};
+use entresol_tier::{Error, Key, Operation, Outcome};
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
+use super::claim::{COPIES_READ, Claimed};
+use super::input::Step;
 use super::settle::slow_command;
 use super::turnstile::Granted;
 use super::{Task, Touches, Worker};
-use crate::command::plan::{
-    Change, Done, Plan, ReadAnswer, Request, Steps, StepsFuture, Update, WriteAnswer,
-};
+use crate::command::arguments::check_reply;
+use crate::command::plan::{Done, Plan, ReadAnswer, Request, Steps, StepsFuture, WriteAnswer};
 use crate::command::table::{ADMIN, EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
 use crate::command::transactions::is_told_first;
 use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
-use crate::core::{Core, TASK_TOKEN};
+use crate::core::Core;
 use crate::failure::Failure;
-use crate::operations::{OperationId, OwnedOutcome};
 use crate::slow;
 
 /// What a command depends on, and when it was read (nanoseconds since the worker began).
@@ -24,11 +24,13 @@ pub(super) type Since = (Reach, u64);
 
 /// What a command had to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub(super) enum Work {
     /// At once, with about so many bytes.
     Bytes(usize),
     /// A task does it, whose end is noted.
     OfTask,
+    /// Nothing was done: the entry takes so many bytes, in so many copies, and needs a claim.
+    Larger(usize, usize),
 }
 
 /// A command with less than so many bytes does not take a millisecond, where nothing is waited for.
@@ -50,10 +52,11 @@ impl Worker {
         spec: &'static Spec,
         arguments: Arguments<'_>,
         since: Since,
-    ) {
+    ) -> Step {
         let Some(connection) = self.connections[place].as_mut() else {
-            return;
+            return Step::Taken;
         };
+        let was_told = std::mem::take(&mut connection.told);
         let client = &connection.client;
         let request = Request {
             arguments,
@@ -62,9 +65,10 @@ impl Worker {
             protocol: client.protocol.get(),
             reply_bytes_max: self.core.shared.output_bytes_max(),
         };
-        if is_told_first(spec) {
+        if is_told_first(spec) && !was_told {
             self.core.shared.tell_monitors(client, spec, arguments);
         }
+        let silence = client.silence.get();
         let is_silent = !spec.has(LOUD) && client.take_silence();
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
@@ -93,10 +97,34 @@ impl Worker {
                 }
             },
         };
+        if let Work::Larger(bytes, copies) = work {
+            if let Some(connection) = self.connections[place].as_mut() {
+                connection.client.silence.set(silence);
+                connection.told = true;
+            }
+            return match self.claim(place, bytes, copies) {
+                Claimed::Granted => self.carry_out(place, spec, arguments, since),
+                Claimed::Later => Step::Wait,
+                Claimed::Never(failure) => {
+                    self.refuse_begun(&command, &failure);
+                    Step::Taken
+                }
+            };
+        }
         self.keep_if_slow(&command, pending, work);
         if spec.has(EXCLUSIVE) {
             self.note_alone(place, pending);
         }
+        Step::Taken
+    }
+
+    /// Answers a command with an error that monitors were told of, and that was not begun.
+    fn refuse_begun(&mut self, command: &Command<'_>, failure: &Failure) {
+        if let Some(connection) = self.connections[command.place].as_mut() {
+            connection.told = false;
+            connection.client.take_silence();
+        }
+        self.answer_error(command, failure);
     }
 
     /// Keeps a command that was answered at once for `SLOWLOG` if it took long. The clock is read
@@ -137,7 +165,7 @@ impl Worker {
     }
 
     /// What a command of several steps works with.
-    fn steps(&self, command: &Command<'_>) -> Steps {
+    pub(super) fn steps(&self, command: &Command<'_>) -> Steps {
         let client = self.connections[command.place].as_ref().map(|c| Rc::clone(&c.client));
         Steps {
             core: Rc::clone(&self.core),
@@ -170,7 +198,7 @@ impl Worker {
         Work::Bytes(if command.spec.has(ADMIN) { usize::MAX } else { bytes })
     }
 
-    fn answer_error(&mut self, command: &Command<'_>, failure: &Failure) {
+    pub(super) fn answer_error(&mut self, command: &Command<'_>, failure: &Failure) {
         self.answer(command.place, Some(command), |reply, _, answered| {
             reply.error(failure.text());
             *answered = Answered::WithError;
@@ -259,8 +287,11 @@ impl Worker {
             }
             write_read_answer(answer, outcome, &command.request, out)
         };
-        self.submit(command, Operation::Get { key }, Action::Read(answer), finish);
-        Work::Bytes(bytes)
+        let get = Operation::Get { key };
+        match self.submit(command, get, Action::Read(answer), finish) {
+            Some(larger) => Work::Larger(larger, COPIES_READ),
+            None => Work::Bytes(bytes),
+        }
     }
 
     fn write_entry(
@@ -273,6 +304,7 @@ impl Worker {
             Operation::Put { value, .. } => value.len(),
             _ => 0,
         };
+        self.core.shared.memory.see_entry(bytes);
         let finish = |outcome: Result<Outcome<'_>, Error>, out: &mut Vec<u8>| {
             write_write_answer(answer, outcome, &mut Reply::new(out, command.request.protocol))
         };
@@ -280,31 +312,43 @@ impl Worker {
         Work::Bytes(bytes)
     }
 
-    /// Submits the one operation of a command, and answers if the outcome is at hand.
+    /// Submits the one operation of a command, and answers if the outcome is at hand; bytes of an
+    /// entry that needs a claim first.
     fn submit(
         &mut self,
         command: &Command<'_>,
         operation: Operation<'_>,
         action: Action,
         mut finish: impl FnMut(Result<Outcome<'_>, Error>, &mut Vec<u8>) -> Answered,
-    ) {
-        let Some(connection) = self.connections[command.place].as_mut() else {
-            return;
-        };
+    ) -> Option<usize> {
+        let allowance = self.allowance(command.place);
+        let connection = self.connections[command.place].as_mut()?;
         let token = connection.next_token(command.place);
         let mut slot = (!connection.slots.is_empty()).then(|| self.spare.pop().unwrap_or_default());
         let out = slot.as_mut().map_or(&mut connection.output, |slot| &mut slot.reply);
         let mark = out.len();
-        let mut answered = None;
+        let (mut answered, mut larger) = (None, None);
         let core: &Core = &self.core;
+        let operation = (command.request.now, operation);
         let reading =
-            core.submit(token.0, command.request.now, operation, &mut |found, outcome| {
-                if found == token.0 && answered.is_none() {
-                    answered = Some(finish(outcome, out));
-                } else {
-                    core.arrive(found, outcome);
-                }
-            });
+            core.submit_within(
+                token.0,
+                allowance,
+                operation,
+                &mut |found, outcome| match outcome {
+                    Ok(Outcome::Larger { bytes }) if found == token.0 => {
+                        larger = Some(bytes as usize)
+                    }
+                    outcome if found == token.0 && answered.is_none() => {
+                        answered = Some(finish(outcome, out));
+                    }
+                    outcome => core.arrive(found, outcome),
+                },
+            );
+        if larger.is_some() {
+            self.spare.extend(slot);
+            return larger;
+        }
         if let Some(answered) = answered {
             if command.is_silent {
                 out.truncate(mark);
@@ -315,11 +359,12 @@ impl Worker {
                 connection.push(slot);
             }
             self.count(command.spec.id(), answered);
-            return;
+            return None;
         }
         let mut slot = slot.or_else(|| self.spare.pop()).unwrap_or_default();
         slot.reading_bytes = if matches!(action, Action::Read(_)) { reading } else { 0 };
         self.wait_for(command, slot, action);
+        None
     }
 
     /// Keeps a command whose outcome comes later.
@@ -334,7 +379,13 @@ impl Worker {
         slot.space = command.request.space;
         slot.is_silent = command.is_silent;
         let arguments = command.request.arguments;
-        if arguments.len() > 2 && !matches!(action, Action::Write(_)) {
+        // A read may have to be begun once more, and a task has to know them.
+        let are_kept = match action {
+            Action::Read(_) => true,
+            Action::Task => arguments.len() > 2,
+            Action::Write(_) => false,
+        };
+        if are_kept {
             slot.arguments.replace(arguments);
             // A task has a copy of its own.
             let copies = 1 + usize::from(matches!(action, Action::Task));
@@ -354,87 +405,7 @@ impl Worker {
         token
     }
 
-    /// Reads an entry, decides, and writes; at once as long as memory answers.
-    fn update_entry(&mut self, command: &Command<'_>, key: Key<'_>, update: Update) -> Work {
-        let core = Rc::clone(&self.core);
-        let request = &command.request;
-        let mut change = std::mem::take(&mut self.change);
-        change.clear();
-        let read = core.operations.begin();
-        let mut decided: Option<Result<Option<Version>, Failure>> = None;
-        let mut bytes = 0;
-        submit_once(&core, read, Operation::Get { key }, &mut |outcome| {
-            decided = Some(match outcome {
-                Err(error) => Err(error.into()),
-                Ok(Outcome::Found(entry)) => {
-                    bytes = entry.value.len();
-                    update(Some(&entry), request, &mut change).map(|()| Some(entry.version))
-                }
-                Ok(_) => update(None, request, &mut change).map(|()| None),
-            });
-        });
-        let mut work = Work::Bytes(bytes.max(change.value.len()));
-        match decided {
-            None => {
-                let steps = self.steps(command);
-                self.spawn(command, Box::pin(update_after_read(steps, update, read)));
-                work = Work::OfTask;
-            }
-            Some(Err(failure)) => {
-                core.operations.release(read);
-                self.answer_error(command, &failure);
-            }
-            Some(Ok(version)) => {
-                core.operations.release(read);
-                if self.apply(command, (key, version), update, &mut change) == Work::OfTask {
-                    work = Work::OfTask;
-                }
-            }
-        }
-        self.change = change;
-        work
-    }
-
-    /// Carries out a decided change, and begins anew if another writer came first.
-    fn apply(
-        &mut self,
-        command: &Command<'_>,
-        (key, version): (Key<'_>, Option<Version>),
-        update: Update,
-        change: &mut Change,
-    ) -> Work {
-        let Some(operation) = change.operation(key, version) else {
-            self.answer_raw(command, &change.reply);
-            return Work::Bytes(0);
-        };
-        let core = Rc::clone(&self.core);
-        let write = core.operations.begin();
-        let mut done: Option<Result<Done, Failure>> = None;
-        submit_once(&core, write, operation, &mut |outcome| {
-            done = Some(outcome.map(|outcome| Done::from(&outcome)).map_err(Failure::from));
-        });
-        if done.is_some() {
-            core.operations.release(write);
-        }
-        match done {
-            Some(Ok(Done::Yes)) => self.answer_raw(command, &change.reply),
-            Some(Ok(Done::No)) => {
-                let steps = self.steps(command);
-                self.spawn(command, Box::pin(update_from_start(steps, update)));
-                return Work::OfTask;
-            }
-            Some(Err(failure)) => self.answer_error(command, &failure),
-            None => {
-                let steps = self.steps(command);
-                let reply = change.reply.clone();
-                self.spawn(command, Box::pin(update_after_write(steps, update, write, reply)));
-                return Work::OfTask;
-            }
-        }
-        Work::Bytes(0)
-    }
-
-    fn answer_raw(&mut self, command: &Command<'_>, encoded: &[u8]) {
+    pub(super) fn answer_raw(&mut self, command: &Command<'_>, encoded: &[u8]) {
         self.answer(command.place, Some(command), |reply, _, answered| {
             reply.raw(encoded);
             if encoded.first() == Some(&b'-') {
@@ -444,7 +415,7 @@ impl Worker {
     }
 
     /// Makes a command of several steps a task and takes its first steps.
-    fn spawn(&mut self, command: &Command<'_>, future: StepsFuture) {
+    pub(super) fn spawn(&mut self, command: &Command<'_>, future: StepsFuture) {
         let slot = self.spare.pop().unwrap_or_default();
         let token = self.wait_for(command, slot, Action::Task);
         let touches =
@@ -493,19 +464,6 @@ impl Connection {
     }
 }
 
-/// Submits an operation in the place `id`; `visit` is called if the outcome is at hand.
-fn submit_once(
-    core: &Core,
-    id: OperationId,
-    operation: Operation<'_>,
-    visit: &mut dyn FnMut(Result<Outcome<'_>, Error>),
-) {
-    let token = TASK_TOKEN | id as u64;
-    core.submit(token, core.now(), operation, &mut |found, outcome| {
-        if found == token { visit(outcome) } else { core.arrive(found, outcome) }
-    });
-}
-
 /// Writes the answer to a read.
 pub(super) fn write_read_answer(
     answer: ReadAnswer,
@@ -520,7 +478,8 @@ pub(super) fn write_read_answer(
         Ok(_) => answer(None, request, &mut reply),
         Err(error) => Err(error.into()),
     };
-    match written {
+    let length = reply.mark() - mark;
+    match written.and_then(|()| check_reply(length, request.reply_bytes_max)) {
         Ok(()) => Answered::Well,
         Err(failure) => {
             reply.rewind(mark);
@@ -545,48 +504,5 @@ pub(super) fn write_write_answer(
             reply.error(Failure::from(error).text());
             Answered::WithError
         }
-    }
-}
-
-async fn update_from_start(steps: Steps, update: Update) -> Result<Vec<u8>, Failure> {
-    let request = steps.request();
-    let key = request.key(1)?;
-    let mut change = Change::default();
-    steps.core.update(key, update, &request, &mut change).await?;
-    Ok(change.reply)
-}
-
-async fn update_after_read(
-    steps: Steps,
-    update: Update,
-    read: OperationId,
-) -> Result<Vec<u8>, Failure> {
-    let outcome = steps.core.operations.wait(read).await?;
-    let request = steps.request();
-    let key = request.key(1)?;
-    let entry = match outcome {
-        OwnedOutcome::Found(entry) => Some(entry),
-        _ => None,
-    };
-    let mut change = Change::default();
-    update(entry.as_ref().map(|entry| entry.view(key.bytes)).as_ref(), &request, &mut change)?;
-    let Some(operation) = change.operation(key, entry.as_ref().map(|entry| entry.version)) else {
-        return Ok(change.reply);
-    };
-    match Done::from(&steps.core.run(operation).await?) {
-        Done::Yes => Ok(change.reply),
-        Done::No => update_from_start(steps, update).await,
-    }
-}
-
-async fn update_after_write(
-    steps: Steps,
-    update: Update,
-    write: OperationId,
-    reply: Vec<u8>,
-) -> Result<Vec<u8>, Failure> {
-    match Done::from(&steps.core.operations.wait(write).await?) {
-        Done::Yes => Ok(reply),
-        Done::No => update_from_start(steps, update).await,
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::ahead::Ahead;
+use super::claim::Claimed;
 use super::{READ_BYTES, Worker, report};
 use crate::client::Client;
 use crate::command::arguments::quoted;
@@ -22,6 +23,9 @@ use crate::shared::Shared;
 
 /// Arguments of an unknown command are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 128;
+
+/// Writes that wait for the device in memory: from so many bytes on no more of them are begun.
+const PUT_OFF_BYTES_MAX: usize = 256 << 10;
 
 /// The memory of a command that is not complete grows by one part in so many.
 const GROWTH_PARTS: usize = 8;
@@ -59,6 +63,12 @@ impl Worker {
             return;
         };
         connection.stalled = false;
+        if connection.slots.front().is_some_and(|slot| slot.held_back > 0) {
+            self.resume_held_back(place);
+        }
+        let Some(connection) = self.connections[place].as_mut() else {
+            return;
+        };
         if !connection.input.is_empty() {
             let mut input = std::mem::take(&mut connection.input);
             let used = self.begin_all(place, &input);
@@ -68,8 +78,11 @@ impl Worker {
         let Some(connection) = self.connections[place].as_mut() else {
             return;
         };
-        if connection.readable && !connection.stalled && !connection.broken {
+        let goes_on = connection.readable && !connection.stalled && !connection.broken;
+        if goes_on && self.may_receive(place) {
             self.read(place);
+            // What no memory is for is refused before it comes.
+            let _asked = self.may_receive(place);
         }
     }
 
@@ -114,6 +127,48 @@ impl Worker {
         self.read_buffer = buffer;
     }
 
+    /// Takes in what clients send that take no replies before they have sent all: as far as there
+    /// is memory, they are not left waiting for a server that waits for them.
+    pub(super) fn take_in_all(&mut self, now_ms: u64) {
+        for place in 0..self.connections.len() {
+            if self.connections[place].as_ref().is_some_and(|one| one.is_at_odds(now_ms)) {
+                self.take_in(place);
+            }
+        }
+    }
+
+    fn take_in(&mut self, place: usize) {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        while let Some(connection) = self.connections[place].as_mut() {
+            let is_known = connection.client.user.borrow().is_some();
+            if !is_known || !self.core.shared.memory.has_slack(READ_BYTES) {
+                break;
+            }
+            match connection.stream.read(&mut buffer) {
+                Ok(0) => {
+                    connection.ended = true;
+                    connection.readable = false;
+                    break;
+                }
+                Ok(length) => {
+                    self.batch.input_bytes += length as u64;
+                    let active = &connection.client.facts.active_ms;
+                    active.store(self.core.now().0, Ordering::Relaxed);
+                    append(&mut connection.input, &buffer[..length]);
+                    self.account(place);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    connection.readable = false;
+                    connection.broken |= error.kind() != ErrorKind::WouldBlock;
+                    break;
+                }
+            }
+        }
+        self.read_buffer = buffer;
+        self.make_dirty(place);
+    }
+
     /// Begins the commands in `bytes`, which follow what the connection kept.
     fn begin_read(&mut self, place: usize, bytes: &[u8]) {
         let Some(connection) = self.connections[place].as_mut() else {
@@ -124,6 +179,9 @@ impl Worker {
             self.keep_input(place, bytes[used..].to_vec());
         } else {
             let mut input = std::mem::take(&mut connection.input);
+            if (input.capacity()..=connection.claim.granted).contains(&connection.needed) {
+                input.reserve_exact(connection.needed - input.len());
+            }
             append(&mut input, bytes);
             let used = self.begin_all(place, &input);
             input.drain(..used);
@@ -145,12 +203,13 @@ impl Worker {
         let mut ahead = Ahead::default();
         let limits = self.core.shared.limits();
         while let Some(connection) = self.connections[place].as_mut() {
+            connection.needed = 0;
             if connection.client.closing.get() || connection.broken {
                 at = input.len();
                 break;
             }
             let stall_bytes = self.core.shared.stall_bytes();
-            let crowded = self.core.shared.is_crowded();
+            let crowded = self.core.shared.memory.is_crowded();
             let full = connection.slots.len() >= limits.pipeline_max
                 || connection.replies_exceed(stall_bytes)
                 || (connection.waiting_bytes() > 0 && crowded)
@@ -158,7 +217,7 @@ impl Worker {
                 || (connection.reading_bytes > 0
                     && (crowded || self.core.reading_bytes() > stall_bytes));
             // One that has asked to be alone keeps everybody else waiting.
-            let full = full && !connection.asked;
+            let full = full && !connection.asked || connection.claim.is_waiting();
             // What follows a command that changes who the client is, is read as that client's.
             if full || (connection.is_blocked() && at < input.len()) {
                 connection.stalled = true;
@@ -172,7 +231,10 @@ impl Worker {
             ahead.step(at, |from| self.ahead.load(&self.core, &input[from..], space));
             let rest = &input[at..];
             match decoder.decode(rest) {
-                Ok(Decoded::Incomplete { .. }) => break,
+                Ok(Decoded::Incomplete { needed }) => {
+                    connection.needed = needed;
+                    break;
+                }
                 Ok(Decoded::Empty { consumed }) => at += consumed,
                 Ok(Decoded::Command { consumed }) => {
                     let arguments = decoder.arguments(rest);
@@ -184,6 +246,7 @@ impl Worker {
                         break;
                     }
                     at += consumed;
+                    self.end_claim(place);
                 }
                 Err(error) => {
                     self.refuse(place, &Failure::new(format!("ERR {error}")));
@@ -250,11 +313,33 @@ impl Worker {
         if connection.must_wait(reach) {
             return Step::Wait;
         }
-        if !self.may_begin(place, spec) {
+        let is_large = connection.claim.granted > 0 && keeps_arguments(spec);
+        if (is_large || needs_measure(spec, reach)) && !connection.asked {
+            match self.claim_for_many(place, spec, arguments) {
+                Claimed::Granted => {}
+                Claimed::Later => return Step::Wait,
+                Claimed::Never(failure) => {
+                    self.refuse(place, &failure);
+                    return Step::Taken;
+                }
+            }
+        }
+        if !self.may_write(place, spec) || !self.may_begin(place, spec) {
             return Step::Wait;
         }
-        self.carry_out(place, spec, arguments, (reach, started_ns));
-        Step::Taken
+        self.carry_out(place, spec, arguments, (reach, started_ns))
+    }
+
+    /// Whether the device lets the connection at `place` begin a write, or a command that is alone:
+    /// where it answers no more, few writes wait for it in memory, and nobody keeps everybody else
+    /// waiting for it.
+    fn may_write(&self, place: usize, spec: &Spec) -> bool {
+        if !self.stall.any || !(spec.has(WRITE) || spec.has(EXCLUSIVE)) {
+            return true;
+        }
+        let asked = self.connections[place].as_ref().is_some_and(|one| one.asked);
+        let put_off_bytes = self.core.session().put_off_bytes();
+        asked || (!spec.has(EXCLUSIVE) && put_off_bytes < PUT_OFF_BYTES_MAX)
     }
 
     /// Whether gate and pause let the connection at `place` begin a command.
@@ -393,6 +478,18 @@ fn unknown_command(arguments: Arguments<'_>) -> Failure {
     }
     let name = quoted(arguments.at(0), SHOWN_BYTES_MAX);
     Failure::new(format!("ERR unknown command '{name}', with args beginning with: {rest}"))
+}
+
+/// Whether a command may have copies of its arguments, for it does not only write them.
+fn keeps_arguments(spec: &Spec) -> bool {
+    !matches!(spec.name, "set" | "setex" | "psetex")
+}
+
+/// Whether what a command reads is measured before it begins: it is about several entries, or is a
+/// task, and cannot wait for memory later.
+fn needs_measure(spec: &Spec, reach: Reach) -> bool {
+    let is_of_all = matches!(spec.name, "exec" | "keys" | "hrandfield");
+    is_of_all || (reach == Reach::Everything && spec.keys.first > 0)
 }
 
 /// What a command depends on.

@@ -10,6 +10,8 @@ use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
 use super::{Completes, Touches, Worker, report};
+use crate::client_memory::Taken;
+use crate::command::arguments::check_reply;
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
@@ -48,7 +50,14 @@ impl Worker {
         }
     }
 
-    fn settle_operation(&mut self, token: SlotToken, outcome: Result<Outcome<'_>, Error>) {
+    pub(super) fn settle_operation(
+        &mut self,
+        token: SlotToken,
+        outcome: Result<Outcome<'_>, Error>,
+    ) {
+        if let Ok(Outcome::Larger { bytes }) = outcome {
+            return self.hold_back(token, bytes as usize);
+        }
         let (now, bytes_max) = (self.core.now(), self.core.shared.output_bytes_max());
         self.settle(token, |slot, out| match slot.action {
             Action::Read(answer) => {
@@ -66,6 +75,9 @@ impl Worker {
         match &outcome {
             Ok(OwnedOutcome::Found(entry)) => {
                 self.settle_operation(token, Ok(Outcome::Found(entry.view(&[]))));
+            }
+            Ok(OwnedOutcome::Larger(bytes)) => {
+                self.settle_operation(token, Ok(Outcome::Larger { bytes: *bytes }));
             }
             Ok(OwnedOutcome::Stored) => {
                 self.settle_operation(token, Ok(Outcome::Stored { version }))
@@ -86,6 +98,14 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Answers the command in the slot that `token` names with an error.
+    pub(super) fn settle_failed(&mut self, token: SlotToken, failure: &Failure) {
+        self.settle(token, |slot, out| {
+            Reply::new(out, slot.protocol).error(failure.text());
+            Answered::WithError
+        });
     }
 
     /// Answers the command in the slot that `token` names with what `write` appends.
@@ -147,9 +167,6 @@ impl Worker {
         connection.note_reply(length);
         connection.pending -= 1;
         connection.pop_ready(&mut self.spare);
-        if connection.waiting_bytes() > self.core.shared.output_bytes_max() {
-            connection.broken = true;
-        }
         let resumes = connection.stalled;
         self.make_dirty(token.place());
         if resumes {
@@ -182,7 +199,15 @@ impl Worker {
     }
 
     fn finish_task(&mut self, token: SlotToken, result: Result<Vec<u8>, Failure>) {
+        let bytes_max = self.core.shared.output_bytes_max();
+        let result = result.and_then(|reply| check_reply(reply.len(), bytes_max).map(|()| reply));
         self.settle(token, |slot, out| match result {
+            Ok(mut reply) if out.is_empty() && reply.len() > KEPT_BYTES_MAX => {
+                // It may have grown to twice what it takes.
+                reply.shrink_to_fit();
+                *out = reply;
+                Answered::Well
+            }
             Ok(reply) => {
                 out.extend_from_slice(&reply);
                 Answered::Well
@@ -254,30 +279,34 @@ impl Worker {
         }
     }
 
-    /// Accounts for the buffers of a connection; one with large ones is closed when all together
-    /// are over the limit.
-    fn account(&mut self, place: usize) {
+    /// Counts what a connection takes. When all together are over the limit, one is closed that has
+    /// the server keep more than before: replies go away by themselves.
+    pub(super) fn account(&mut self, place: usize) {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;
         };
-        let bytes = connection.memory_bytes();
-        let bytes = if bytes <= KEPT_BYTES_MAX { 0 } else { bytes };
-        if bytes == connection.accounted_bytes {
+        let memory = &self.core.shared.memory;
+        if connection.claim.granted > 0 && !connection.uses_claim() {
+            memory.settle(std::mem::take(&mut connection.claim.granted));
+        }
+        let takes = connection.takes();
+        let before = std::mem::replace(&mut connection.taken, takes);
+        if takes == before {
             return;
         }
-        let total = &self.core.shared.buffered_bytes;
-        total.fetch_add(bytes, Ordering::Relaxed);
-        total.fetch_sub(connection.accounted_bytes, Ordering::Relaxed);
-        let grew = bytes > connection.accounted_bytes;
-        connection.accounted_bytes = bytes;
-        connection.client.facts.buffered_bytes.store(bytes, Ordering::Relaxed);
-        if grew && total.load(Ordering::Relaxed) > self.core.shared.buffered_bytes_max {
+        let turns = memory.change(before, takes);
+        connection.client.facts.buffered_bytes.store(takes.bytes, Ordering::Relaxed);
+        let kept = |taken: Taken| taken.bytes.saturating_sub(taken.replies);
+        let is_claimed = connection.claim.granted > 0;
+        if !is_claimed && kept(takes) > kept(before) && memory.is_exceeded() {
             report(&format!(
                 "client {} is closed: buffers of clients take more than {} bytes; raise `memory`",
-                connection.client.facts.address, self.core.shared.buffered_bytes_max
+                connection.client.facts.address,
+                memory.max()
             ));
             connection.broken = true;
         }
+        self.core.shared.hand_out(turns);
     }
 }
 
