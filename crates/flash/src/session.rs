@@ -201,8 +201,8 @@ impl Session {
         self.entry_bytes_max
     }
 
-    /// Bytes that a get of `key` takes, by the index alone: 0 where it has no entry. Compressed ones
-    /// take more.
+    /// Bytes that a get of `key` takes, by the index alone: 0 where it has no entry. Compressed
+    /// ones take more.
     pub fn measure(&self, key: Key<'_>) -> Result<u64> {
         self.check_key(key)?;
         let hash = hash_key(self.inner.hash_seed, key);
@@ -266,8 +266,8 @@ impl Session {
         }
     }
 
-    /// Bytes of writes that wait until the device has a buffer or room for them: it answers no more,
-    /// or is far behind. Whoever can do so should begin no more of them.
+    /// Bytes of writes that wait until the device has a buffer or room for them: it answers no
+    /// more, or is far behind. Whoever can do so should begin no more of them.
     pub fn put_off_bytes(&self) -> usize {
         self.put_off_bytes
     }

@@ -258,8 +258,8 @@ impl Worker {
         }
     }
 
-    /// Notes whether the device holds writes up, of this worker or of another, and goes on with what
-    /// waited for that once it is over.
+    /// Notes whether the device holds writes up, of this worker or of another, and goes on with
+    /// what waited for that once it is over.
     fn look_for_stall(&mut self) {
         let own = self.core.session().put_off_bytes() > 0;
         let shared = &self.core.shared;

@@ -104,7 +104,8 @@ impl Worker {
         first.map_or(0, |one| one.claim.granted).max(LARGE_BYTES) as u64
     }
 
-    /// Claims what a command needs that is about several entries, or moves one, or asks for all keys.
+    /// Claims what a command needs that is about several entries, or moves one, or asks for all
+    /// keys.
     pub(super) fn claim_for_many(
         &mut self,
         place: usize,
