@@ -305,6 +305,7 @@ impl Inner {
         let evicts = self.evicts();
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
+        let mut waits_for_room = Waits::FOR_ROOM;
         let mut swept = None;
         loop {
             let mut shard = self.gather(number);
@@ -352,7 +353,7 @@ impl Inner {
                 false => u32::MAX,
             };
             drop(shard);
-            if reclaims.awaited && !waits.take() {
+            if !waits_for_room.go_on(reclaims.awaited) {
                 return Ok(PutStep::Awaits);
             }
             match pace {
@@ -397,6 +398,7 @@ impl Inner {
         self.check_open()?;
         let number = self.shard_of(hash);
         let mut reclaims = Reclaims::default();
+        let mut waits_for_room = Waits::FOR_ROOM;
         loop {
             let mut shard = self.gather(number);
             match write(&mut shard) {
@@ -412,7 +414,7 @@ impl Inner {
             }
             let wanted = shard.log.reserve();
             drop(shard);
-            if reclaims.awaited && !waits.take() {
+            if !waits_for_room.go_on(reclaims.awaited) {
                 return Ok(None);
             }
             if !self.gains_room((number, wanted), now, &mut reclaims)? {
