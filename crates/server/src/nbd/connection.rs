@@ -27,7 +27,7 @@ use super::figures::Figures;
 use super::held::Held;
 use super::output::Output;
 use super::pending::{Asked, Asker, Pending, Waiting};
-use super::ruling::{Ruling, StatusQuestion, Terms, error_code};
+use super::ruling::{Refusal, Ruling, StatusQuestion, Terms, error_code};
 use super::status::{EXTENTS_MAX, Status, told};
 use crate::stream::Stream;
 
@@ -441,7 +441,10 @@ impl Connection {
         let payload = request.payload_bytes(style);
         let ruling = match (turn.availability, session.terms.rule(&request)) {
             (Availability::Stopping, ruling) if ruling != Ruling::Disconnect => {
-                Ruling::Refuse(ErrorCode::Shutdown, "the server is about to stop".to_owned())
+                Ruling::Refuse(Refusal {
+                    code: ErrorCode::Shutdown,
+                    detail: "the server is about to stop".to_owned(),
+                })
             }
             (_, ruling) => ruling,
         };
@@ -495,7 +498,7 @@ impl Connection {
         let to = ReplyTo { cookie: request.cookie, offset: request.offset };
         let encoder = self.encoder;
         match ruling {
-            Ruling::Refuse(code, message) => self.refuse(to, code, &message, turn),
+            Ruling::Refuse(Refusal { code, detail }) => self.refuse(to, code, &detail, turn),
             Ruling::Done => self.output.append(|out| encoder.done(to, out)),
             Ruling::Disconnect => self.phase = Phase::Closing,
             Ruling::Ask(asked, kind, bytes) => self.submit(asked, kind, (to, bytes), turn),

@@ -18,7 +18,7 @@ const PAYLOAD_TAKEN_MAX: u64 = 64 << 20;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
     /// An error, at once.
-    Refuse(ErrorCode, String),
+    Refuse(Refusal),
     /// Success, at once: there is nothing to do.
     Done,
     /// The connection ends when what is in flight is answered.
@@ -31,6 +31,13 @@ pub(super) enum Ruling {
     Status(StatusQuestion),
     /// As [`Ruling::Status`], but the payload says of what range and contexts.
     FilteredStatus(Extents),
+}
+
+/// Why a request gets an error, and which.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: ErrorCode,
+    pub(super) detail: String,
 }
 
 /// How a range stands: what is asked.
@@ -58,13 +65,13 @@ impl Terms {
     /// What `request` deserves.
     pub(super) fn rule(&self, request: &Request) -> Ruling {
         let Some(command) = Command::from_number(request.command) else {
-            return invalid(format!("there is no command {}", request.command));
+            return Ruling::Refuse(invalid(format!("there is no command {}", request.command)));
         };
         if command == Command::Disconnect {
             return Ruling::Disconnect;
         }
         if let Err(refusal) = self.check(command, request) {
-            return refusal;
+            return Ruling::Refuse(refusal);
         }
         let Request { offset, length, flags, .. } = *request;
         let durable = match flags.contains(CommandFlags::FUA) {
@@ -111,20 +118,21 @@ impl Terms {
         if request.flags.contains(CommandFlags::PAYLOAD_LENGTH) {
             let most = 8 + 4 * self.agreement.contexts.len() as u64;
             if request.length > most {
-                return invalid(format!(
+                return Ruling::Refuse(invalid(format!(
                     "payload of a block status: expected at most {most} bytes, found {}",
                     request.length
-                ));
+                )));
             }
             return Ruling::FilteredStatus(extents);
         }
-        self.check_status(request.offset, request.length)
-            .err()
-            .unwrap_or(Ruling::Status(StatusQuestion { length: request.length, extents }))
+        match self.check_status(request.offset, request.length) {
+            Ok(()) => Ruling::Status(StatusQuestion { length: request.length, extents }),
+            Err(refusal) => Ruling::Refuse(refusal),
+        }
     }
 
     /// Whether the range of a block status can be.
-    pub(super) fn check_status(&self, offset: u64, length: u64) -> Result<(), Ruling> {
+    pub(super) fn check_status(&self, offset: u64, length: u64) -> Result<(), Refusal> {
         if self.agreement.contexts.is_empty() {
             return Err(invalid("block status: no metadata context was chosen".to_owned()));
         }
@@ -135,7 +143,7 @@ impl Terms {
     }
 
     /// Flags, permission, sizes and range.
-    fn check(&self, command: Command, request: &Request) -> Result<(), Ruling> {
+    fn check(&self, command: Command, request: &Request) -> Result<(), Refusal> {
         let extended = self.agreement.style == ReplyStyle::Extended;
         let allowed = self.allowed_flags(command);
         let odd = request.flags.without(allowed);
@@ -149,7 +157,7 @@ impl Terms {
         }
         if self.writes(command) && self.volume.read_only {
             let detail = format!("volume {} may only be read", self.volume.name);
-            return Err(Ruling::Refuse(ErrorCode::NotPermitted, detail));
+            return Err(Refusal { code: ErrorCode::NotPermitted, detail });
         }
         if command == Command::Trim && !self.offers(ExportFlags::TRIM) {
             return Err(invalid("trim: was not offered".to_owned()));
@@ -160,7 +168,7 @@ impl Terms {
         match command {
             Command::Read if length > payload_max => {
                 let detail = format!("read: expected at most {payload_max} bytes, found {length}");
-                Err(Ruling::Refuse(ErrorCode::Overflow, detail))
+                Err(Refusal { code: ErrorCode::Overflow, detail })
             }
             Command::Write if length > payload_max => {
                 Err(invalid(format!("write: expected at most {payload_max} bytes, found {length}")))
@@ -174,7 +182,7 @@ impl Terms {
         }
     }
 
-    fn check_range(&self, command: Command, offset: u64, length: u64) -> Result<(), Ruling> {
+    fn check_range(&self, command: Command, offset: u64, length: u64) -> Result<(), Refusal> {
         let size = self.agreement.bytes;
         if offset.checked_add(length).is_some_and(|end| end <= size) {
             return Ok(());
@@ -187,7 +195,7 @@ impl Terms {
         let detail = format!(
             "{name}: expected a range within {size} bytes, found {length} bytes at {offset}"
         );
-        Err(Ruling::Refuse(code, detail))
+        Err(Refusal { code, detail })
     }
 
     fn writes(&self, command: Command) -> bool {
@@ -234,6 +242,6 @@ pub(super) fn error_code(kind: ErrorKind, asked: Asked) -> ErrorCode {
     }
 }
 
-fn invalid(detail: String) -> Ruling {
-    Ruling::Refuse(ErrorCode::Invalid, detail)
+fn invalid(detail: String) -> Refusal {
+    Refusal { code: ErrorCode::Invalid, detail }
 }

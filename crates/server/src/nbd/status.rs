@@ -4,7 +4,7 @@ use entresol_volume::{Context, Run, Volumes};
 use entresol_wire::nbd::ErrorCode;
 
 use super::pending::Asked;
-use super::ruling::{Extents, Ruling, StatusQuestion, Terms, error_code};
+use super::ruling::{Extents, Refusal, StatusQuestion, Terms, error_code};
 
 /// Most extents of one context in an answer.
 pub(super) const EXTENTS_MAX: usize = 64 << 10;
@@ -18,8 +18,8 @@ impl Terms {
         filter: Option<&[u32]>,
         volumes: &mut dyn Volumes,
     ) -> Result<Status, (ErrorCode, String)> {
-        if let Err(Ruling::Refuse(code, message)) = self.check_status(offset, question.length) {
-            return Err((code, message));
+        if let Err(Refusal { code, detail }) = self.check_status(offset, question.length) {
+            return Err((code, detail));
         }
         let chosen: Vec<u32> = self.agreement.contexts.iter().map(|(id, _)| *id).collect();
         let mut wanted = filter.unwrap_or(&chosen).to_vec();
