@@ -261,6 +261,7 @@ impl Seen {
     fn of(outcome: Outcome<'_>) -> Seen {
         match outcome {
             Outcome::Missing => Seen::Missing,
+            Outcome::Larger { bytes } => panic!("a get without a bound was cut at {bytes} bytes"),
             Outcome::Found(entry) => Seen::Found(Held {
                 value: entry.value.to_vec(),
                 version: entry.version,
