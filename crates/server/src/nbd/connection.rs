@@ -441,10 +441,7 @@ impl Connection {
         let payload = request.payload_bytes(style);
         let ruling = match (turn.availability, session.terms.rule(&request)) {
             (Availability::Stopping, ruling) if ruling != Ruling::Disconnect => {
-                Ruling::Refuse(Refusal {
-                    code: ErrorCode::Shutdown,
-                    detail: "the server is about to stop".to_owned(),
-                })
+                Ruling::Refuse(Refusal::stopping())
             }
             (_, ruling) => ruling,
         };

@@ -40,6 +40,14 @@ pub(super) struct Refusal {
     pub(super) detail: String,
 }
 
+impl Refusal {
+    /// The server is about to stop.
+    pub(super) fn stopping() -> Refusal {
+        let detail = "the server is about to stop".to_owned();
+        Refusal { code: ErrorCode::Shutdown, detail }
+    }
+}
+
 /// How a range stands: what is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StatusQuestion {
