@@ -122,10 +122,12 @@ impl ClientMemory {
         self.used() > self.max / 2
     }
 
-    /// Whether what clients take without a claim is more than there is.
+    /// Whether what clients keep without a claim is more than there is. Replies do not count: they
+    /// go away by themselves, and a client that grows beside them is not at fault.
     pub(crate) fn is_exceeded(&self) -> bool {
         let claimed = self.granted.load(Ordering::Relaxed);
-        self.used() > self.max + claimed + self.lent.load(Ordering::Relaxed)
+        let passing = claimed + self.replies.load(Ordering::Relaxed);
+        self.used() > self.max + passing + self.lent.load(Ordering::Relaxed)
     }
 
     /// Whether there are `bytes` that nobody waits for.
