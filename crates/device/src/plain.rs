@@ -30,6 +30,7 @@ pub struct PlainFile {
     sector_bytes: u64,
     device: Option<u64>,
     can_punch: bool,
+    found_changed: Option<String>,
     _claim: Claim,
 }
 
@@ -41,6 +42,9 @@ pub enum Access {
     /// Reads; others may read too.
     ReadOnly,
 }
+
+/// File systems that make holes, by the magic of `<linux/magic.h>`: ext4, XFS, Btrfs, F2FS, tmpfs.
+const MAKE_HOLES: [i64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// What became of a range that was to be punched or zeroed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +105,10 @@ impl PlainFile {
             sector_bytes,
             device: Some(device),
             can_punch: false,
+            found_changed: None,
             _claim: claim,
         };
+        plain.found_changed = plain.changed();
         plain.can_punch = access == Access::ReadWrite && plain.knows_holes();
         Ok(plain)
     }
@@ -173,6 +179,12 @@ impl PlainFile {
     pub fn modified(&self) -> Option<String> {
         let status = self.file.metadata().ok().filter(|_| self.kind == Kind::File)?;
         Some(format!("{}.{:09}", status.mtime(), status.mtime_nsec()))
+    }
+
+    /// When anything of it had been changed last as it was opened: an opening may look for what the
+    /// file system can do, and leave that trace; likewise.
+    pub fn found_changed(&self) -> Option<String> {
+        self.found_changed.clone()
     }
 
     /// When anything of it was changed last, its time of modification included; likewise.
@@ -293,10 +305,12 @@ impl PlainFile {
         }
     }
 
-    /// Whether its file system or device makes holes: punches one behind its end, where there is
-    /// nothing; block devices tell. What cannot be found out without a trace is taken for granted.
+    /// Whether its file system or device makes holes: that of some is known, others are asked for
+    /// one behind the end, where there is nothing; block devices tell. What cannot be found out
+    /// without a trace in the time of modification is taken for granted.
     fn knows_holes(&self) -> bool {
         match self.kind {
+            Kind::File if self.is_on_known_file_system() => true,
             Kind::File => {
                 // Nothing is changed behind its end: who watches for changes must not see one.
                 let modified = self.file.metadata().and_then(|status| status.modified());
@@ -318,6 +332,12 @@ impl PlainFile {
                 .iter()
                 .any(|name| self.system_file(name).is_some_and(|text| text != "0")),
         }
+    }
+
+    /// Whether its file system is one of which it is known that it makes holes.
+    fn is_on_known_file_system(&self) -> bool {
+        let magic = system::file_system_magic(self.file.as_raw_fd());
+        magic.is_some_and(|magic| MAKE_HOLES.contains(&magic))
     }
 
     fn device_number(&self) -> String {
@@ -494,6 +514,21 @@ mod tests {
         assert_ne!(open().changed(), changed, "it cannot be set");
         other.set_len(8192).unwrap();
         assert_ne!(open().identity(), identity);
+    }
+
+    /// The look for what its file system can do left a trace by which nobody's write was told apart
+    /// from ours.
+    #[test]
+    fn an_opening_changes_nothing_of_a_file() {
+        let dir = TempDir::new("untouched");
+        let path = file(&dir, 1 << 20);
+        let open = |access| PlainFile::open(&path, access, Force::No).unwrap();
+        let before = open(Access::ReadOnly).changed();
+        let opened = open(Access::ReadWrite);
+        assert_eq!(opened.found_changed(), before);
+        if opened.is_on_known_file_system() {
+            assert_eq!(opened.changed(), before);
+        }
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl FileBacking {
         let description = Description {
             bytes: file.bytes(),
             identity: file.identity(),
-            version: version_of(&file),
+            version: version(file.modified(), file.found_changed()),
             alignment: 1,
             request_bytes_max: REQUEST_BYTES_MAX,
             read_only: access == Access::ReadOnly,
@@ -188,7 +188,7 @@ impl Backing for FileBacking {
     }
 
     fn version(&mut self) -> String {
-        version_of(&self.shared.file)
+        version(self.shared.file.modified(), self.shared.file.changed())
     }
 
     fn grow(&mut self) -> Result<()> {
@@ -218,8 +218,8 @@ impl Backing for FileBacking {
 
 /// When a file was written to last, and when anything of it was changed last: the one can be set to
 /// what it was, the other cannot.
-fn version_of(file: &PlainFile) -> String {
-    match (file.modified(), file.changed()) {
+fn version(modified: Option<String>, changed: Option<String>) -> String {
+    match (modified, changed) {
         (Some(modified), Some(changed)) => format!("{modified} {changed}"),
         (modified, _) => modified.unwrap_or_default(),
     }
