@@ -142,6 +142,9 @@ pub(crate) fn extend(
     file.sync_all().map_err(failed)
 }
 
+/// What else helps where a data file has no room.
+const ADVICE: &str = "ask for a smaller capacity";
+
 fn fill(
     path: &Path,
     unfinished: &Path,
@@ -151,7 +154,7 @@ fn fill(
 ) -> Result<()> {
     let (size, wanted) = (range.end, range.end - range.start);
     let free = system::free_bytes(path);
-    let failed = |source| system::allocation_error(path, wanted, free, source);
+    let failed = |source| system::allocation_error(path, wanted, free, source, ADVICE);
     if free.is_some_and(|free| free < wanted) {
         // An attempt would take what is free from everybody else, if only for a moment.
         return Err(failed(io::Error::from_raw_os_error(libc::ENOSPC)));

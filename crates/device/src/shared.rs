@@ -20,6 +20,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mapping::Mapping;
 use crate::system;
 
+/// What else helps where write buffers have no room.
+const ADVICE: &str = "name another directory for write buffers (`buffer-directory`), or take fewer \
+                      shards; a container has more with `--shm-size`";
+
 /// A shared mapping of a whole file. Cut it into [`WriteBuffer`]s to use it.
 #[derive(Debug)]
 pub struct SharedMemory {
@@ -45,8 +49,9 @@ impl SharedMemory {
         let headed = file.write_all(head).map_err(failed);
         let free = system::free_bytes(path);
         let allocated = headed.and_then(|()| {
-            system::allocate(file.as_raw_fd(), length as u64)
-                .map_err(|source| system::allocation_error(path, length as u64, free, source))
+            system::allocate(file.as_raw_fd(), length as u64).map_err(|source| {
+                system::allocation_error(path, length as u64, free, source, ADVICE)
+            })
         });
         if let Err(error) = allocated {
             SharedMemory::remove(path)?;
@@ -72,7 +77,7 @@ impl SharedMemory {
         check_length(path, status.len())?;
         let free = system::free_bytes(path);
         system::allocate(file.as_raw_fd(), status.len())
-            .map_err(|source| system::allocation_error(path, status.len(), free, source))?;
+            .map_err(|source| system::allocation_error(path, status.len(), free, source, ADVICE))?;
         SharedMemory::map(path, file, status.len() as usize)
     }
 

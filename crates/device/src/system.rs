@@ -137,12 +137,14 @@ pub(crate) fn file_system_magic(descriptor: RawFd) -> Option<i64> {
 }
 
 /// The error for a file of `wanted` bytes more that could not be allocated, where `free` were free
-/// before the attempt: after it, what the attempt took is missing.
+/// before the attempt: after it, what the attempt took is missing. `advice` is what else may be
+/// done than to make room.
 pub(crate) fn allocation_error(
     path: &Path,
     wanted: u64,
     free: Option<u64>,
     source: io::Error,
+    advice: &str,
 ) -> Error {
     let path_text = path.display();
     let full = matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG));
@@ -152,7 +154,7 @@ pub(crate) fn allocation_error(
     let free = free.map_or("unknown".to_owned(), |bytes| bytes.to_string());
     let detail = format!(
         "{path_text}: no room for {wanted} bytes, {free} bytes are free ({source}); make room or \
-         ask for a smaller capacity"
+         {advice}"
     );
     Error::new(ErrorKind::Full, detail)
 }
