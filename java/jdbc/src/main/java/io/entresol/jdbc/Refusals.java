@@ -17,8 +17,8 @@ import org.apache.calcite.avatica.AvaticaSqlException;
  * exceptions that are none of JDBC's, a commit too, which here has nothing left to do.
  */
 final class Refusals {
-    /** The exceptions that a trace begins with. */
-    private static final Pattern NAMES = Pattern.compile("^(?:[\\w.$]+: )+");
+    /** The exceptions that a trace begins with, by their whole names. */
+    private static final Pattern NAMES = Pattern.compile("^(?:[\\w$]+(?:\\.[\\w$]+)+: )+");
 
     private Refusals() {}
 
