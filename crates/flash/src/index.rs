@@ -155,7 +155,7 @@ impl Index {
     /// The bytes that an index needs to hold so many entries well.
     pub fn bytes_for(entries: u64) -> u64 {
         let buckets = entries.max(1).saturating_mul(100) / (SLOTS as u64 * LOAD_PERCENT) + 1;
-        (buckets + buckets / 31 + 1).saturating_mul(64) + BESIDE_TABLE_BYTES
+        (buckets + buckets / 31 + 1).saturating_mul(64).saturating_add(BESIDE_TABLE_BYTES)
     }
 
     /// Whether one more entry finds room: in the largest table allowed, or in one that is left as

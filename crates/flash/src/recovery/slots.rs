@@ -9,11 +9,11 @@ use crate::shard::Shard;
 pub(crate) fn demand_slots(shard: &Shard, entries: u64) -> Result<()> {
     let most = shard.index.entries_max();
     // A few more than puts may fill come back where removals were lost, or hidden ones were found.
-    if entries <= most + most / 64 {
+    if entries <= most.saturating_add(most / 64) {
         return Ok(());
     }
     let shards = u64::from(shard.log.shape.shards);
-    let needed = Index::bytes_for(entries + entries / 32).saturating_mul(shards);
+    let needed = Index::bytes_for(entries.saturating_add(entries / 32)).saturating_mul(shards);
     let found = shard.limits.index_bytes_max.saturating_mul(shards);
     let detail = format!(
         "an index of {found} bytes at most; shard {} of {shards} holds {entries} entries, and for \
