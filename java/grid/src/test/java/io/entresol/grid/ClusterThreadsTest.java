@@ -12,6 +12,7 @@ import org.infinispan.configuration.global.JGroupsConfiguration;
 import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
 import org.infinispan.configuration.parsing.ParserRegistry;
 import org.jgroups.JChannel;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -22,6 +23,12 @@ class ClusterThreadsTest {
         Blocking() {
             super("blocking");
         }
+    }
+
+    /** The bridge to another site is made once the node serves. */
+    @BeforeAll
+    static void serve() {
+        SiteBridge.open();
     }
 
     /**
