@@ -491,10 +491,13 @@ fn an_interrupted_load_closes_its_store() {
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    let last = said.lines().last().unwrap_or_default();
-    let count = last.strip_prefix("entresol: stopped; ").and_then(|rest| rest.split(' ').next());
+    let stopped = said.lines().find_map(|line| line.strip_prefix("entresol: stopped; "));
+    let loaded = stopped.and_then(|rest| rest.split(' ').next());
     let info = entresol(&[&["store", "info", "--json"], &buffers[..]].concat());
-    assert_eq!(count, Some(json(&info)["entries"].to_string().as_str()), "{said}");
+    let said = said.replace('\n', " | ");
+    assert!(loaded.is_some(), "it does not say that it stopped: {said}");
+    let entries = json(&info)["entries"].to_string();
+    assert_eq!(loaded, Some(entries.as_str()), "loaded, and entries of the store: {said}");
     assert_eq!(String::from_utf8_lossy(&info.stderr), "", "it was closed in order");
 }
 
