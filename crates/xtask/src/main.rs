@@ -46,7 +46,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "tidy",
-        arguments: "",
+        arguments: "[--circles | --tuples]",
         summary: "the rules of STYLE.md that a program can check",
         perform: tidy::perform,
     },

@@ -5,6 +5,7 @@
 //! excuses and the reason; one that excuses nothing is itself a finding, so that the list only
 //! shrinks.
 
+mod circles;
 mod dependencies;
 mod documents;
 mod engine;
@@ -14,11 +15,14 @@ mod format_guard;
 mod ladder;
 mod leftovers;
 mod licences;
+mod modules;
 mod planted_names;
+mod ratchets;
 mod sizes;
 mod test_rules;
 mod tokens;
 mod tree;
+mod tuples;
 mod words;
 
 use crate::Verdict;
@@ -52,14 +56,20 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     forbidden::find,
     format_guard::find,
     planted_names::find,
+    circles::find,
+    tuples::find,
 ];
 
-/// `cargo x tidy`.
+/// `cargo x tidy [--circles | --tuples]`: the findings, or what two of the rules count.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => return Ok(if check()? { Verdict::Passed } else { Verdict::Failed }),
+        ["--circles"] => print!("{}", circles::list(&Tree::read(&crate::root())?)),
+        ["--tuples"] => print!("{}", tuples::list(&Tree::read(&crate::root())?)),
+        _ => return Err("it takes --circles, --tuples or nothing".to_string()),
     }
-    Ok(if check()? { Verdict::Passed } else { Verdict::Failed })
+    Ok(Verdict::Passed)
 }
 
 /// Prints every finding; returns whether there was none.

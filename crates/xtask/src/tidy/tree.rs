@@ -1,5 +1,6 @@
 //! The files of the work tree and what the build knows of its packages, read once.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
@@ -104,6 +105,11 @@ impl Tree {
     pub(crate) fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
         self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
+    }
+
+    /// Names of the project's crates (`flash`).
+    pub(crate) fn crates(&self) -> BTreeSet<&str> {
+        self.rust().filter_map(|(file, _)| file.crate_name()).collect()
     }
 
     /// Rust sources with their tokens.
