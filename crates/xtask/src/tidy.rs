@@ -18,6 +18,7 @@ mod licences;
 mod modules;
 mod planted_names;
 mod ratchets;
+mod reflow;
 mod sizes;
 mod test_rules;
 mod tokens;
@@ -58,6 +59,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     planted_names::find,
     circles::find,
     tuples::find,
+    reflow::find,
 ];
 
 /// `cargo x tidy [--circles | --tuples]`: the findings, or what two of the rules count.

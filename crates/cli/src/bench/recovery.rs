@@ -2,8 +2,7 @@
 //!
 //! A child process fills the store and is killed; nothing of it is left but the file and what the
 //! durability level promises. Each round then opens the store and drops it without closing it,
-//! which
-//! leaves what a crash leaves.
+//! which leaves what a crash leaves.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Rounds of a job, each with a probe of the device before and after it, and what the engine
-//! counted
-//! meanwhile. Interleaving is what makes rates comparable on machines whose speed wanders.
+//! counted meanwhile. Interleaving is what makes rates comparable on machines whose speed wanders.
 
 use entresol_tier::Statistics;
 use serde_json::{Value, json};

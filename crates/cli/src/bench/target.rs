@@ -52,8 +52,7 @@ pub(crate) trait Connection {
     fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()>;
 
     /// Visits about `limit` entries in the target's order from a place drawn by `draw` (a server:
-    /// from
-    /// where the last scan ended); returns how many those were. Waits.
+    /// from where the last scan ended); returns how many those were. Waits.
     fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64>;
 }
 
