@@ -15,21 +15,18 @@ use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{SEQUENCE_END, copy_words, u16_at, u32_at, u64_at};
-use crate::index::{Bounds, Index, Layout, Place, Prefix, SizeCode, Spilled};
+use crate::format::{
+    CountRow, Fields, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow, RowState,
+    SegmentRow, ShardRow, SizeCode, SpillRow, copy_words, put_u64s, u64_at,
+};
+use crate::index::{Bounds, Index, Layout, Place, Prefix, Spilled};
 use crate::large::Pieces;
 use crate::log::Shape;
 use crate::notes::Note;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
 use crate::store::Inner;
-use crate::types::{SpaceId, Timestamp};
-
-const MAGIC: u32 = 0x434b_5054;
-/// Magic, CRC-32C of the payload, store, shard, number, payload length.
-const HEADER_BYTES: usize = 64;
-/// More entries than any device holds.
-const COUNT_END: u64 = 1 << 48;
+use crate::types::Timestamp;
 
 /// Syncs everything, writes the checkpoint and refuses further writes. Who closes once more is told
 /// how it ended.
@@ -97,8 +94,10 @@ fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
     let layout = shard.index.settle();
     let tables = encode_tables(shard, &layout);
     let words = shard.index.words().len() * 8;
-    let total = 8 + tables.len() + words;
-    let payload_bytes = shard.log.shape.segment_bytes as usize - HEADER_BYTES;
+    let mut length = Vec::new();
+    put_u64s(&mut length, &[tables.len() as u64]);
+    let total = length.len() + tables.len() + words;
+    let payload_bytes = shard.log.shape.segment_bytes as usize - PART_HEADER_BYTES;
     let needed = total.div_ceil(payload_bytes);
     if needed as u32 > shard.log.free_count() {
         return Ok(None);
@@ -111,7 +110,7 @@ fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
         }
     }
     let mut writer = Writer { shard, list: &list, at: 0, buffer: None };
-    writer.put(&(tables.len() as u64).to_le_bytes())?;
+    writer.put(&length)?;
     writer.put(&tables)?;
     writer.put_words()?;
     writer.finish()?;
@@ -129,8 +128,9 @@ impl Writer<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         let segment_bytes = self.shard.log.shape.segment_bytes as usize;
         while !bytes.is_empty() {
-            let (buffer, filled) =
-                self.buffer.get_or_insert_with(|| (IoBuffer::aligned(segment_bytes), HEADER_BYTES));
+            let (buffer, filled) = self
+                .buffer
+                .get_or_insert_with(|| (IoBuffer::aligned(segment_bytes), PART_HEADER_BYTES));
             let room = (segment_bytes - *filled).min(bytes.len());
             buffer[*filled..*filled + room].copy_from_slice(&bytes[..room]);
             *filled += room;
@@ -146,7 +146,7 @@ impl Writer<'_> {
         let mut bytes = Vec::with_capacity(64 << 10);
         for words in self.shard.index.words().chunks(8 << 10) {
             bytes.clear();
-            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            put_u64s(&mut bytes, words);
             self.put(&bytes)?;
         }
         Ok(())
@@ -155,13 +155,8 @@ impl Writer<'_> {
     fn finish(&mut self) -> Result<()> {
         let Some((mut buffer, filled)) = self.buffer.take() else { return Ok(()) };
         let shape = &self.shard.log.shape;
-        let crc = crc32c::crc32c(&buffer[HEADER_BYTES..filled]);
-        buffer[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        buffer[4..8].copy_from_slice(&crc.to_le_bytes());
-        buffer[8..16].copy_from_slice(&shape.store.to_le_bytes());
-        buffer[16..20].copy_from_slice(&u32::from(shape.shard).to_le_bytes());
-        buffer[20..24].copy_from_slice(&(self.at as u32).to_le_bytes());
-        buffer[24..28].copy_from_slice(&((filled - HEADER_BYTES) as u32).to_le_bytes());
+        PartHeader { store: shape.store, shard: shape.shard, number: self.at as u32 }
+            .seal(&mut buffer, filled);
         let segment = self.list.get(self.at).copied().unwrap_or_default();
         self.shard.log.device.write_at(shape.offset_of(segment), &buffer)?;
         self.at += 1;
@@ -174,7 +169,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     let mut reader = Reader::new(shard, segments)?;
     let mut length = [0; 8];
     reader.take(&mut length)?;
-    let length = u64::from_le_bytes(length);
+    let length = u64_at(&length, 0).unwrap_or_default();
     if segments.len() > shard.log.segments.len() {
         return Err(damaged("it names more segments than there are"));
     }
@@ -184,9 +179,9 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     }
     let mut tables = vec![0; length as usize];
     reader.take(&mut tables)?;
-    let mut input = Input { bytes: &tables, at: 0 };
+    let mut fields = Fields::new(&tables);
     let (layout, spilled) =
-        decode_tables(shard, &mut input).ok_or_else(|| damaged("its tables do not decode"))?;
+        decode_tables(shard, &mut fields).ok_or_else(|| damaged("its tables do not decode"))?;
     if layout.buckets.saturating_mul(64) > room {
         return Err(damaged("its index is larger than what holds it"));
     }
@@ -260,7 +255,7 @@ impl Reader<'_> {
                 // A word that two segments share.
                 let mut raw = [0; 8];
                 self.take(&mut raw)?;
-                out[0] = u64::from_le_bytes(raw);
+                copy_words(&raw, &mut out[..1]);
                 out = &mut out[1..];
                 continue;
             }
@@ -285,20 +280,14 @@ impl Reader<'_> {
         self.block = None;
         let segment = *self.segments.get(self.at).ok_or_else(|| damaged("it ends early"))?;
         let buffer = self.part()?;
-        let length = u32_at(&buffer, 24).unwrap_or_default() as usize;
-        let payload = buffer.get(HEADER_BYTES..HEADER_BYTES + length);
-        let whole = u32_at(&buffer, 0) == Some(MAGIC)
-            && u64_at(&buffer, 8) == Some(self.shape.store)
-            && u32_at(&buffer, 16) == Some(u32::from(self.shape.shard))
-            && u32_at(&buffer, 20) == Some(self.at as u32)
-            && payload.is_some_and(|p| u32_at(&buffer, 4) == Some(crc32c::crc32c(p)))
-            && length > 0;
-        if !whole {
+        let wanted =
+            PartHeader { store: self.shape.store, shard: self.shape.shard, number: self.at as u32 };
+        let Some(end) = wanted.payload_end(&buffer) else {
             return Err(damaged(&format!("part {} in segment {segment} does not verify", self.at)));
-        }
+        };
         self.at += 1;
-        self.used = HEADER_BYTES;
-        self.block = Some((buffer, HEADER_BYTES + length));
+        self.used = PART_HEADER_BYTES;
+        self.block = Some((buffer, end));
         Ok(())
     }
 
@@ -334,188 +323,153 @@ fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the checkpoint is damaged: {what}"))
 }
 
-/// In the byte of a segment's stream: much of the segment is padding.
-const PADDED: u8 = 1 << 7;
-
 fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     let mut out = Vec::new();
-    let u64s = |out: &mut Vec<u8>, values: &[u64]| {
-        values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+    let row = ShardRow {
+        sequence: shard.sequence,
+        lifespan: shard.lifespan,
+        buckets: layout.buckets,
+        entries: layout.entries,
+        address_bits: layout.address_bits,
+        segments: shard.log.segments.len() as u64,
     };
-    let lifespan = shard.lifespan.to_bits();
-    u64s(&mut out, &[shard.sequence, lifespan, layout.buckets, layout.entries]);
-    u64s(&mut out, &[u64::from(layout.address_bits), shard.log.segments.len() as u64]);
-    for segment in &shard.log.segments {
-        u64s(&mut out, &[segment.sequence, segment.age]);
-        let bytes = [segment.live_bytes, segment.used_bytes, segment.tombstone_bytes];
-        for value in bytes.into_iter().chain([segment.next_end]) {
-            out.extend_from_slice(&value.to_le_bytes());
-        }
-        out.push(segment.stream | if segment.padded { PADDED } else { 0 });
-        out.push(match segment.state {
-            SegmentState::Sealed => 1,
-            SegmentState::Damaged => 2,
-            _ => 0,
-        });
-        out.extend_from_slice(&segment.notes.to_le_bytes());
+    row.encode(&mut out);
+    shard.log.segments.iter().for_each(|segment| row_of(segment).encode(&mut out));
+    put_u64s(&mut out, &[shard.counts.len() as u64]);
+    for (&(space, partition), &entries) in &shard.counts {
+        CountRow { space, partition, entries }.encode(&mut out);
     }
-    u64s(&mut out, &[shard.counts.len() as u64]);
-    for ((space, partition), count) in &shard.counts {
-        out.extend_from_slice(&space.0.to_le_bytes());
-        out.extend_from_slice(&partition.to_le_bytes());
-        u64s(&mut out, &[*count as u64]);
-    }
-    u64s(&mut out, &[shard.notes.len() as u64]);
+    put_u64s(&mut out, &[shard.notes.len() as u64]);
     for note in shard.notes.iter() {
-        u64s(&mut out, &[note.address, note.by as u64, (note.by >> 64) as u64]);
-        out.extend_from_slice(&note.owner.0.0.to_le_bytes());
-        out.extend_from_slice(&note.owner.1.to_le_bytes());
-        out.push(note.shared_bits);
-        u64s(&mut out, &[note.size.bytes()]);
+        let (space, partition) = note.owner;
+        let record_bytes = note.size.bytes();
+        let Note { address, by, shared_bits, .. } = *note;
+        NoteRow { address, by, space, partition, shared_bits, record_bytes }.encode(&mut out);
     }
-    u64s(&mut out, &[shard.large.iter().count() as u64]);
-    for (manifest, version, pieces) in shard.large.iter() {
-        u64s(&mut out, &[manifest, version, pieces.stored_bytes, pieces.places.len() as u64]);
-        for (address, bytes) in &pieces.places {
-            u64s(&mut out, &[*address, u64::from(*bytes)]);
+    put_u64s(&mut out, &[shard.large.iter().count() as u64]);
+    for (manifest, sequence, Pieces { stored_bytes, places }) in shard.large.iter() {
+        let pieces = places.len() as u64;
+        LargeRow { manifest, sequence, stored_bytes: *stored_bytes, pieces }.encode(&mut out);
+        for &(address, bytes) in places {
+            PieceRow { address, record_bytes: u64::from(bytes) }.encode(&mut out);
         }
     }
     let spilled: Vec<&Spilled> = shard.index.spilled_entries().collect();
-    u64s(&mut out, &[spilled.len() as u64]);
-    for entry in spilled {
-        u64s(&mut out, &[entry.prefix.hash, u64::from(entry.prefix.known)]);
-        u64s(&mut out, &[entry.place.address, entry.place.size.bytes()]);
+    put_u64s(&mut out, &[spilled.len() as u64]);
+    for Spilled { prefix, place, .. } in spilled {
+        let (hash, known) = (prefix.hash, u64::from(prefix.known));
+        let (address, record_bytes) = (place.address, place.size.bytes());
+        SpillRow { hash, known, address, record_bytes }.encode(&mut out);
     }
-    u64s(&mut out, &[shard.log.lost_bytes, u64::from(shard.ended_until)]);
+    put_u64s(&mut out, &[shard.log.lost_bytes, u64::from(shard.ended_until)]);
     out
 }
 
-struct Input<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Input<'_> {
-    fn u64(&mut self) -> Option<u64> {
-        self.at += 8;
-        u64_at(self.bytes, self.at - 8)
-    }
-
-    fn sequence(&mut self) -> Option<u64> {
-        self.u64().filter(|sequence| *sequence < SEQUENCE_END)
-    }
-
-    /// An address, if it is of a segment of `shape`.
-    fn address(&mut self, shape: &Shape) -> Option<u64> {
-        self.u64().filter(|address| *address < shape.addresses_end())
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.at += 4;
-        u32_at(self.bytes, self.at - 4)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.at += 2;
-        u16_at(self.bytes, self.at - 2)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.at += 1;
-        self.bytes.get(self.at - 1).copied()
+fn row_of(segment: &Segment) -> SegmentRow {
+    SegmentRow {
+        sequence: segment.sequence,
+        age: segment.age,
+        live_bytes: segment.live_bytes,
+        used_bytes: segment.used_bytes,
+        tombstone_bytes: segment.tombstone_bytes,
+        next_end: segment.next_end,
+        stream: segment.stream,
+        padded: segment.padded,
+        state: match segment.state {
+            SegmentState::Sealed => RowState::Sealed,
+            SegmentState::Damaged => RowState::Damaged,
+            _ => RowState::Free,
+        },
+        notes: segment.notes,
     }
 }
 
-fn decode_tables(shard: &mut Shard, input: &mut Input<'_>) -> Option<(Layout, Vec<Spilled>)> {
-    shard.sequence = input.sequence()?;
-    shard.lifespan = f64::from_bits(input.u64()?);
-    let (buckets, entries) = (input.u64()?, input.u64()?);
-    let layout = Layout { buckets, entries, address_bits: input.u64()? as u32 };
-    // The store may have grown since.
-    let rows = usize::try_from(input.u64()?).ok()?;
-    if rows > shard.log.segments.len() {
-        return None;
-    }
-    for number in 0..rows {
-        let (sequence, age) = (input.sequence()?, input.u64()?);
-        let (live_bytes, used_bytes) = (input.u32()?, input.u32()?);
-        let tombstone_bytes = input.u32().filter(|bytes| *bytes <= live_bytes)?;
-        let next_end = input.u32()?;
-        let stream = input.u8()?;
-        let state = match input.u8()? {
+fn segment_of(row: &SegmentRow) -> Segment {
+    Segment {
+        sequence: row.sequence,
+        age: row.age,
+        live_bytes: row.live_bytes,
+        used_bytes: row.used_bytes,
+        tombstone_bytes: row.tombstone_bytes,
+        next_end: row.next_end,
+        notes: row.notes,
+        stream: row.stream,
+        padded: row.padded,
+        state: match row.state {
             // Reclaim tries again what it found damaged: what was may have gone since.
-            1 | 2 => SegmentState::Sealed,
-            _ => SegmentState::Free,
-        };
-        let notes = input.u32()?;
-        if state == SegmentState::Free && live_bytes != 0 {
-            return None;
-        }
-        let in_use = Segment {
-            sequence,
-            age,
-            live_bytes,
-            used_bytes,
-            tombstone_bytes,
-            next_end,
-            notes,
-            stream: stream & !PADDED,
-            padded: stream & PADDED != 0,
-            state,
-            ..Segment::UNUSED
-        };
-        shard.log.live_bytes += u64::from(live_bytes);
-        shard.log.tombstone_bytes += u64::from(tombstone_bytes);
-        shard.log.segments[number] = in_use;
+            RowState::Sealed | RowState::Damaged => SegmentState::Sealed,
+            RowState::Free => SegmentState::Free,
+        },
+        ..Segment::UNUSED
     }
-    for _ in 0..input.u64()? {
-        let key = (SpaceId(input.u16()?), input.u16()?);
-        let count = input.u64()? as i64;
-        // Below zero where a key was removed that hides one which another partition counts.
-        shard.counts.insert(key, Some(count).filter(|count| count.unsigned_abs() < COUNT_END)?);
+}
+
+fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, Vec<Spilled>)> {
+    let row = ShardRow::decode(fields)?;
+    (shard.sequence, shard.lifespan) = (row.sequence, row.lifespan);
+    let ShardRow { buckets, entries, address_bits, .. } = row;
+    let layout = Layout { buckets, entries, address_bits };
+    // The store may have grown since.
+    let rows = usize::try_from(row.segments).ok()?;
+    for segment in shard.log.segments.get_mut(..rows)? {
+        *segment = segment_of(&SegmentRow::decode(fields)?);
+        shard.log.live_bytes += u64::from(segment.live_bytes);
+        shard.log.tombstone_bytes += u64::from(segment.tombstone_bytes);
     }
-    decode_notes_and_pieces(shard, input)?;
+    for _ in 0..fields.u64()? {
+        let CountRow { space, partition, entries } = CountRow::decode(fields)?;
+        shard.counts.insert((space, partition), entries);
+    }
+    decode_notes_and_pieces(shard, fields)?;
     let shape = shard.log.shape;
     let mut spilled = Vec::new();
-    for _ in 0..input.u64()? {
-        let prefix = Prefix { hash: input.u64()?, known: input.u64()? as u32 };
-        let place =
-            Place { address: input.address(&shape)?, size: SizeCode::covering(input.u64()?) };
-        spilled.push(Spilled::new(prefix, place));
+    for _ in 0..fields.u64()? {
+        let row = SpillRow::decode(fields)?;
+        let prefix = Prefix { hash: row.hash, known: row.known as u32 };
+        let address = address_in(&shape, row.address)?;
+        spilled.push(Spilled::new(
+            prefix,
+            Place { address, size: SizeCode::covering(row.record_bytes) },
+        ));
     }
     // The first checkpoints ended here.
-    shard.log.lost_bytes = input.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
+    shard.log.lost_bytes = fields.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
     // Later ones here; what these dropped as ended had ended by now if the clock did not go back.
-    if let Some(seconds) = input.u64() {
+    if let Some(seconds) = fields.u64() {
         shard.ended_until = u32::try_from(seconds).ok()?;
     }
     Some((layout, spilled))
 }
 
-fn decode_notes_and_pieces(shard: &mut Shard, input: &mut Input<'_>) -> Option<()> {
+fn decode_notes_and_pieces(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<()> {
     let shape = shard.log.shape;
-    for _ in 0..input.u64()? {
-        let (address, low, high) = (input.address(&shape)?, input.u64()?, input.u64()?);
-        let owner = (SpaceId(input.u16()?), input.u16()?);
-        let by = u128::from(low) | u128::from(high) << 64;
-        let shared_bits = input.u8()?;
-        let size = SizeCode::covering(input.u64()?);
-        let note = Note { address, by, owner, size, shared_bits };
+    for _ in 0..fields.u64()? {
+        let NoteRow { address, by, space, partition, shared_bits, record_bytes } =
+            NoteRow::decode(fields)?;
+        let size = SizeCode::covering(record_bytes);
+        let owner = (space, partition);
+        let note = Note { address: address_in(&shape, address)?, by, owner, size, shared_bits };
         shard.notes.add(shape.split(address).0, note);
     }
-    for _ in 0..input.u64()? {
-        let (manifest, version) = (input.address(&shape)?, input.sequence()?);
-        let stored_bytes = input.u64()?;
+    for _ in 0..fields.u64()? {
+        let LargeRow { manifest, sequence, stored_bytes, pieces } = LargeRow::decode(fields)?;
         let mut places = Vec::new();
-        for _ in 0..input.u64()? {
-            // Lengths are kept rounded up, and may reach behind the segment.
-            let address = input.address(&shape)?;
-            let bytes = input.u64().filter(|bytes| *bytes <= u64::from(shape.segment_bytes))?;
-            places.push((address, bytes as u32));
+        for _ in 0..pieces {
+            let PieceRow { address, record_bytes } = PieceRow::decode(fields)?;
+            if record_bytes > u64::from(shape.segment_bytes) {
+                return None;
+            }
+            places.push((address_in(&shape, address)?, record_bytes as u32));
         }
-        shard.large.insert(manifest, version, Pieces { stored_bytes, places });
+        let manifest = address_in(&shape, manifest)?;
+        shard.large.insert(manifest, sequence, Pieces { stored_bytes, places });
     }
     Some(())
+}
+
+/// The address, if it is of a segment of `shape`.
+fn address_in(shape: &Shape, address: u64) -> Option<u64> {
+    (address < shape.addresses_end()).then_some(address)
 }
 
 #[cfg(test)]

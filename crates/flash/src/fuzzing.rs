@@ -3,11 +3,12 @@
 //!
 //! Not part of the interface of the crate.
 
-use crate::format::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SegmentHeader, Superblock};
+use crate::format::{
+    Manifest, RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SegmentHeader, Superblock,
+};
 use crate::options::{Compression, SEGMENT_BYTES_MIN};
 use crate::record::{HashSeed, Payloads};
 use crate::recovery::{Scanner, parse, seal_image};
-use crate::session::decode_manifest;
 use crate::unreadable::Gaps;
 
 /// `bytes` as a record, and as the rest of a segment behind it.
@@ -26,7 +27,7 @@ pub fn record(bytes: &[u8]) {
     assert!(header.record_bytes() <= bytes.len(), "a record is within its bytes");
     if header.flags.kind == RecordKind::Manifest {
         // Any manifest will do: what it names is looked for, not believed.
-        let _manifest = decode_manifest(record.value);
+        let _manifest = Manifest::decode(record.value);
     }
 }
 

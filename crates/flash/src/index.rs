@@ -21,7 +21,6 @@ mod growth;
 mod known;
 mod mapping;
 mod ordered;
-mod size_code;
 mod slot;
 mod spill;
 #[cfg(test)]
@@ -30,10 +29,10 @@ mod tests;
 use entresol_device::Table;
 
 use crate::error::Result;
+pub use crate::format::SizeCode;
 pub use checkpoint::{Bounds, Layout};
 use growth::Moved;
 use mapping::Mapping;
-pub use size_code::SizeCode;
 pub use slot::Prefix;
 use slot::{DISTANCE_MAX, ONE_BUCKET, REFERENCED, SlotFormat, distance, order};
 use spill::Spill;

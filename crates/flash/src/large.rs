@@ -9,6 +9,8 @@
 
 use std::collections::HashMap;
 
+use crate::format::PieceName;
+
 /// Where the pieces of one value are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pieces {
@@ -58,15 +60,15 @@ impl LargeValues {
         }
     }
 
-    /// Whether piece `number` of `version` is live and stands at `address`.
-    pub(crate) fn holds(&self, version: u64, number: u32, address: u64) -> bool {
-        let pieces = self.by_version.get(&version);
-        pieces.and_then(|p| p.places.get(number as usize)).is_some_and(|p| p.0 == address)
+    /// Whether a piece is live and stands at `address`.
+    pub(crate) fn holds(&self, piece: PieceName, address: u64) -> bool {
+        let pieces = self.by_version.get(&piece.value);
+        pieces.and_then(|p| p.places.get(piece.number as usize)).is_some_and(|p| p.0 == address)
     }
 
-    pub(crate) fn move_piece(&mut self, version: u64, number: u32, to: u64) {
-        let pieces = self.by_version.get_mut(&version);
-        if let Some(place) = pieces.and_then(|p| p.places.get_mut(number as usize)) {
+    pub(crate) fn move_piece(&mut self, piece: PieceName, to: u64) {
+        let pieces = self.by_version.get_mut(&piece.value);
+        if let Some(place) = pieces.and_then(|p| p.places.get_mut(piece.number as usize)) {
             place.0 = to;
         }
     }

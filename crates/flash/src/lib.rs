@@ -27,6 +27,7 @@ mod session;
 mod shard;
 mod statistics;
 mod store;
+mod superblock;
 mod types;
 mod unreadable;
 

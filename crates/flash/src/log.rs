@@ -15,6 +15,7 @@
 
 mod commit;
 mod confirmed;
+mod footer;
 mod free;
 mod handing;
 mod open_segment;
@@ -31,16 +32,17 @@ use entresol_device::{
 use entresol_planted::planted;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::SizeCode;
 use crate::format::{
-    FooterEntry, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
-    TRAILER_BYTES,
+    FooterEntry, LastWrite, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES,
+    SegmentHeader, TRAILER_BYTES,
 };
-use crate::index::SizeCode;
 use crate::segment::{STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
+pub(crate) use confirmed::ShardBuffers;
 use confirmed::Write;
-pub(crate) use confirmed::{LAST_WRITE_BYTES, LastWrite, MARK_BYTES, ShardBuffers, mark_of};
+pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
 use handing::Handing;
 use open_segment::OpenSegment;

@@ -19,8 +19,8 @@ use std::hash::BuildHasherDefault;
 
 use smallvec::SmallVec;
 
-use crate::index::SizeCode;
-use crate::record::PIECE_SPACE;
+use crate::format::PIECE_SPACE;
+use crate::format::SizeCode;
 use crate::types::SpaceId;
 
 /// One unchecked overwrite.

@@ -24,9 +24,9 @@ use entresol_planted::planted;
 use parking_lot::MutexGuard;
 
 use crate::error::{ErrorKind, Result};
-use crate::format::{FooterEntry, Trailer, decode_footer};
+use crate::format::FooterEntry;
 use crate::index::{Place, SizeCode};
-use crate::log::{Patience, Progress, RELEASE_BATCH};
+use crate::log::{Patience, Progress, RELEASE_BATCH, footer_of, read_footer};
 use crate::segment::{Segment, SegmentState};
 use crate::shard::{Plan, Shard};
 use crate::store::{Budget, Inner, Maintenance};
@@ -37,8 +37,6 @@ use under_way::{Part, Step};
 
 /// Records decided under one hold of the lock.
 const BATCH: usize = 32;
-/// Bytes read first from a segment's end: most footers fit.
-const FOOTER_READ_BYTES: usize = 32 << 10;
 
 /// The shortest period of syncs beside which the longest rest is short.
 const PERIOD_QUIET_MS: u64 = 10 * Maintenance::QUIET.as_millis() as u64;
@@ -372,10 +370,9 @@ impl Inner {
             let sealed = memory.filter(|_| state.state == SegmentState::Sealed);
             (shape, state, sealed.map(|memory| footer_of(memory, state.sequence)))
         };
-        let offset = shape.offset_of(segment);
         let footer = match held {
             Some(footer) => footer,
-            None => read_footer(self, offset, shape.segment_bytes, state.sequence)?,
+            None => read_footer(&*self.device, &shape, segment, state.sequence)?,
         };
         let mut shard = self.shards[number].lock();
         let current = shard.log.segments[segment as usize];
@@ -492,49 +489,10 @@ impl Inner {
     pub(crate) fn line_at(&self, number: usize, plan: &Plan) -> Option<FooterEntry> {
         let shape = self.shards[number].lock().log.shape;
         let (segment, at) = shape.split(plan.place.address);
-        let (base, bytes) = (shape.offset_of(segment), shape.segment_bytes);
-        let footer = read_footer(self, base, bytes, plan.segment_sequence).ok().flatten();
+        let footer = read_footer(&*self.device, &shape, segment, plan.segment_sequence);
+        let footer = footer.ok().flatten();
         footer?.into_iter().find(|entry| entry.offset == at)
     }
-}
-
-/// The footer of a sealed segment on the device; `None` if it does not verify or cannot be read.
-pub(crate) fn read_footer(
-    inner: &Inner,
-    offset: u64,
-    segment_bytes: u32,
-    sequence: u64,
-) -> Result<Option<Vec<FooterEntry>>> {
-    read_footer_of(&*inner.device, offset, segment_bytes, sequence)
-}
-
-pub(crate) fn read_footer_of(
-    device: &dyn entresol_device::Device,
-    offset: u64,
-    segment_bytes: u32,
-    sequence: u64,
-) -> Result<Option<Vec<FooterEntry>>> {
-    let mut length = FOOTER_READ_BYTES.min(segment_bytes as usize);
-    loop {
-        let mut bytes = IoBuffer::aligned(length);
-        read_around(device, offset + u64::from(segment_bytes) - length as u64, &mut bytes)?;
-        let Some(trailer) = Trailer::decode_end(&bytes).filter(|t| t.sequence == sequence) else {
-            return Ok(None);
-        };
-        let needed = trailer.region_bytes().next_multiple_of(4096);
-        if needed > segment_bytes as usize {
-            return Ok(None);
-        }
-        if needed <= length {
-            return Ok(decode_footer(&trailer, &bytes, segment_bytes));
-        }
-        length = needed;
-    }
-}
-
-pub(crate) fn footer_of(bytes: &[u8], sequence: u64) -> Option<Vec<FooterEntry>> {
-    let trailer = Trailer::decode_end(bytes).filter(|t| t.sequence == sequence)?;
-    decode_footer(&trailer, bytes, bytes.len() as u32)
 }
 
 fn place_of(shard: &Shard, segment: u32, entry: &FooterEntry) -> Place {

@@ -12,7 +12,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RecordHeader, RecordKind};
+use crate::format::{Codec, PIECE_SPACE, RecordHeader, RecordKind, nonce_bytes};
 use crate::options::{Compression, EncryptionKey};
 use crate::types::{Expiry, Key, Pinning, SpaceId, Timestamp};
 
@@ -280,22 +280,6 @@ pub(crate) fn decompress(codec: Codec, packed: &[u8], raw_bytes: usize) -> Optio
     }
 }
 
-/// The key of a piece: which value it belongs to, and its number.
-pub(crate) fn piece_key(version: u64, number: u32) -> [u8; 12] {
-    let mut key = [0; 12];
-    key[..8].copy_from_slice(&version.to_le_bytes());
-    key[8..].copy_from_slice(&number.to_le_bytes());
-    key
-}
-
-/// What a footer says in place of a key's hash for a piece.
-pub(crate) fn piece_hash(version: u64, number: u32) -> u128 {
-    u128::from(version) << 32 | u128::from(number)
-}
-
-/// The space of pieces; callers cannot use it.
-pub(crate) const PIECE_SPACE: SpaceId = SpaceId(u16::MAX);
-
 /// Refuses the space of pieces.
 pub(crate) fn check_space(space: SpaceId) -> Result<()> {
     if space == PIECE_SPACE {
@@ -317,9 +301,5 @@ fn purpose(header: &RecordHeader) -> u8 {
 }
 
 fn nonce(shard: u16, sequence: u64, purpose: u8) -> Nonce {
-    let mut bytes = [0; NONCE_LEN];
-    bytes[..8].copy_from_slice(&sequence.to_le_bytes());
-    bytes[8..10].copy_from_slice(&shard.to_le_bytes());
-    bytes[10] = purpose;
-    Nonce::assume_unique_for_key(bytes)
+    Nonce::assume_unique_for_key(nonce_bytes(sequence, shard, purpose))
 }

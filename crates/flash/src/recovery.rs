@@ -40,7 +40,8 @@ use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard, seconds_of};
 use crate::statistics::Opened;
-use crate::store::{Inner, Outliving, write_superblock};
+use crate::store::{Inner, Outliving};
+use crate::superblock;
 use crate::types::{Durability, Timestamp};
 pub(crate) use buffers::Layout;
 use former::Former;
@@ -110,7 +111,7 @@ pub(crate) fn open(
             former.succeed(root, &options, options.seed ^ now.0)?;
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
-        write_superblock(&*device, &mut superblock)?;
+        superblock::write(&*device, &mut superblock)?;
         shards.iter_mut().zip(buffers).for_each(|(shard, buffers)| shard.log.attach(buffers));
         outliving = file;
     }
@@ -157,7 +158,7 @@ fn find_or_make_root(
     options.shards = superblock.shards;
     if made {
         erase_segments(device, &superblock, 0..superblock.segments_per_shard)?;
-        write_superblock(device, &mut superblock)?;
+        superblock::write(device, &mut superblock)?;
     } else {
         growth::grow(device, &mut superblock, options)?;
     }
@@ -267,7 +268,7 @@ fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option
     if mode == OpenMode::Reformat {
         return Ok(None);
     }
-    match read_superblock(device) {
+    match superblock::read(device) {
         Err(error) if error.kind() == ErrorKind::Corrupt && mode == OpenMode::OpenOrOverwrite => {
             Ok(None)
         }
@@ -281,54 +282,6 @@ fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option
             Ok(None)
         }
         found => found,
-    }
-}
-
-/// The newer of the two copies that verify. `None` if the device is blank.
-pub(crate) fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
-    let mut newest: Option<Superblock> = None;
-    let mut claimed = None;
-    let mut blank = false;
-    let mut unread = None;
-    for copy in 0..2 {
-        let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
-        if let Err(error) = device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer) {
-            // As a damaged one: each change is written to both.
-            unread = Some(error);
-            continue;
-        }
-        claimed = claimed.or(Superblock::claimed_version(&buffer));
-        blank |= buffer.iter().all(|byte| *byte == 0);
-        if let Some(found) = Superblock::decode(&buffer)
-            && newest.as_ref().is_none_or(|n| found.generation > n.generation)
-        {
-            newest = Some(found);
-        }
-    }
-    if let (None, Some(error)) = (&newest, unread) {
-        return Err(error.into());
-    }
-    match (newest, claimed) {
-        (Some(superblock), _) => Ok(Some(superblock)),
-        (None, None) => Ok(None),
-        (None, Some(version)) if version != crate::format::FORMAT_VERSION => Err(Error::new(
-            ErrorKind::Incompatible,
-            format!(
-                "{} holds a store of format version {version}; this program reads version {}",
-                device.name(),
-                crate::format::FORMAT_VERSION
-            ),
-        )),
-        // The making of a store writes one copy after the other, and was cut short.
-        (None, Some(_)) if blank => Ok(None),
-        (None, Some(_)) => Err(Error::unless_forced(
-            ErrorKind::Corrupt,
-            format!(
-                "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; \
-                 restore the device from a copy, or force a new store to be made over it",
-                device.name()
-            ),
-        )),
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use entresol_device::{Completion, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::RecordKind;
+use crate::format::{Manifest, RecordKind};
 use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
@@ -40,7 +40,6 @@ use crate::types::{
 use ahead::Ahead;
 pub use ahead::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 use pending::{Pending, PendingKind};
-pub(crate) use resolve::{decode_manifest, with_piece_key};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
 pub use sync_point::SyncPoint;
 use together::Together;
@@ -211,7 +210,7 @@ impl Session {
             Located::Absent => 0,
             Located::Read(plan) => plan.bytes,
             Located::Memory(record, _) if record.header.flags.kind == RecordKind::Manifest => {
-                decode_manifest(record.value).map_or(0, |manifest| u64::from(manifest.1))
+                Manifest::decode(record.value).map_or(0, |manifest| u64::from(manifest.raw_bytes))
             }
             Located::Memory(record, _) => record.value.len() as u64,
         })

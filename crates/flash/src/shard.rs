@@ -28,14 +28,14 @@ use ahead::Trail;
 use pinned::PinnedBytes;
 
 use crate::error::Result;
-use crate::format::Floor;
+use crate::format::{Floor, PIECE_SPACE};
 use crate::index::{Candidates, Index, Place};
 use crate::large::LargeValues;
 use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
 use crate::reclaim::UnderWay;
-use crate::record::{HashSeed, PIECE_SPACE, Payloads, Record};
+use crate::record::{HashSeed, Payloads, Record};
 use crate::segment::{Segment, SegmentState, Stream};
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId, Timestamp};

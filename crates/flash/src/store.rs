@@ -23,11 +23,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use entresol_device::{Device, IoBuffer};
-use entresol_planted::planted;
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Floor, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{Floor, Superblock};
 use crate::log::Progress;
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads, check_space};
@@ -35,6 +34,7 @@ use crate::segment::{SegmentState, Stream};
 use crate::session::{Session, SessionOptions};
 use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
 use crate::statistics::StoreStatistics;
+use crate::superblock;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
 pub(crate) use patience::Waits;
 
@@ -133,7 +133,7 @@ impl Store {
     /// Shards and bytes of a segment of the store on `device`, which are fixed when it is made;
     /// `None` if there is none that verifies.
     pub fn shape_on(device: &dyn Device) -> Option<(u16, u32)> {
-        let superblock = crate::recovery::read_superblock(device).ok().flatten()?;
+        let superblock = superblock::read(device).ok().flatten()?;
         Some((superblock.shards, superblock.segment_bytes))
     }
 
@@ -508,7 +508,7 @@ impl Inner {
         next.floors.push(floor);
         next.next_segment_sequence = next.next_segment_sequence.max(below);
         // Before anything is changed: what does not fit leaves all as it was.
-        next.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
+        next.encode().ok_or_else(|| superblock::too_many_floors(superblock.floors.len()))?;
         for (shard, floors) in shards.iter_mut().zip(floors) {
             shard.drop_below(floor, floors);
         }
@@ -524,7 +524,7 @@ impl Inner {
 
     /// Writes the next generation of the superblock over its older copy, and syncs.
     pub(crate) fn write_superblock(&self, superblock: &mut Superblock) -> Result<()> {
-        write_superblock(&*self.device, superblock)
+        superblock::write(&*self.device, superblock)
     }
 
     /// The goal of periodic and process-level maintenance.
@@ -543,36 +543,4 @@ impl Inner {
     pub(crate) fn evicts(&self) -> bool {
         self.options.reclaim == Reclaim::Evict
     }
-}
-
-/// Writes `superblock` to `device`: a generation over the older copy, then one over the other, so
-/// that
-/// a copy that is damaged later does not bring back what was true before.
-pub(crate) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
-    write_copy(device, superblock)?;
-    write_copy(device, superblock)
-}
-
-/// Writes the next generation of `superblock` over the older copy, and syncs.
-fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
-    superblock.generation += 1;
-    let bytes = superblock.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
-    let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
-    buffer.copy_from_slice(&bytes);
-    let copy = superblock.generation % 2;
-    if !planted!("superblock-flipped-before-sync") {
-        device.sync()?;
-    }
-    device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;
-    device.sync()?;
-    Ok(())
-}
-
-fn too_many_floors(dropped: usize) -> Error {
-    let detail = format!(
-        "{dropped} partitions and spaces that were dropped are still on the medium beside older \
-         entries, and the superblock names no more of them; let maintain() run and try again, or \
-         drop a whole space"
-    );
-    Error::new(ErrorKind::Busy, detail)
 }

@@ -5,7 +5,7 @@
 //! plausible at best, as everything decoded.
 
 use super::{
-    FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordKind,
+    FOOTER_ENTRY_BYTES, FooterEntry, PieceName, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordKind,
     SEGMENT_HEADER_BYTES, SEQUENCE_END,
 };
 use crate::types::SpaceId;
@@ -48,6 +48,12 @@ impl FooterLine {
     #[inline]
     pub(crate) fn hash_high(self) -> u64 {
         self.0[1]
+    }
+
+    /// What a piece is called.
+    #[inline]
+    pub(crate) fn piece_name(self) -> PieceName {
+        PieceName::of_hash(u128::from(self.hash_low()) | u128::from(self.hash_high()) << 64)
     }
 
     #[inline]

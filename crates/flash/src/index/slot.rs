@@ -15,8 +15,8 @@
 use super::Place;
 use super::growth::Moved;
 use super::mapping::Mapping;
-use super::size_code::SizeCode;
 use super::spill::Spilled;
+use crate::format::SizeCode;
 
 /// The leading bits of a hash, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

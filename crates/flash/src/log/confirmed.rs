@@ -11,14 +11,8 @@ use entresol_device::{WriteBuffer, WriteMode};
 
 use super::{Buffer, Log};
 use crate::error::Result;
-use crate::format::{SEGMENT_HEADER_BYTES, u32_at, u64_at};
+use crate::format::{LastWrite, SEGMENT_HEADER_BYTES, set_mark};
 use crate::segment::NO_BUFFER;
-
-/// Bytes of a buffer's mark.
-pub(crate) const MARK_BYTES: usize = 4;
-
-/// Bytes of what says which write was confirmed last.
-pub(crate) const LAST_WRITE_BYTES: usize = 24;
 
 /// The write buffers of a shard.
 pub(crate) struct ShardBuffers {
@@ -26,42 +20,6 @@ pub(crate) struct ShardBuffers {
     /// A mark for each of them, if they outlive the process: bytes that are confirmed, u32; and at
     /// its end the last write that was.
     pub marks: Option<WriteBuffer>,
-}
-
-/// The last write that a device confirmed: who finds the buffers sees by it whether the device is
-/// still in that state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LastWrite {
-    pub segment: u32,
-    pub sequence: u64,
-    /// Bytes of the segment that are confirmed.
-    pub end: u32,
-}
-
-impl LastWrite {
-    /// Writes it to the end of `marks`.
-    fn encode(self, marks: &mut [u8]) {
-        let at = marks.len() - LAST_WRITE_BYTES;
-        let out = &mut marks[at..];
-        out[4..8].copy_from_slice(&self.segment.to_le_bytes());
-        out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        out[16..20].copy_from_slice(&self.end.to_le_bytes());
-        let crc = crc32c::crc32c(&out[4..20]);
-        out[..4].copy_from_slice(&crc.to_le_bytes());
-    }
-
-    /// What the end of `marks` says; `None` if nothing was confirmed, or the process ended while it
-    /// was being noted.
-    pub(crate) fn decode(marks: &[u8]) -> Option<LastWrite> {
-        let bytes = marks.get(marks.len().checked_sub(LAST_WRITE_BYTES)?..)?;
-        let last = LastWrite {
-            segment: u32_at(bytes, 4)?,
-            sequence: u64_at(bytes, 8)?,
-            end: u32_at(bytes, 16)?,
-        };
-        let sound = u32_at(bytes, 0)? == crc32c::crc32c(bytes.get(4..20)?);
-        (sound && last.sequence != 0).then_some(last)
-    }
 }
 
 /// A write in flight.
@@ -73,12 +31,6 @@ pub(super) struct Write {
     pub mode: WriteMode,
     /// Bytes of the buffer.
     pub range: Range<usize>,
-}
-
-/// The mark of buffer number `buffer` among those of its shard; `None` if it has none.
-pub(crate) fn mark_of(marks: &[u8], buffer: usize) -> Option<u32> {
-    let bytes = marks.get(buffer * MARK_BYTES..(buffer + 1) * MARK_BYTES)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
 impl Log {
@@ -107,8 +59,7 @@ impl Log {
         if let Some(marks) = &mut self.marks
             && self.last_write.is_some_and(|last| last.segment == segment)
         {
-            let at = marks.len() - LAST_WRITE_BYTES;
-            marks.bytes_mut()[at..].fill(0);
+            LastWrite::forget(marks.bytes_mut());
             self.last_write = None;
         }
     }
@@ -155,8 +106,7 @@ impl Log {
 
     fn mark(&mut self, buffer: u16, confirmed: u32) {
         if let Some(marks) = &mut self.marks {
-            let at = usize::from(buffer) * MARK_BYTES;
-            marks.bytes_mut()[at..at + MARK_BYTES].copy_from_slice(&confirmed.to_le_bytes());
+            set_mark(marks.bytes_mut(), usize::from(buffer), confirmed);
         }
     }
 }

@@ -6,11 +6,10 @@ use entresol_planted::planted;
 
 use super::place_of;
 use crate::error::Result;
-use crate::format::{Flags, FooterEntry, RecordHeader, RecordKind};
+use crate::format::{Flags, FooterEntry, PIECE_SPACE, PieceName, RecordHeader, RecordKind};
 use crate::index::Place;
 use crate::log::{Append, Log};
 use crate::notes::index_hash;
-use crate::record::PIECE_SPACE;
 use crate::segment::{Segment, Stream};
 use crate::shard::Shard;
 use crate::types::Timestamp;
@@ -64,8 +63,7 @@ impl Shard {
             RecordKind::Value | RecordKind::Manifest => self.entry_fate(victim, entry, place, now),
             RecordKind::Tombstone => self.tombstone_fate(victim, record),
             RecordKind::Piece => {
-                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
-                let live = self.large.holds(version, number, place.address);
+                let live = self.large.holds(PieceName::of_hash(entry.hash), place.address);
                 if live { Fate::Copy } else { Fate::Dead }
             }
             RecordKind::Padding => Fate::Dead,
@@ -175,8 +173,7 @@ impl Shard {
         self.counters.moved_bytes += u64::from(entry.aligned_bytes());
         match entry.flags.kind {
             RecordKind::Piece => {
-                let (version, number) = ((entry.hash >> 32) as u64, entry.hash as u32);
-                self.large.move_piece(version, number, address);
+                self.large.move_piece(PieceName::of_hash(entry.hash), address);
             }
             RecordKind::Value | RecordKind::Manifest => {
                 self.index.replace(index_hash(entry.hash), place.address, copy);

@@ -13,7 +13,8 @@ use entresol_planted::planted;
 
 use super::fate::Victim;
 use crate::error::Result;
-use crate::format::{FooterEntry, SegmentHeader, Trailer, decode_footer};
+use crate::format::FooterEntry;
+use crate::log::footer_of_whole;
 use crate::options::Reclaim;
 use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
 use crate::shard::{Pace, Shard};
@@ -95,12 +96,7 @@ impl UnderWay {
 
     /// What was read of it: what does not verify as a whole is not touched.
     pub(super) fn take_bytes(&mut self, bytes: IoBuffer) {
-        let segment_bytes = bytes.len() as u32;
-        let sequence = self.segment.sequence;
-        let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
-        let footer = Trailer::decode_end(&bytes)
-            .filter(|trailer| whole && trailer.sequence == sequence)
-            .and_then(|trailer| decode_footer(&trailer, &bytes, segment_bytes));
+        let footer = footer_of_whole(&bytes, self.segment.sequence);
         self.kept &= footer.is_some();
         self.stage = match footer {
             Some(footer) => Stage::Read { bytes, footer, next: 0 },

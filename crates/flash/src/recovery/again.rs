@@ -3,12 +3,12 @@
 use entresol_device::IoBuffer;
 
 use super::scan::{read_whole, scan_whole};
-use super::survey::{Found, Lines, read_footer};
+use super::survey::{Found, Lines, copy_lines};
 use crate::error::Result;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, TRAILER_BYTES, Trailer,
 };
-use crate::reclaim::read_footer_of;
+use crate::log::read_footer;
 use crate::shard::Shard;
 
 /// Memory for one footer after the other.
@@ -61,7 +61,7 @@ impl Again {
             .filter(|t| t.sequence == segment.header.sequence && t.region_bytes() == region);
         let Some(trailer) = trailer else { return false };
         self.words.resize((region - TRAILER_BYTES) / 8, 0);
-        let lines = read_footer(&trailer, shape.segment_bytes, [&[], tail], &mut self.words);
+        let lines = copy_lines(&trailer, shape.segment_bytes, [&[], tail], &mut self.words);
         matches!(lines, Lines::Kept(_))
     }
 }
@@ -69,9 +69,8 @@ impl Again {
 /// The footer of a segment, read from the device; without one the records speak for themselves.
 fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
     let shape = shard.log.shape;
-    let base = shape.offset_of(segment.segment);
     let sequence = segment.header.sequence;
-    let footer = read_footer_of(&*shard.log.device, base, shape.segment_bytes, sequence)?;
+    let footer = read_footer(&*shard.log.device, &shape, segment.segment, sequence)?;
     if let Some(footer) = footer {
         return Ok(footer);
     }

@@ -5,8 +5,11 @@ use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
 use super::shape_of;
 use super::survey::{Image, Images};
 use crate::error::Result;
-use crate::format::{BUFFER_FILE_HEADER, SEGMENT_HEADER_BYTES, SegmentHeader, Superblock};
-use crate::log::{LAST_WRITE_BYTES, LastWrite, MARK_BYTES, Shape, ShardBuffers, mark_of};
+use crate::format::{
+    BUFFER_FILE_HEADER, LAST_WRITE_BYTES, LastWrite, MARK_BYTES, SEGMENT_HEADER_BYTES,
+    SegmentHeader, Superblock, mark_of,
+};
+use crate::log::{Shape, ShardBuffers};
 use crate::options::StoreOptions;
 
 /// How a file of write buffers is laid out: a header, the buffers shard by shard, and the marks

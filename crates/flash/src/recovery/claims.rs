@@ -14,10 +14,9 @@ use super::entries::{Gathered, Rows};
 use super::scan::{Context, unreadable};
 use super::survey::scratch_table;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FooterLine, RecordKind};
+use crate::format::{FooterLine, Manifest, RecordKind};
 use crate::index::{Place, SizeCode};
 use crate::large::Pieces;
-use crate::session::decode_manifest;
 use crate::shard::Shard;
 use crate::types::SpaceId;
 
@@ -512,7 +511,7 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Gatheri
     let opened = shard.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
     let Ok(record) = opened else { return Ok(Gathering::Damaged) };
     let version = record.header.sequence;
-    let Some((stored_bytes, _, _, count)) = decode_manifest(record.value) else {
+    let Some(Manifest { stored_bytes, pieces: count, .. }) = Manifest::decode(record.value) else {
         return Ok(Gathering::Damaged);
     };
     if pieces.get(&version).map_or(0, Vec::len) != count as usize {

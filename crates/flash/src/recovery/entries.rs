@@ -17,7 +17,7 @@ use super::slots::demand_slots;
 use super::survey::{Found, Images, Sample, Survey, sample, survey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FOOTER_ENTRY_BYTES, FooterLine, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES,
+    FOOTER_ENTRY_BYTES, FooterLine, PieceName, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES,
     TRAILER_BYTES,
 };
 use crate::index::{Index, SizeCode};
@@ -217,9 +217,9 @@ impl Intake {
             row.tombstone_bytes += counted;
         }
         if line.is_kind(RecordKind::Piece) {
-            let version = line.hash_high() << 32 | line.hash_low() >> 32;
-            let piece = (line.hash_low() as u32, address, line.record_bytes());
-            self.pieces.entry(version).or_default().push(piece);
+            let PieceName { value, number } = line.piece_name();
+            let piece = (number, address, line.record_bytes());
+            self.pieces.entry(value).or_default().push(piece);
             return;
         }
         self.claims.add(line, address);

@@ -30,7 +30,7 @@ use crate::format::{BUFFER_FILE_HEADER, BufferOwner, Superblock};
 use crate::log::ShardBuffers;
 use crate::options::{OpenMode, StoreOptions};
 use crate::statistics::FormerBuffers;
-use crate::store::write_superblock;
+use crate::superblock;
 use crate::types::Durability;
 
 /// The write buffers that an opening finds.
@@ -173,7 +173,7 @@ impl Former {
             if superblock.opening != 0 {
                 // A start that is cut short now would miss them.
                 superblock.opening = 0;
-                write_superblock(device, superblock)?;
+                superblock::write(device, superblock)?;
             }
             SharedMemory::remove(&path)?;
         }

@@ -10,7 +10,7 @@ use super::{address_bits, capacity_of, erase_segments, segments_a_shard, used_by
 use crate::error::Result;
 use crate::format::Superblock;
 use crate::options::{OpenMode, StoreOptions};
-use crate::store::write_superblock;
+use crate::superblock;
 
 /// Grows the store to the capacity that `options` name, if they do.
 pub(super) fn grow(
@@ -37,5 +37,5 @@ pub(super) fn grow(
     }
     erase_segments(device, superblock, former..segments)?;
     superblock.segments_per_shard = segments;
-    write_superblock(device, superblock)
+    superblock::write(device, superblock)
 }

@@ -6,11 +6,11 @@ use entresol_planted::planted;
 use super::claims::PASS_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FOOTER_ENTRY_BYTES, FooterEntry, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
+    FOOTER_ENTRY_BYTES, FooterEntry, PieceName, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
     RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
     TRAILER_BYTES, Trailer, decode_footer,
 };
-use crate::record::{HashSeed, Payloads, hash_key, piece_hash};
+use crate::record::{HashSeed, Payloads, hash_key};
 use crate::shard::{Limits, Shard};
 use crate::types::{Key, Timestamp};
 use crate::unreadable::{Gaps, read_around};
@@ -131,8 +131,7 @@ impl<'a> Scanner<'a> {
         let wanted = (record.generation, None);
         let found = self.payloads.open(self.shard, rest, wanted, scratch).ok()?;
         let hash = if record.flags.kind == RecordKind::Piece {
-            let number = crate::format::u32_at(found.key, 8)?;
-            piece_hash(record.version, number)
+            PieceName { value: record.version, ..PieceName::of_key(found.key)? }.hash()
         } else {
             let key = Key { space: record.space, partition: record.partition, bytes: found.key };
             hash_key(self.hash_seed, key)

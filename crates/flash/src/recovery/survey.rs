@@ -19,7 +19,7 @@ use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
     copy_words,
 };
-use crate::reclaim::footer_of;
+use crate::log::footer_of;
 use crate::segment::SegmentState;
 use crate::shard::Shard;
 use crate::unreadable::{Gaps, read_around};
@@ -494,7 +494,7 @@ impl<'a> Ends<'a> {
             Some(intake) if !doubtful => {
                 self.footer.resize((trailer.region_bytes() - TRAILER_BYTES) / 8, 0);
                 let segment_bytes = self.shard.log.shape.segment_bytes;
-                let lines = read_footer(trailer, segment_bytes, parts, &mut self.footer);
+                let lines = copy_lines(trailer, segment_bytes, parts, &mut self.footer);
                 if let Lines::Kept(_) = lines {
                     let footer = self.footer.as_chunks::<LINE_WORDS>().0;
                     footer.iter().for_each(|words| intake.take(segment, FooterLine(*words)));
@@ -525,7 +525,7 @@ impl Kept {
         if self.full {
             return Lines::Unread;
         }
-        match read_footer(trailer, segment_bytes, parts, &mut self.words[before..]) {
+        match copy_lines(trailer, segment_bytes, parts, &mut self.words[before..]) {
             Lines::Kept(_) => Lines::Kept(before / LINE_WORDS),
             lines => lines,
         }
@@ -534,7 +534,7 @@ impl Kept {
 
 /// Takes the footer that ends where the trailer at the end of both parts together starts apart into
 /// `words`, which it fills. What it says if it verifies is that it is kept from line 0 on.
-pub(super) fn read_footer(
+pub(super) fn copy_lines(
     trailer: &Trailer,
     segment_bytes: u32,
     [rest, tail]: [&[u8]; 2],

@@ -8,7 +8,8 @@ use entresol_device::{Completion, IoBuffer};
 
 use super::Session;
 use crate::error::Result;
-use crate::format::{FooterEntry, RecordKind, SegmentHeader, Trailer, decode_footer};
+use crate::format::{FooterEntry, RecordKind};
+use crate::log::footer_of_whole;
 use crate::notes::index_hash;
 use crate::record::Record;
 use crate::shard::Shard;
@@ -103,14 +104,8 @@ impl Session {
     /// A segment whose read ahead is done. Its entries may have been replaced or removed since.
     pub fn next_ahead(&mut self) -> Option<AheadSegment> {
         while let Some((used, bytes, held)) = self.ahead.done.pop() {
-            let segment_bytes = bytes.len() as u32;
-            let sequence = used.sequence;
-            let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
-            let footer = Trailer::decode_end(&bytes)
-                .filter(|trailer| whole && trailer.sequence == sequence)
-                .and_then(|trailer| decode_footer(&trailer, &bytes, segment_bytes));
             // What does not verify is the business of whoever asks for it.
-            let Some(mut entries) = footer else { continue };
+            let Some(mut entries) = footer_of_whole(&bytes, used.sequence) else { continue };
             entries.retain(|entry| entry.flags.kind == RecordKind::Value);
             return Some(AheadSegment { held, used, bytes, entries, scratch: Vec::new() });
         }

@@ -5,14 +5,14 @@ use entresol_device::Completion;
 use super::pending::PendingKind;
 use super::{Ack, ReadAhead, Session, Visit};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RecordKind, u32_at, u64_at};
-use crate::index::SizeCode;
-use crate::record::{Mismatch, Record, hash_key, piece_key};
+use crate::format::SizeCode;
+use crate::format::{Codec, Manifest, RecordKind};
+use crate::record::{Mismatch, Record, hash_key};
 use crate::shard::{
     Absence, Known, Located, Location, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
     seconds_of,
 };
-use crate::types::{Condition, Entry, Key, Outcome, SpaceId, Timestamp, Version};
+use crate::types::{Condition, Entry, Key, Outcome, Timestamp, Version};
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
@@ -540,9 +540,9 @@ impl OwnedRecord {
 
 /// Bytes that putting the value together takes whose manifest this is.
 fn whole_bytes(manifest: &Record<'_>) -> u64 {
-    decode_manifest(manifest.value).map_or(0, |(stored, raw, codec, _)| match codec {
-        Codec::Plain => u64::from(raw),
-        _ => stored + u64::from(raw),
+    Manifest::decode(manifest.value).map_or(0, |manifest| match manifest.codec {
+        Codec::Plain => u64::from(manifest.raw_bytes),
+        _ => manifest.stored_bytes + u64::from(manifest.raw_bytes),
     })
 }
 
@@ -570,21 +570,4 @@ fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
         expiry: record.expiry(),
         pinning: record.pinning(),
     }
-}
-
-/// What a manifest says: stored bytes, raw bytes, codec, pieces.
-pub(crate) fn decode_manifest(value: &[u8]) -> Option<(u64, u32, Codec, u32)> {
-    let codec = match value.get(12)? {
-        0 => Codec::Plain,
-        1 => Codec::Lz4,
-        2 => Codec::Zstd,
-        _ => return None,
-    };
-    Some((u64_at(value, 0)?, u32_at(value, 8)?, codec, u32_at(value, 16)?))
-}
-
-/// The key of a piece as the engine looks for it.
-pub(crate) fn with_piece_key<T>(version: u64, number: u32, f: impl FnOnce(Key<'_>) -> T) -> T {
-    let bytes = piece_key(version, number);
-    f(Key { space: SpaceId(u16::MAX), partition: 0, bytes: &bytes })
 }

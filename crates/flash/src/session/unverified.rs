@@ -6,7 +6,7 @@ use super::resolve::Present;
 use super::{Session, Visit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::FooterEntry;
-use crate::index::SizeCode;
+use crate::format::SizeCode;
 use crate::shard::Plan;
 use crate::types::{Condition, Pinning, Version};
 

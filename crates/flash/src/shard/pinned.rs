@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::index::SizeCode;
+use crate::format::SizeCode;
 use crate::segment::{Segment, SegmentState, Stream};
 use crate::types::SpaceId;
 

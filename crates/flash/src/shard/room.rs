@@ -3,14 +3,14 @@
 use entresol_planted::planted;
 
 use super::Shard;
-use super::write::{MANIFEST_BYTES, PutRequest, manifest_header};
+use super::write::{PutRequest, manifest_header};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FOOTER_ENTRY_BYTES, RECORD_ALIGNMENT, RecordHeader, SEGMENT_HEADER_BYTES, TRAILER_BYTES,
+    FOOTER_ENTRY_BYTES, MANIFEST_BYTES, PieceName, RECORD_ALIGNMENT, RecordHeader,
+    SEGMENT_HEADER_BYTES, TRAILER_BYTES,
 };
 use crate::index::{Place, SizeCode};
 use crate::options::Reclaim;
-use crate::record::piece_key;
 use crate::types::Pinning;
 
 /// Segments' worth of dead or empty bytes that new ends leave at most, and at least; and how many
@@ -81,7 +81,7 @@ impl Shard {
         stored_bytes: usize,
         piece_bytes: usize,
     ) -> u64 {
-        let key = piece_key(0, 0);
+        let key = PieceName { value: 0, number: 0 }.key_bytes();
         let piece = |bytes| self.counted_bytes(&self.piece_header((0, 1), &key, bytes), bytes);
         let (whole, rest) = (stored_bytes / piece_bytes, stored_bytes % piece_bytes);
         let last = if rest == 0 { 0 } else { piece(rest) };

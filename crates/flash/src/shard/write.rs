@@ -4,13 +4,14 @@ use entresol_planted::planted;
 
 use super::{Location, Mark, Pace, Shard, seconds_of};
 use crate::error::Result;
-use crate::format::{Codec, Flags, RecordHeader, RecordKind};
-use crate::index::{Place, SizeCode};
+use crate::format::{
+    Codec, Flags, MANIFEST_BYTES, Manifest, PieceName, RecordHeader, RecordKind, SizeCode,
+};
+use crate::index::Place;
 use crate::large::Pieces;
 use crate::log::Append;
 use crate::notes::{Note, index_hash};
 use crate::options::Reclaim;
-use crate::record::{PIECE_SPACE, piece_hash, piece_key};
 use crate::segment::Stream;
 use crate::types::{Key, Pinning, PutOptions, SpaceId, Timestamp, Version};
 
@@ -474,24 +475,21 @@ impl Shard {
         let mut places = Vec::with_capacity(stored.len() / piece_bytes + 1);
         for (number, piece) in stored.chunks(piece_bytes).enumerate() {
             self.sequence += 1;
-            let number = number as u32;
-            let key = piece_key(owner, number);
+            let name = PieceName { value: owner, number: number as u32 };
+            let key = name.key_bytes();
             let piece_header = self.piece_header((owner, self.sequence), &key, piece.len());
-            let hash = piece_hash(owner, number);
             let age = (Stream::Cold, self.sequence);
-            let appended = self.append_record(piece_header, (&key, piece), hash, age);
+            let appended = self.append_record(piece_header, (&key, piece), name.hash(), age);
             let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
             places.push((place.address, place.size.bytes() as u32));
         }
-        let mut manifest = [0; MANIFEST_BYTES];
-        manifest[..8].copy_from_slice(&(stored.len() as u64).to_le_bytes());
-        manifest[8..12].copy_from_slice(&(request.value.len() as u32).to_le_bytes());
-        manifest[12] = match header.flags.codec {
-            Codec::Plain => 0,
-            Codec::Lz4 => 1,
-            Codec::Zstd => 2,
+        let manifest = Manifest {
+            stored_bytes: stored.len() as u64,
+            raw_bytes: request.value.len() as u32,
+            codec: header.flags.codec,
+            pieces: places.len() as u32,
         };
-        manifest[16..20].copy_from_slice(&(places.len() as u32).to_le_bytes());
+        let manifest = manifest.encode();
         let mut header = manifest_header(header);
         // The pieces carry later sequences than the version; the manifest must be the latest.
         self.sequence += 1;
@@ -520,7 +518,7 @@ impl Shard {
         key: &[u8],
         piece_bytes: usize,
     ) -> RecordHeader {
-        let key = Key { space: PIECE_SPACE, partition: 0, bytes: key };
+        let key = PieceName::key(key);
         RecordHeader {
             version: owner,
             raw_bytes: piece_bytes as u32,
@@ -542,10 +540,6 @@ pub(super) fn manifest_header(value: RecordHeader) -> RecordHeader {
 const PREFETCH_BYTES_MAX: usize = 4096;
 /// Part of a checksum: the algorithm is at its best with multiples of it.
 const CHECKSUM_BYTES: usize = 768;
-
-/// Bytes of a manifest's value: stored bytes (8), raw bytes (4), codec (1), 3 unused, pieces (4),
-/// 4 unused.
-pub(crate) const MANIFEST_BYTES: usize = 24;
 
 /// Longest record that is not cut into pieces, and most value bytes of a piece: four fit a segment.
 pub(crate) fn piece_bytes(segment_bytes: u32) -> usize {

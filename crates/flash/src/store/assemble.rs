@@ -6,11 +6,10 @@ use entresol_device::IoBuffer;
 
 use super::Inner;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Codec, RecordKind};
+use crate::format::{Codec, Manifest, PieceName, RecordKind};
 use crate::index::Place;
 use crate::notes::index_hash;
 use crate::record::{Mismatch, Record, decompress};
-use crate::session::{decode_manifest, with_piece_key};
 use crate::shard::damaged;
 use crate::types::VALUE_BYTES_MAX;
 
@@ -40,7 +39,9 @@ impl Inner {
     /// The value whose manifest is `record`. `None` if it was replaced meanwhile.
     pub(crate) fn assemble(&self, hash: u128, record: &Record<'_>) -> Result<Option<Vec<u8>>> {
         let version = record.header.sequence;
-        let Some((stored_bytes, raw_bytes, codec, pieces)) = decode_manifest(record.value) else {
+        let Some(Manifest { stored_bytes, raw_bytes, codec, pieces }) =
+            Manifest::decode(record.value)
+        else {
             return Err(Error::new(ErrorKind::Corrupt, "a manifest does not decode"));
         };
         if stored_bytes > VALUE_BYTES_MAX as u64 + 1024 || raw_bytes as usize > VALUE_BYTES_MAX {
@@ -54,7 +55,8 @@ impl Inner {
         };
         let mut stored = Vec::with_capacity(stored_bytes.min(present_bytes) as usize);
         for number in 0..pieces {
-            if !self.append_piece(shard_number, version, number, &mut stored)? {
+            let piece = PieceName { value: version, number };
+            if !self.append_piece(shard_number, piece, &mut stored)? {
                 return Ok(None);
             }
         }
@@ -72,27 +74,24 @@ impl Inner {
     fn append_piece(
         &self,
         shard_number: usize,
-        version: u64,
-        number: u32,
+        piece: PieceName,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
+        let key = piece.key_bytes();
         let mut scratch = Vec::new();
         loop {
             let shard = self.shards[shard_number].lock();
-            let pieces = shard.large.pieces(version);
-            let Some(&(address, bytes)) = pieces.and_then(|p| p.places.get(number as usize)) else {
+            let pieces = shard.large.pieces(piece.value);
+            let place = pieces.and_then(|p| p.places.get(piece.number as usize));
+            let Some(&(address, bytes)) = place else {
                 return Ok(false);
             };
             let generation = shard.segment_sequence(address);
-            let wanted_generation = generation as u32;
+            let wanted = (generation as u32, Some(PieceName::key(&key)));
             let number16 = shard_number as u16;
             if let Some(memory) = shard.log.in_memory(address) {
-                let opened = with_piece_key(version, number, |key| {
-                    let wanted = (wanted_generation, Some(key));
-                    shard.payloads.open(number16, memory, wanted, &mut scratch).map(|r| r.value)
-                });
-                match opened {
-                    Ok(value) => out.extend_from_slice(value),
+                match shard.payloads.open(number16, memory, wanted, &mut scratch) {
+                    Ok(record) => out.extend_from_slice(record.value),
                     Err(mismatch) => return Err(damaged(&shard.log, address, mismatch)),
                 }
                 return Ok(true);
@@ -103,42 +102,27 @@ impl Inner {
             drop(shard);
             let start = at / self.sector_bytes * self.sector_bytes;
             // The length is rounded up: behind the segment there may be no more of the device.
-            let wanted = (u64::from(bytes) + crate::record::TAG_BYTES as u64)
+            let length = (u64::from(bytes) + crate::record::TAG_BYTES as u64)
                 .min(u64::from(segment_bytes - offset));
-            let end = (at + wanted).next_multiple_of(self.sector_bytes);
+            let end = (at + length).next_multiple_of(self.sector_bytes);
             let mut buffer = IoBuffer::aligned((end - start) as usize);
             self.device.read_at(start, &mut buffer)?;
             let found = buffer.get((at - start) as usize..).unwrap_or_default();
-            let opened = with_piece_key(version, number, |key| {
-                let wanted = (wanted_generation, Some(key));
-                self.payloads.open(number16, found, wanted, &mut scratch).map(|r| r.value)
-            });
-            match opened {
-                Ok(value) => {
-                    out.extend_from_slice(value);
+            match self.payloads.open(number16, found, wanted, &mut scratch) {
+                Ok(record) => {
+                    out.extend_from_slice(record.value);
                     return Ok(true);
                 }
-                Err(mismatch) => self.check_piece_moved(
-                    shard_number,
-                    (version, number, address),
-                    generation,
-                    mismatch,
-                )?,
+                Err(mismatch) => {
+                    let shard = self.shards[shard_number].lock();
+                    let still = shard.large.holds(piece, address)
+                        && shard.segment_sequence(address) == generation;
+                    // Else it moved while it was being read.
+                    if still {
+                        return Err(damaged(&shard.log, address, mismatch));
+                    }
+                }
             }
         }
-    }
-
-    /// An error unless the piece moved while it was being read.
-    fn check_piece_moved(
-        &self,
-        shard_number: usize,
-        (version, number, address): (u64, u32, u64),
-        generation: u64,
-        mismatch: Mismatch,
-    ) -> Result<()> {
-        let shard = self.shards[shard_number].lock();
-        let still = shard.large.holds(version, number, address)
-            && shard.segment_sequence(address) == generation;
-        if still { Err(damaged(&shard.log, address, mismatch)) } else { Ok(()) }
     }
 }

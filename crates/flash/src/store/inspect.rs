@@ -4,8 +4,9 @@ use entresol_device::IoBuffer;
 
 use super::Store;
 use crate::error::{ErrorKind, Result};
-use crate::format::{FooterEntry, RecordKind, SegmentHeader};
+use crate::format::{FooterEntry, PieceName, RecordKind};
 use crate::index::{Place, SizeCode};
+use crate::log::footer_of_whole;
 use crate::notes::index_hash;
 use crate::record::Record;
 use crate::segment::SegmentState;
@@ -158,9 +159,7 @@ impl Store {
             for (sequence, segment) in order {
                 found.segments += 1;
                 self.inner.read_segment(number, segment, &mut bytes)?;
-                let whole = SegmentHeader::decode(&bytes).is_some_and(|h| h.sequence == sequence);
-                let footer = crate::reclaim::footer_of(&bytes, sequence).filter(|_| whole);
-                let Some(footer) = footer else {
+                let Some(footer) = footer_of_whole(&bytes, sequence) else {
                     self.note_lost_segment(number, segment, sequence, &mut found);
                     continue;
                 };
@@ -187,9 +186,7 @@ impl Store {
         let shard = self.inner.shards[number].lock();
         let address = shard.log.shape.address(segment, entry.offset);
         let live = match entry.flags.kind {
-            RecordKind::Piece => {
-                shard.large.holds((entry.hash >> 32) as u64, entry.hash as u32, address)
-            }
+            RecordKind::Piece => shard.large.holds(PieceName::of_hash(entry.hash), address),
             _ => {
                 let hidden = || shard.notes.hidden(entry.hash).any(|n| n.address == address);
                 // It may be in use anew by now, with another record of the key at that place.

@@ -46,13 +46,13 @@ impl SizeCode {
 
     /// The code as stored.
     #[inline]
-    pub(super) fn to_bits(self) -> u64 {
+    pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.0)
     }
 
     /// The code in the low seven bits of `bits`.
     #[inline]
-    pub(super) fn from_bits(bits: u64) -> SizeCode {
+    pub(crate) fn from_bits(bits: u64) -> SizeCode {
         SizeCode((bits & 0x7f) as u8)
     }
 }

@@ -1,0 +1,90 @@
+//! The root on the device: two copies, of which the newer one that verifies counts.
+//!
+//! Invariants:
+//! 1. A write goes over the older copy, between two syncs: one copy that verifies always stands.
+//! 2. Each change is written to both, so that a copy that is damaged later does not bring back what
+//!    was true before.
+
+use entresol_device::{Device, IoBuffer};
+use entresol_planted::planted;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock};
+
+/// The newer of the two copies that verify. `None` if the device is blank.
+pub(crate) fn read(device: &dyn Device) -> Result<Option<Superblock>> {
+    let mut newest: Option<Superblock> = None;
+    let mut claimed = None;
+    let mut blank = false;
+    let mut unread = None;
+    for copy in 0..2 {
+        let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
+        if let Err(error) = device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer) {
+            // As a damaged one: each change is written to both.
+            unread = Some(error);
+            continue;
+        }
+        claimed = claimed.or(Superblock::claimed_version(&buffer));
+        blank |= buffer.iter().all(|byte| *byte == 0);
+        if let Some(found) = Superblock::decode(&buffer)
+            && newest.as_ref().is_none_or(|n| found.generation > n.generation)
+        {
+            newest = Some(found);
+        }
+    }
+    if let (None, Some(error)) = (&newest, unread) {
+        return Err(error.into());
+    }
+    match (newest, claimed) {
+        (Some(superblock), _) => Ok(Some(superblock)),
+        (None, None) => Ok(None),
+        (None, Some(version)) if version != FORMAT_VERSION => Err(Error::new(
+            ErrorKind::Incompatible,
+            format!(
+                "{} holds a store of format version {version}; this program reads version {}",
+                device.name(),
+                FORMAT_VERSION
+            ),
+        )),
+        // The making of a store writes one copy after the other, and was cut short.
+        (None, Some(_)) if blank => Ok(None),
+        (None, Some(_)) => Err(Error::unless_forced(
+            ErrorKind::Corrupt,
+            format!(
+                "both superblock copies of {} (bytes 0 and {SUPERBLOCK_BYTES}) are damaged; \
+                 restore the device from a copy, or force a new store to be made over it",
+                device.name()
+            ),
+        )),
+    }
+}
+
+/// Writes `superblock` to `device`: a generation over the older copy, then one over the other.
+pub(crate) fn write(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
+    write_copy(device, superblock)?;
+    write_copy(device, superblock)
+}
+
+/// Writes the next generation of `superblock` over the older copy, and syncs.
+fn write_copy(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
+    superblock.generation += 1;
+    let bytes = superblock.encode().ok_or_else(|| too_many_floors(superblock.floors.len()))?;
+    let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
+    buffer.copy_from_slice(&bytes);
+    let copy = superblock.generation % 2;
+    if !planted!("superblock-flipped-before-sync") {
+        device.sync()?;
+    }
+    device.write_at(copy * SUPERBLOCK_BYTES as u64, &buffer)?;
+    device.sync()?;
+    Ok(())
+}
+
+pub(crate) fn too_many_floors(dropped: usize) -> Error {
+    let detail = format!(
+        "{dropped} partitions and spaces that were dropped are still on the medium beside older \
+         entries, and the superblock names no more of them; let maintain() run and try again, or \
+         drop a whole space"
+    );
+    Error::new(ErrorKind::Busy, detail)
+}
