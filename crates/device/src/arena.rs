@@ -1,14 +1,14 @@
 //! Equal pieces of one range of memory with huge pages.
 //!
-//! Memory mapped piece by piece never gets huge pages where a piece is shorter than one: when it is
-//! first touched the rest of the page is not mapped yet.
+//! Memory that is mapped piece by piece gets no huge page if a piece is shorter than one, because
+//! the rest of the page is not mapped when the piece is first touched.
 //!
 //! Invariants:
 //! 1. A piece's bytes belong to its [`ArenaPiece`] alone until that is dropped.
-//! 2. The lowest piece that is free is taken first: what is in use lies together, and at most one
-//!    huge page is taken for a part of it while pieces are only taken.
-//! 3. Pieces below the highest that was ever taken may be touched, and those that share its huge
-//!    page. What lies above is address space alone.
+//! 2. The lowest free piece is taken first. So used pieces lie together, and while no piece is
+//!    given back, at most one huge page is in use only in part.
+//! 3. Pieces up to the highest that was ever taken, and those that share its huge page, may be
+//!    touched. The memory above is only address space.
 #![expect(unsafe_code, reason = "pieces are views of mapped memory")]
 
 use std::cmp::Reverse;

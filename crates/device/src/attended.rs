@@ -1,5 +1,5 @@
-//! Time that somebody looked: what passes while the process does not run, stopped or in a snapshot
-//! of its machine, is no time that anybody was waited for.
+//! Time during which the process ran. Waits do not count time in which the process was stopped, or
+//! in which its machine was saved as a snapshot.
 
 use std::time::Duration;
 

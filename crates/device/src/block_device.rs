@@ -1,4 +1,4 @@
-//! What only block devices have: sizes told by the kernel, and discards.
+//! What only block devices have: sizes from the kernel, and discards.
 #![expect(unsafe_code, reason = "ioctl calls")]
 
 use std::fs::File;

@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. Requests are performed by [`Queue::submit`], in the order they were gathered, on the thread
 //!    that submits.
-//! 2. So `submit` leaves nothing under way: [`Queue::reap`] never waits.
+//! 2. So nothing is under way after `submit`, and [`Queue::reap`] never waits.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;

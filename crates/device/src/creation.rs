@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //! 1. The file gets its name only when it is complete: it is made as `NAME.new` in the same
-//!    directory, allocated, written, synced and then renamed. What a crash leaves behind is that
-//!    unfinished file, all zeros, which the next making takes over. Anything else of the name
-//!    `NAME.new` is somebody's, and stays.
-//! 2. It is claimed before anything is written, and the claim stays through the renaming.
+//!    directory, allocated, written, synced and then renamed. A crash leaves that unfinished file,
+//!    all zeros, and the next creation takes it over. Any other file named `NAME.new` belongs to
+//!    somebody else, and stays.
+//! 2. The file is claimed before anything is written, and the claim stays through the renaming.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

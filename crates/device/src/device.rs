@@ -1,6 +1,6 @@
-//! The device seam: what the engine asks of a medium.
+//! The device trait: what the engine asks of a medium.
 //!
-//! Invariants every implementation keeps:
+//! Invariants that every implementation keeps:
 //! 1. Offsets, lengths and memory are multiples of `Geometry::sector_bytes`; anything else is
 //!    `ErrorKind::InvalidInput`, never a silent read-modify-write.
 //! 2. A read sees every write that completed before the read was submitted.

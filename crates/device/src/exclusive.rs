@@ -1,14 +1,14 @@
 //! Exclusive use of a file or block device.
 //!
 //! Invariants:
-//! 1. The claim sits on a descriptor of its own that is never given to io_uring: a ring is torn
-//!    down some time after the death of its process, and a descriptor registered with it lives
-//!    until then. This one is closed before the parent learns of the death, so a restart finds it
-//!    free.
+//! 1. The claim sits on a descriptor of its own that is never given to io_uring: the kernel
+//!    destroys a ring some time after the death of its process, and a descriptor registered with it
+//!    lives until then. The claim's own descriptor is closed before the parent learns of the death,
+//!    so a restart finds the file free.
 //! 2. The claim is on the file, not on its name: links and renames do not help a second opener.
 //!
-//! Files carry a `flock`; block devices are opened with `O_EXCL` besides, which the kernel refuses
-//! for mounted ones and for parts of others.
+//! Files carry a `flock`; block devices are also opened with `O_EXCL`, which the kernel refuses for
+//! mounted devices and for members of other devices.
 #![expect(unsafe_code, reason = "flock")]
 
 use std::fs::{self, File, OpenOptions};

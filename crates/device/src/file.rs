@@ -1,15 +1,15 @@
 //! Files and raw block devices, with direct I/O.
 //!
 //! Invariants:
-//! 1. A file is made at its full size. It is extended at most before it is used ([`Growth`]), and
+//! 1. A file is made at its full size. It may be extended before it is used ([`Growth`]), and is
 //!    never truncated or unlinked.
 //! 2. One opener at a time, in this process or another (see `exclusive.rs`); the claim goes with
 //!    the process, however it ends.
-//! 3. Nothing is written before the path was found to hold nothing of anybody else's, or the caller
-//!    forced it (see `foreign.rs`).
+//! 3. Nothing is written before a check that the path holds no data of others, unless the caller
+//!    forces it (see `foreign.rs`).
 //!
-//! Where a file system refuses direct I/O (memory file systems do), transfers go through the page
-//! cache; [`FileDevice::describe`] tells.
+//! If a file system refuses direct I/O, as memory file systems do, transfers go through the page
+//! cache; [`FileDevice::describe`] says so.
 #![expect(unsafe_code, reason = "system calls and transfers from memory that is only held")]
 
 use std::fs::{File, OpenOptions};

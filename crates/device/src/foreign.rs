@@ -1,11 +1,10 @@
-//! Is there something here that belongs to somebody else?
+//! Does a path hold data that belongs to somebody else?
 //!
 //! A path is refused if it is mounted or otherwise in use by the system, or if its first or last
-//! sectors carry a signature that tools of others put there. What begins with one of the caller's
-//! own magics is the caller's, whatever stands elsewhere: the end of a device may still hold what
-//! was there before.
+//! sectors carry the signature of another tool. A path that begins with one of the caller's own
+//! magics is the caller's, whatever else it holds: the end of a device may still hold older data.
 //!
-//! Offsets and magics are those of the formats' own published descriptions.
+//! Offsets and magics come from the formats' published descriptions.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

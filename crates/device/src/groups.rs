@@ -1,7 +1,8 @@
-//! What the control groups of this process, as a container has them, leave of the machine's memory.
+//! The part of the machine's memory that the control groups of this process, such as a container's,
+//! allow.
 //!
-//! Version 1 and 2, nested: the least limit of the group and all groups above it that can be seen.
-//! What cannot be read or makes no sense limits nothing.
+//! Versions 1 and 2 are read. The result is the least limit of the group and all visible groups
+//! above it. A limit that cannot be read or makes no sense does not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};

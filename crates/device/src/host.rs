@@ -1,5 +1,5 @@
-//! What a program lends the engine, which starts no threads and asks the system nothing: threads
-//! for the jobs of an open, which boot of the machine this is, and how much memory that leaves it.
+//! What a program provides for the engine, which starts no threads and asks the system nothing:
+//! threads for the jobs of an open, the machine's boot, and its memory.
 
 use std::fs;
 use std::path::Path;

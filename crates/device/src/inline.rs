@@ -1,12 +1,13 @@
-//! Small transfers at once, in the calling thread, for media in memory; the others through
+//! For media in memory: small transfers at once, in the calling thread; all others through
 //! io_uring.
 //!
-//! The kernel cannot begin a transfer of most block devices and file systems in memory without
-//! ending it, so that a ring hands each one to a thread of the kernel's: tens of microseconds for
-//! what is a copy of one. Long transfers are worth the thread, which copies beside the caller.
+//! On most block devices and file systems in memory, the kernel cannot begin a transfer without
+//! finishing it. So a ring hands each transfer to a thread of the kernel's, which costs tens of
+//! microseconds for a copy that takes one. Long transfers are worth the thread, which copies beside
+//! the caller.
 //!
 //! Invariants:
-//! 1. A small transfer is over before the call that gathers it returns; its completion lies in
+//! 1. A small transfer is done before the call that gathers it returns; its completion lies in
 //!    `done` until it is reaped.
 //! 2. After [`Queue::submit`] the ring's descriptor polls readable while `done` has something: an
 //!    empty request is in the ring to say so. A reap right after gathering needs none.

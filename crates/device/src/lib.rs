@@ -1,9 +1,9 @@
 //! Bytes at offsets on a medium.
 //!
 //! A [`Device`] has a capacity and reads, writes and syncs aligned ranges of bytes. It knows
-//! nothing of records or segments. It is the only seam between the engine and the outside world:
-//! files and raw block devices ([`FileDevice`]), memory ([`MemoryDevice`]), several devices striped
-//! ([`StripeDevice`]) and, in tests, the simulated device implement it.
+//! nothing of records or segments. It is the only boundary between the engine and the outside
+//! world: files and raw block devices ([`FileDevice`]), memory ([`MemoryDevice`]), several devices
+//! striped ([`StripeDevice`]) and, in tests, the simulated device implement it.
 //!
 //! I/O is either blocking (`read_at`, `write_at`, `sync`) or goes through a [`Queue`], which one
 //! thread owns and with which it keeps many requests in flight.

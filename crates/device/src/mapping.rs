@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. A [`Mapping`] starts at a page boundary and is unmapped once, when its last owner is gone.
-//! 2. It hands out raw pointers only. Who may touch which byte is the business of the types above
-//!    (`IoBuffer`, `WriteBuffer`, `Table`), each of which states its rule.
+//! 2. It hands out raw pointers only. The types above (`IoBuffer`, `WriteBuffer`, `Table`) decide
+//!    who may touch which byte, and each states its rule.
 #![expect(unsafe_code, reason = "memory that the kernel transfers to has to be mapped by hand")]
 
 use std::fs::File;

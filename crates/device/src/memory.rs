@@ -1,11 +1,11 @@
 //! A device in memory: for tests, for RAM tables, and as the fastest medium there is.
 //!
 //! Invariants:
-//! 1. Ranges that overlap are transferred one after the other within each stripe of the locks, so a
-//!    sector is never seen half-written.
+//! 1. Within each stripe of the locks, overlapping ranges are transferred one after the other, so
+//!    no reader sees a half-written sector.
 //! 2. Locks are taken one at a time; there is no order to keep.
 //!
-//! Nothing here survives the process: `sync` has nothing to do.
+//! Nothing here survives the process, so `sync` has nothing to do.
 #![expect(unsafe_code, reason = "copies to and from mapped memory, under a lock")]
 
 use std::sync::Arc;

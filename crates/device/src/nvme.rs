@@ -1,7 +1,7 @@
 //! The health log of NVMe devices, as the device itself keeps it.
 //!
-//! It is read by an admin command, which the system allows to privileged callers alone. What the
-//! 512 bytes mean is the caller's: NVM Express Base Specification, SMART / Health Information.
+//! An admin command reads it, which the system allows only to privileged callers. The caller
+//! interprets the 512 bytes by the NVM Express Base Specification, SMART / Health Information.
 #![expect(unsafe_code, reason = "an ioctl call")]
 
 use std::fs::File;

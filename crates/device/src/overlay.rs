@@ -1,6 +1,7 @@
-//! A device of which some ranges are in memory: what is written stays there, and reads see it.
+//! A device of which some ranges are in memory: writes stay in memory, and reads see them.
 //!
-//! For whoever may not write to a device and yet has to show what belongs there.
+//! It is for a caller that may not write to a device, but has to show the contents that belong
+//! there.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;

@@ -1,8 +1,9 @@
-//! Files of shared memory that outlive their process on purpose, and whose owner is not there any
-//! more: a store that was killed and then removed leaves its write buffers so.
+//! Files of shared memory that outlive their process on purpose, and whose owner is gone: a store
+//! that was killed and then deleted leaves its write buffers this way.
 //!
-//! They are named. Whoever removes them is to be sure that the owner is gone: files that are not
-//! mounted now look the same, and the memory holds their last writes.
+//! This module names them and does not remove them. A person who removes them must be sure that the
+//! owner is gone: a store whose files are only not mounted looks the same, and the memory holds its
+//! last writes.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};

@@ -1,4 +1,4 @@
-//! Whether the other end of a TCP connection is still there: the system asks, and says so.
+//! Asks the system whether the other end of a TCP connection is still there.
 #![expect(unsafe_code, reason = "the system is told through setsockopt")]
 
 use std::io;

@@ -1,11 +1,11 @@
-//! Which requests are in flight, and since when at least: a device that never answers is noticed by
-//! whoever asks, without a clock or a look at each request.
+//! Counts the requests in flight, and how long they have been waiting at least. So a caller notices
+//! a device that never answers, without a clock and without a look at each request.
 //!
-//! Requests are counted in groups. Whoever asks names the present moment, of any clock that only
-//! goes forward; those that begin from then on are counted in another group. A group whose requests
-//! are not all done when it is left is at least as old as that moment.
+//! Requests are counted in groups. A caller that asks passes the present moment, of any clock that
+//! only goes forward; requests that begin later are counted in another group. If a group still has
+//! requests when it is left, these are at least as old as that moment.
 //!
-//! Each queue counts for itself, so that counting costs no exchange between processors.
+//! Each queue counts by itself, so that counting needs no exchange between processors.
 
 use std::array;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -1,7 +1,6 @@
-//! Where a file or block device is: what a copy of it does not share, though all its bytes are the
-//! same.
+//! Where a file or block device is. A copy with the same bytes has another place.
 //!
-//! It holds for one boot of the machine; later the same numbers may be another file's.
+//! A place holds for one boot of the machine; later another file may have the same numbers.
 
 use std::fs::{self, Metadata};
 use std::io;

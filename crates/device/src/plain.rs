@@ -1,8 +1,8 @@
-//! A file or block device of somebody else's contents, used as it is: of any size, never made,
-//! extended or formatted, read and written at any byte.
+//! A file or block device with contents of others, used as it is: it has any size, is never made,
+//! extended or formatted, and is read and written at any byte.
 //!
-//! Transfers go through the page cache, so that they need no alignment and what a killed process
-//! wrote is still there. The same claims as for other devices keep two writers apart.
+//! Transfers go through the page cache, so they need no alignment, and the writes of a killed
+//! process are still there. The same claims as for other devices keep two writers apart.
 #![expect(unsafe_code, reason = "fallocate, lseek and fadvise; writes that are durable at once")]
 
 use std::fs::{self, File, FileTimes, OpenOptions};

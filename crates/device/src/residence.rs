@@ -1,5 +1,5 @@
-//! Whether what a file or a block device holds lies in memory: there a transfer is a copy, which is
-//! done at once.
+//! Whether the contents of a file or a block device lie in memory. A transfer is then a copy, which
+//! is done at once.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,13 +1,13 @@
 //! Memory that outlives the process: a file mapping, normally on `/dev/shm`.
 //!
-//! What was stored there survives `kill -9` of the process, since the pages belong to the file; it
-//! does not survive power loss or a reboot, and the kernel writes nothing back.
+//! Its bytes survive `kill -9` of the process, because the pages belong to the file. They do not
+//! survive power loss or a reboot, and the kernel writes nothing back.
 //!
 //! Invariants:
 //! 1. All pages are allocated when the file is made. A mapping with holes on a full file system
 //!    would end the process with SIGBUS at a store.
 //! 2. A file has one user at a time: the lock goes with the mapping, however the process ends.
-//! 3. A file that is there is never written over by the making of another.
+//! 3. Making a file never overwrites an existing one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

@@ -4,10 +4,10 @@
 //! 1. A range within one unit is one request to one member; a longer one is one request for each
 //!    unit it touches.
 //! 2. The first unit of every member is the stripe's own and holds its label (see `label.rs`), so
-//!    that members given in another order, too few of them or those of another stripe are noticed.
+//!    that a wrong order, a missing member or a member of another stripe is noticed.
 //! 3. A sync is a sync of every member.
 //!
-//! There is no redundancy: a member lost is everything lost.
+//! There is no redundancy: a lost member loses everything.
 
 mod label;
 mod queue;

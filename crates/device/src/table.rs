@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. The address space is set aside once; growing and shrinking never copy.
-//! 2. Words past the length are zero or unmapped, so a word that comes into view is zero.
+//! 2. Words past the length are zero or unmapped, so growth adds only zeros.
 #![expect(unsafe_code, reason = "a view of mapped memory, and prefetch instructions")]
 
 use std::fmt;

@@ -2,17 +2,17 @@
 //!
 //! A plain ring: submission polling and I/O polling cost a processor and gain nothing on the
 //! devices this was measured on. A ring of a single thread completes when that thread enters the
-//! kernel, for whatever reason, which spares it the interruptions. Completions are not deferred
-//! until it asks the ring for them: nothing would tell a thread that waits for the ring's
-//! descriptor of those (seen with Linux 6.18).
+//! kernel, for whatever reason, which saves interrupts. Completions are not deferred until the
+//! thread asks the ring for them: a thread that waits for the ring's descriptor would not learn of
+//! such completions (seen with Linux 6.18).
 //!
 //! Invariants:
 //! 1. A slot is taken from gathering until its completion is reaped; the kernel's `user_data` is
 //!    the slot's number. The memory of a request lives in its slot.
-//! 2. No more slots than `depth`, and the rings have one entry more, for a signal: neither ring can
-//!    overflow.
+//! 2. There are at most `depth` slots, and the rings have one more entry, for a signal. So neither
+//!    ring can overflow.
 //! 3. The memory outlives the request: dropping the queue waits, and leaks the slots if it cannot.
-//! 4. How many entries the kernel has not taken yet only the submission ring knows: a doorbell may
+//! 4. Only the submission ring knows how many entries the kernel still has to take: a doorbell may
 //!    have handed them over from another thread.
 #![expect(unsafe_code, reason = "the kernel gets raw pointers to the memory of requests")]
 

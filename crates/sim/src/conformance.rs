@@ -1,4 +1,4 @@
-//! What every device has to do, as checks that take any device.
+//! The requirements on every device, as checks that take any device.
 //!
 //! Each check panics with the property that does not hold. Devices must be at least
 //! [`CAPACITY_BYTES_MIN`] large, hold nothing of value, and have no other user meanwhile.

@@ -1,8 +1,8 @@
-//! What the medium may hold after power failed.
+//! The contents that a medium may have after power failed.
 //!
-//! Writes that no sync covered each have a fate of their own: kept, dropped, or torn into sectors
-//! that were kept and sectors that were not. The unit that was being written when power failed may
-//! hold garbage, with whatever else is in that unit.
+//! Each write that no sync covered is kept, dropped, or torn into kept and dropped sectors. The
+//! unit that was being written when power failed may hold garbage, and so may everything else in
+//! that unit.
 
 use crate::image::Image;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! A device in which everything goes wrong that may go wrong, from a seed.
+//! A device with faults of every kind, from a seed.
 //!
 //! | fault | granularity | strikes synced bytes | ordered by |
 //! | --- | --- | --- | --- |
@@ -21,7 +21,7 @@
 //! 2. Without an ordered fault, the promises of `entresol_device::Device` hold.
 //! 3. A request of a queue reaches the medium at `submit`, is one call there, and ends at `reap`.
 //!
-//! It knows nothing of the process: what is in memory or in shared memory is not simulated.
+//! It knows nothing of the process: memory and shared memory are not simulated.
 
 use std::io::{PipeReader, PipeWriter, Write};
 use std::ops::Range;

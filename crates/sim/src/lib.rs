@@ -1,7 +1,7 @@
 //! A simulated world for tests: a device with faults, a clock, randomness from a seed.
 //!
 //! Everything here is deterministic: the same seed and the same calls give the same answers, so a
-//! failure replays from its seed. Nothing here belongs into a program that people run.
+//! failure replays from its seed. Nothing here belongs in a program that people run.
 
 mod clock;
 pub mod conformance;

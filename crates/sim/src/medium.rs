@@ -1,9 +1,9 @@
-//! The medium under the simulated device: what is visible, what is durable, what is neither.
+//! The medium under the simulated device: visible, durable and unsynced bytes.
 //!
 //! Invariants:
-//! 1. `visible` is what reads see: all completed writes, in the order of their completion.
-//! 2. `durable` and the writes in `unsynced` together are all that ever reached the medium. A write
-//!    leaves the list only by becoming durable.
+//! 1. `visible` holds what reads see: all completed writes, in the order of their completion.
+//! 2. `durable` and the writes in `unsynced` together are all bytes that ever reached the medium. A
+//!    write leaves the list only by becoming durable.
 //! 3. A durable write takes the sectors it covers away from older unsynced writes: a cache never
 //!    writes back older contents over newer ones.
 //! 4. A failed sync leaves the writes it should have covered unsynced for good: later syncs do not

@@ -1,7 +1,7 @@
 //! JSON as it stands in a text (RFC 8259): numbers keep their digits, objects the order of their
 //! fields, and no name has a meaning of its own.
 //!
-//! A field that stands twice in an object is refused: of two values neither is the right one.
+//! An object with one field twice is refused, because neither value is the right one.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};

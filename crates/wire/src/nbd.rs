@@ -1,13 +1,13 @@
-//! NBD: the protocol that block devices are exported with, for servers and for clients.
+//! NBD: the protocol that exports block devices, for servers and for clients.
 //!
-//! A connection begins with a handshake, [`ServerHandshake`] on one side and [`ClientHandshake`]
-//! on the other: state machines that are fed with bytes and append what is to be sent. What they
-//! agree on is an [`Agreement`]; from then on [`Request`]s go one way and replies the other, which
+//! A connection begins with a handshake, [`ServerHandshake`] on one side and [`ClientHandshake`] on
+//! the other: state machines that take bytes and append the bytes to send. Their result is an
+//! [`Agreement`]; from then on [`Request`]s go one way and replies the other, which
 //! [`ReplyEncoder`] writes and [`ReplyHeader`] and [`Chunk`] read. [`Uri`] names an export.
 //!
-//! Spoken: the fixed newstyle handshake, structured replies, extended headers, metadata contexts.
-//! Source: the protocol's own description, `doc/proto.md` of the NBD project, which is in the
-//! public domain, with its extension for extended headers.
+//! The module speaks the fixed newstyle handshake, structured replies, extended headers and
+//! metadata contexts. Source: the protocol's own description, `doc/proto.md` of the NBD project,
+//! which is in the public domain, with its extension for extended headers.
 
 mod assembly;
 mod chunk;

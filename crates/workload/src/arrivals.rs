@@ -1,7 +1,7 @@
 //! When the next operation is due.
 //!
 //! In an open workload the schedule is fixed before the run: a store that stalls does not slow the
-//! arrivals, so latency counted from the due time holds the wait that a caller would have had.
+//! arrivals. So latency from the due time includes the wait that a caller would have had.
 
 use crate::random::Random;
 

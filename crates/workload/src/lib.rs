@@ -1,8 +1,8 @@
-//! What to do to a store, and how to sum up what happened: generators of keys, sizes, values and
+//! Workloads for stores, and summaries of their results: generators of keys, sizes, values and
 //! arrivals, the mixes of known benchmarks as data, and latency summaries.
 //!
 //! Everything here is a pure function of its arguments and a seed. Nothing reads a clock, starts a
-//! thread or does I/O; whoever drives a workload does.
+//! thread or does I/O; the driver of a workload does.
 
 mod arrivals;
 mod keys;

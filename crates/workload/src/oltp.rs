@@ -3,7 +3,7 @@
 //!
 //! Both are pure functions of a configuration. With the unseeded `lrand48` that the original drew
 //! from, the stream is the original's request by request, and so are the counters of its cache.
-//! SPC-1 is a trademark: neither this workload nor what is measured with it is SPC-1.
+//! SPC-1 is a trademark: this workload is not SPC-1, and no figure of it is an SPC-1 result.
 
 mod cache;
 mod clock;

@@ -1,4 +1,4 @@
-//! The source documents' workloads as data: what to write, what to read, what they measured.
+//! The workloads of the source documents as data: writes, reads, and the figures measured there.
 
 /// The data grid tutorial's benchmark: every thread writes entries of its own one after the other,
 /// then reads them back in the same order.

@@ -1,7 +1,7 @@
 //! Randomness from a seed: the same seed gives the same run on every machine.
 //!
 //! xoshiro256++ (Blackman and Vigna, 2019) for streams, SplitMix64's finaliser for hashing. Neither
-//! is for secrets.
+//! is fit for secrets.
 
 /// A stream of random numbers. Cheap to make; give each thread its own, of its own seed.
 #[derive(Debug, Clone)]

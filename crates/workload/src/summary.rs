@@ -1,8 +1,8 @@
 //! Latencies and sizes, recorded by the million and summed up in a line.
 //!
 //! A [`Recorder`] keeps an HDR histogram (three digits) and exact count, minimum, maximum and sum.
-//! The geometric mean and the standard deviation are worked out from the histogram when asked for,
-//! so recording stays cheap; both are exact to the histogram's tenth of a percent.
+//! The geometric mean and the standard deviation are computed from the histogram on request, so
+//! recording stays cheap; both are exact to the histogram's tenth of a percent.
 
 use hdrhistogram::Histogram;
 

@@ -14,9 +14,10 @@
 //!
 //! A label that is damaged is no label: its stripe is then not complete, and refused.
 //!
-//! It is never written again. A member of a stripe that grew has two more, in sync units of their
-//! own behind it, written one after the other, which say how many bytes are used since. The most
-//! that a label of a member says count, and of the members the least, where growth was cut off.
+//! A label is never written again. A member of a stripe that grew has two more labels behind the
+//! first, in sync units of their own and written one after the other, which say how many bytes are
+//! used since then. For a member the label with the most bytes counts; for the stripe, whose growth
+//! may have been cut short, the member with the fewest.
 
 use crate::buffer::IoBuffer;
 use crate::device::Device;

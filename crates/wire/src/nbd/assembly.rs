@@ -1,4 +1,4 @@
-//! The bytes of a read, out of chunks that come in any order.
+//! The bytes of a read, assembled from chunks in any order.
 
 use super::chunk::Chunk;
 use super::error::Error;

@@ -1,4 +1,4 @@
-//! What is wrong with a peer's bytes, or why a server refuses: the field, expected and found.
+//! Errors in a peer's bytes, and refusals of a server: the field, expected and found.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Big-endian fields, read in order from bytes that are all there, and written.
+//! Big-endian fields: read in order from complete bytes, and written.
 
 use super::error::Error;
 use super::numbers::STRING_BYTES_MAX;

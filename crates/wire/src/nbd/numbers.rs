@@ -1,4 +1,4 @@
-//! The protocol's numbers: magic ones, commands, flags, options, errors.
+//! The protocol's numbers: magics, commands, flags, options, errors.
 
 use std::fmt;
 

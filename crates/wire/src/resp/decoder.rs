@@ -3,8 +3,9 @@
 //! Invariants:
 //! 1. Nothing is copied: arguments are ranges of the caller's bytes, except those of inline
 //!    commands, whose quotes and escapes are undone into a buffer of the decoder's.
-//! 2. A byte is looked at once, whatever the chunking: the decoder remembers where it stopped.
-//! 3. Every length a peer announces is checked against [`Limits`] before anything is made of it.
+//! 2. The decoder looks at each byte once, whatever the chunking, because it remembers where it
+//!    stopped.
+//! 3. Every length a peer announces is checked against [`Limits`] before it is used.
 //!
 //! As redis-server does, the bytes that end a line are skipped, not compared.
 

@@ -1,7 +1,7 @@
 //! A model of the original's look-aside cache: the counters it would report, without any data.
 //!
-//! Reads ask the map block by block and put what was missing; writes invalidate, then put. Behind
-//! the map stands a log of 512 KiB segments of which up to 32 are in memory at a time; the model
+//! Reads ask the map block by block and put missing blocks; writes invalidate, then put. Behind the
+//! map stands a log of 512 KiB segments of which up to 32 are in memory at a time; the model
 //! follows its pipeline with a writer and a reader that are never late. The log unit is not cached.
 
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! The original's map of cached blocks: which slot of the log holds which block, and which slot is
 //! given away next.
 //!
-//! A hand goes around the slots. A slot that was used since the hand last passed is spared once;
-//! the first other slot is taken. New entries count as not used, so that consecutive insertions
-//! tend to lie side by side.
+//! A hand goes around the slots. The hand spares a slot once if it was used since the hand last
+//! passed, and takes the first other slot. New entries count as not used, so that consecutive
+//! insertions tend to lie side by side.
 
 use std::collections::HashMap;
 

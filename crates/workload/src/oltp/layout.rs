@@ -1,5 +1,5 @@
-//! The sizes of the three units: what is used of what is there, and the enlarged sizes that the
-//! generator works with when units are small.
+//! The sizes of the three units: the used part of each, and the enlarged sizes that the generator
+//! works with when units are small.
 
 use std::fmt;
 

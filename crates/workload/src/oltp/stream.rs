@@ -1,9 +1,9 @@
 //! The request stream: contexts of business scaling units (BSUs), each of eight streams with
 //! arrivals of their own, drawn in the order of their times.
 //!
-//! All contexts draw from one generator of random numbers, so the stream depends on which context
-//! is asked when. [`RequestStream::next`] always asks the one whose request is due first;
-//! [`RequestStream::next_of`] asks one alone, as recorded traces do.
+//! All contexts draw from one generator of random numbers, so the stream depends on the order in
+//! which contexts are asked. [`RequestStream::next`] always asks the context whose request is due
+//! first; [`RequestStream::next_of`] asks a single context, as recorded traces do.
 
 use super::layout::Layout;
 use super::lrand48::Lrand48;
