@@ -1,11 +1,12 @@
 //! Blocks that were read ahead, in memory until their reader comes for them.
 //!
-//! They are not in the cache: what a stream reads is mostly read once, and would push out what is
-//! read again. A block goes when it is taken, when its volume is written there, or when there are
-//! too many; then the one that came first.
+//! They are not in the cache: most blocks of a stream are read once, and would push out blocks that
+//! are read again. A block goes when it is taken, when a write reaches it, or when there are too
+//! many blocks; then the oldest goes.
 //!
-//! Invariant: a block reads as its backing does. Whoever puts one holds its range shared since
-//! before it was read, and whoever writes forgets it while holding it alone.
+//! Invariant: a block equals that of its backing. A caller that puts a block has held its range
+//! shared since before it read the block, and a writer forgets the block while it holds the range
+//! alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

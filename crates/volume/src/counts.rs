@@ -1,4 +1,4 @@
-//! What a volume counts, in blocks and requests, as Open CAS presents it.
+//! The counts of a volume, in blocks and requests, as Open CAS presents them.
 
 /// Counts of one volume since the cache was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

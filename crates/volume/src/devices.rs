@@ -1,5 +1,5 @@
-//! The devices under a cache and its volumes, for whoever watches them from another thread while
-//! the thread that owns the cache may wait for one of them.
+//! The devices under a cache and its volumes, for another thread to watch while the thread that
+//! owns the cache may wait for one of them.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What is dirty of one volume: a log of writes, oldest first, and which of them each block has its
-//! present bytes from.
+//! The dirty blocks of one volume: a log of writes, oldest first, and for each block the write with
+//! its present bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

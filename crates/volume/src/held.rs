@@ -1,8 +1,8 @@
-//! Which parts of a volume may have clean blocks in the cache: those that blocks were put of since
-//! all of them were let go. Ranges cost by what is cached in them, and not by their length.
+//! The parts of a volume that may have clean blocks in the cache: parts with blocks put since all
+//! were let go. So the cost of a range depends on its cached blocks, not on its length.
 //!
-//! Invariant: a part is marked before the first of its blocks is put, and unmarked only by whoever
-//! holds all of it alone and has let go of all its blocks.
+//! Invariant: a part is marked before the first of its blocks is put, and unmarked only by a
+//! request that holds all of it alone and has let go of all its blocks.
 
 use std::ops::Range;
 

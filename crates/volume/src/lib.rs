@@ -1,8 +1,9 @@
 //! The block cache: volumes over slow backing devices, their blocks cached on flash.
 //!
-//! A [`Volume`](VolumeId) has the size of its backing. What was read or written lately is kept on
-//! the cache device, clean blocks as entries that may be evicted, dirty ones in a log that is
-//! written back in order, so that the backing is at every moment a consistent past of the volume.
+//! A [`Volume`](VolumeId) has the size of its backing. The cache device keeps recently read and
+//! written blocks: clean blocks as entries that may be evicted, dirty blocks in a log. The log is
+//! written back in order, so that at every moment the backing is a consistent, earlier state of the
+//! volume.
 
 mod ahead;
 pub mod backing;

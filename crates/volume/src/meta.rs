@@ -1,6 +1,6 @@
-//! The records by which a cache knows itself and its volumes, byte by byte (integers little
-//! endian, keys big endian). They are pinned entries of space 0 of the flash store, which
-//! checksums them; `docs/internals/volume-format.md` describes them too.
+//! The records of a cache about itself and its volumes, byte by byte (integers little-endian, keys
+//! big-endian). They are pinned entries of space 0 of the flash store, which checksums them;
+//! `docs/internals/volume-format.md` describes them too.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What the cache does next, as pure functions of what happened: no device, no clock, no thread.
+//! Decisions of the cache, as pure functions of past events: no device, no clock, no thread.
 //!
 //! Each policy stands alone, takes time as an argument where it needs it, has bounded memory that
 //! it allocates when it is made, and can be tested without a cache.

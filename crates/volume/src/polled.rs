@@ -1,7 +1,7 @@
-//! Sockets in an event loop that are told of room only while they wait for some.
+//! Sockets in an event loop that get events for room only while they wait for room.
 //!
-//! A socket that an event loop asks for room gets an event whenever its peer has read: on Unix
-//! sockets one for every answer, which wakes a thread for nothing.
+//! If an event loop watches a socket for room, the socket gets an event whenever its peer has read.
+//! On Unix sockets that is one for every answer, which wakes a thread for nothing.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;

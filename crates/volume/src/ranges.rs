@@ -1,7 +1,7 @@
 //! Keeping requests that overlap apart: any number of readers, or one writer, of each block.
 //!
-//! Requests are granted in the order they came in where they overlap, and at once where they do
-//! not: a waiting writer holds back later readers of its range.
+//! Overlapping requests are granted in the order of arrival, all others at once: a waiting writer
+//! holds back later readers of its range.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Which regions of a volume writes may have reached on the backing while what the cache held of
-//! them was not yet durably gone. After power was lost, clean blocks of these are let go.
+//! The regions of a volume where writes may have reached the backing before the removal of the
+//! cached copies was durable. After power loss, clean blocks of these regions are let go.
 //!
 //! A region is opened, durably, before the first write to it begins; it is closed once the backing
 //! was flushed and the cache synced with no write to it in between.

@@ -1,4 +1,4 @@
-//! What is asked of a volume, and how it ends.
+//! Requests to a volume, and their results.
 
 use bytes::Bytes;
 

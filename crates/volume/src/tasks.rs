@@ -2,7 +2,8 @@
 //! another request, and goes on in the turn in which that has ended.
 //!
 //! Invariants:
-//! 1. A task is polled only when what it waits for has ended (or was ended while it ran).
+//! 1. A task is polled only when the operation that it waits for has ended (or was ended while the
+//!    task ran).
 //! 2. No cell is borrowed across a wait.
 
 use std::cell::{Cell, RefCell};

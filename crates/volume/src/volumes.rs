@@ -1,4 +1,4 @@
-//! What a front end sees: volumes that take requests and answer them later.
+//! The interface for front ends: volumes that take requests and answer them later.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;

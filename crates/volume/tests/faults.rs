@@ -1,5 +1,5 @@
-//! What goes wrong behind a volume and in its cache: never wrong data; I/O goes on where the
-//! backing can carry it, and fails with an error that says why where not.
+//! Faults behind a volume and in its cache never lead to wrong data. I/O goes on if the backing can
+//! carry it, and fails with an error that says why if not.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::cell::Cell;

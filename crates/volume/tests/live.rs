@@ -1,5 +1,5 @@
-//! What changes of a volume while it is served: options, size, and that it is there; requests go on
-//! meanwhile, and all of it holds after a restart.
+//! Changes of a volume while it is served: options, size, creation and removal. Requests go on
+//! meanwhile, and the changes hold after a restart.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Ranges cost by what is cached in them, and not by their length: told by what was done, not by
-//! how long it took.
+//! The cost of a range depends on its cached blocks, not on its length. The tests count operations,
+//! not time.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::collections::BTreeMap;

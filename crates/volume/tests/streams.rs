@@ -1,4 +1,4 @@
-//! Streams: what they read comes ahead of them and leaves the cache to what is read again.
+//! Streams: their blocks come ahead of them, and leave the cache to blocks that are read again.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::sync::Arc;

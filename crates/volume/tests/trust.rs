@@ -1,4 +1,4 @@
-//! What a cache believes of its clean blocks after others may have written to the backing.
+//! When a cache trusts its clean blocks after others may have written to the backing.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! A backing that is a file or a block device.
 //!
-//! Threads of its own read and write it through the page cache, as many as are asked for at once
-//! and at most sixteen.
+//! Threads of its own read and write it through the page cache: one for each request in flight, at
+//! most sixteen.
 //!
-//! Invariant: after a sync failed, in a flush or a durable write, every later one fails: what
-//! the system dropped then is not known, and a retry that succeeds would prove nothing. Reads and
+//! Invariant: after a failed sync, in a flush or a durable write, every later sync fails. Nobody
+//! knows which bytes the system dropped, and a successful retry would prove nothing. Reads and
 //! plain writes go on.
 //!
-//! There is no time-out: a request takes as long as the system takes.
+//! Requests have no time-out: each takes as long as the system takes.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -1,15 +1,15 @@
-//! A backing in memory, with faults, delays and power failures: for tests, and volumes that may be
-//! lost.
+//! A backing in memory, with faults, delays and power failures, for tests and for volumes that may
+//! be lost.
 //!
-//! The contents belong to a [`MemoryMedium`], which outlives what opened it: a test opens it, uses
-//! it, lets power fail ([`MemoryMedium::crash`]) and opens it again. Everything random comes from
-//! seeds, so that a failure replays.
+//! The contents belong to a [`MemoryMedium`], which outlives the backings opened on it: a test
+//! opens it, uses it, lets power fail ([`MemoryMedium::crash`]) and opens it again. Everything
+//! random comes from seeds, so that a failure replays.
 //!
 //! Invariants:
-//! 1. What a read sees is what completed writes left, in the order of their completion.
-//! 2. What a crash leaves is what flushes and durable writes covered, and of all other writes what
-//!    [`Loss`] says, in sectors of 512 bytes.
-//! 3. A write that a failed flush should have covered is not covered by a later one either.
+//! 1. A read sees the completed writes, in the order of their completion.
+//! 2. A crash leaves the writes that flushes covered and the durable writes. Of all other writes it
+//!    leaves the sectors of 512 bytes that [`Loss`] names.
+//! 3. A later flush does not cover a write that a failed flush should have covered.
 
 mod medium;
 mod random;

@@ -1,19 +1,20 @@
 //! A backing that is an export of an NBD server.
 //!
 //! Many requests are under way at a time, sent and answered on the owner's thread; another thread
-//! waits for what takes its time. When the connection is lost it connects again, and what was not
-//! answered is sent once more. A server that died may have forgotten what it had answered and no
-//! flush had covered: those changes are kept (at most 64 MiB of them; flushes of our own see to
-//! that) and performed again, in order, before anything else is asked. A flush that fails is
-//! reported, and what it should have covered is performed again too. So a flush that succeeds is
-//! always true, whatever happened before it.
+//! does all waiting. When the connection is lost, the backing connects again and repeats unanswered
+//! requests. A server that died may have forgotten changes that it had answered and no flush had
+//! covered. The backing keeps these changes (at most 64 MiB; flushes of its own see to that) and
+//! performs them again, in order, before all other requests. A failed flush is reported, and the
+//! changes that it should have covered are performed again, too. So a flush that succeeds is always
+//! true, whatever happened before it.
 //!
 //! Limits: a request ends with an error after [`NbdOptions::give_up_after`] and the time of one
 //! attempt to connect. A server that neither answers nor dies within
-//! [`NbdOptions::request_timeout`] counts as dead; that it performs nothing of an old connection
-//! after it answered on a new one is assumed, as by all clients that reconnect. A server that does
-//! not offer flushes is taken at its word that it needs none. Dropping the backing waits for what
-//! the server has, at most [`NbdOptions::connect_timeout`]; what it does not have yet is not sent.
+//! [`NbdOptions::request_timeout`] counts as dead; the backing assumes, as all clients that
+//! reconnect do, that it performs no request of an old connection after its answer on a new one. A
+//! server that does not offer flushes is trusted to need none. Dropping the backing waits for
+//! requests that the server has, at most [`NbdOptions::connect_timeout`]; requests that are still
+//! to be sent are dropped.
 
 mod connect;
 mod exchange;

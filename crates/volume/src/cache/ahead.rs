@@ -1,5 +1,4 @@
-//! Reading ahead of a stream: what it will want next comes into memory, in large reads of the
-//! backing.
+//! Reading ahead of a stream: its next blocks come into memory, in large reads of the backing.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Taking care of volumes: checking what is cached against the backing, a new size, removal.
+//! Care of volumes: checking cached blocks against the backing, a new size, removal.
 
 use std::rc::Rc;
 

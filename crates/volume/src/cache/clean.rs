@@ -1,12 +1,13 @@
 //! Writing back: the log of a volume, applied to its backing in order.
 //!
-//! A batch is of one epoch, durable in the log before any of it is written to the backing, and
-//! flushed there before the next begins: so the backing is at every moment what the volume was
-//! after some flush or write with FUA, with some of the writes since.
+//! A batch belongs to one epoch. It is durable in the log before any of it is written to the
+//! backing, and the backing is flushed before the next batch begins. So at every moment the backing
+//! is a state that the volume had after some flush or write with FUA, with some of the later
+//! writes.
 //!
-//! Within a batch only the newest bytes of a block are written. After it they are put into the
-//! cache as clean, and that is durable before the record of how far the log was written back is
-//! put: power loss never brings back an older clean copy of a block that is no longer dirty.
+//! Within a batch only the newest bytes of a block are written. Then these are put into the cache
+//! as clean. That is durable before the record of the log's progress is put, so power loss never
+//! brings back an older clean copy of a block that is no longer dirty.
 
 use std::ops::Range;
 use std::rc::Rc;

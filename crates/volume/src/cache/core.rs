@@ -1,5 +1,5 @@
-//! What all tasks of a cache share: the flash session, timers and syncs, and the replies that come
-//! from them.
+//! The state that all tasks of a cache share: the flash session, timers and syncs, and their
+//! replies.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;

@@ -1,4 +1,5 @@
-//! Where requests wait for their turn if any volume has a reservation, a limit or a weight.
+//! The gate where requests wait for their turn, if any volume has a reservation, a limit or a
+//! weight.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};

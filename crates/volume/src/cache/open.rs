@@ -1,5 +1,5 @@
-//! Opening: which volumes there are, what of their logs is to be written back yet, and what must
-//! not be trusted after the way the cache was left.
+//! Opening a cache: finding its volumes, the entries of their logs that are still to be written
+//! back, and the blocks that must not be trusted after the way the cache ended.
 
 use std::rc::Rc;
 

@@ -1,14 +1,14 @@
-//! Writing through over blocks that are cached: what they were is replaced, not let go first, which
-//! would take a read of each of them.
+//! Writing through over cached blocks: the old copies are replaced. To let go of them first would
+//! take a read of each.
 //!
-//! Before the backing is written, a note in the cache says of which blocks; whoever finds it after
-//! the process was killed lets go of those blocks whose copies are older than the note. After power
-//! was lost their regions are let go, which are open. In between nobody reads the blocks, which the
-//! write has alone.
+//! Before the backing is written, a note in the cache names the blocks. An opening that finds the
+//! note after a kill lets go of those blocks whose copies are older than the note. After power loss
+//! their regions, which are open, are let go. In between nobody reads the blocks, because the write
+//! holds them alone.
 //!
 //! Invariants:
-//! 1. A note's place is used again only when each of its blocks was put anew or let go.
-//! 2. A write of the backing that failed leaves none of its blocks in the cache.
+//! 1. A note's place is used again only once each of its blocks was put anew or let go.
+//! 2. A failed write of the backing leaves none of its blocks in the cache.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Reading: each block from the log where it is dirty, else from the cache, else from the backing,
-//! once for all who want it.
+//! Reading: a dirty block comes from the log, another from the cache, a missing one from the
+//! backing, once for all requests that want it.
 
 use std::ops::Range;
 use std::rc::Rc;

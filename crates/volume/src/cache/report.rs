@@ -1,4 +1,4 @@
-//! What is told of volumes: how ranges stand, and the figures.
+//! Reports on volumes: the state of ranges, and the figures.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Consecutive blocks out of the cache: asked for together, and copied once, each to its place.
+//! Consecutive blocks from the cache: requested together, and copied once, each to its place.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

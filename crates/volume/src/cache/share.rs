@@ -1,7 +1,8 @@
-//! Keeping a volume's clean blocks within its share of the cache: those that were put first go.
+//! Keeping a volume's clean blocks within its share of the cache: the blocks that were put first
+//! go.
 //!
-//! In which order an earlier opening put its blocks is not known: they go in that of their numbers,
-//! before those that were put since.
+//! The order in which an earlier opening put its blocks is not known. These go first, in the order
+//! of their numbers.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;

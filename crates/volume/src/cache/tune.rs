@@ -1,7 +1,7 @@
-//! What of a volume changes while it serves: its options, its size, and that it is there at all.
+//! Changes of a volume while it serves: its options, its size, its creation and removal.
 //!
-//! Whoever resizes or removes has the volume alone: what was begun before has ended, what comes
-//! later waits, and finds the volume as it is then.
+//! A resize or a removal has the volume alone: earlier requests have ended, and later ones wait and
+//! find the changed volume.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Writing: through to the backing with what was cached let go first, or into the log.
+//! Writing: through to the backing, after letting go of cached blocks, or into the log.
 
 use std::ops::Range;
 use std::rc::Rc;

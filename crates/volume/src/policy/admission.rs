@@ -1,8 +1,8 @@
 //! Whether a block that missed is worth caching: at its n-th miss.
 //!
-//! Misses are counted in a table of fixed size, which forgets the block that missed longest ago of
-//! those that share a set with it. A block that is asked for once, as a scan does, takes four bytes
-//! here and not a block of the cache.
+//! A table of fixed size counts misses. In each of its sets it forgets the block that missed
+//! longest ago. A block that is read once, as by a scan, takes four bytes here and not a block of
+//! the cache.
 //!
 //! Two blocks whose hashes agree are counted as one: the table is a hint, and a block that is
 //! admitted early does no harm.

@@ -1,18 +1,19 @@
 //! Which volume's request is served next: mClock.
 //!
 //! After "mClock: Handling Throughput Variability for Hypervisor IO Scheduling" by Gulati, Merchant
-//! and Varman (OSDI 2010). Each request gets three tags when it comes: when its volume's
-//! reservation is due it, when its volume's limit allows it, and its place by weight. Requests
-//! whose reservation is due go first, by that tag; then those whose limit allows, by their place.
+//! and Varman (OSDI 2010). Each request gets three tags on arrival: the time at which its volume's
+//! reservation is due, the time at which its volume's limit allows it, and its place by weight.
+//! Requests whose reservation is due go first, by that tag; then requests whose limit allows them,
+//! by their place.
 //!
 //! Invariants:
 //! 1. Requests of one volume are served in the order in which they came.
-//! 2. A volume with requests waiting gets its reservation, if all reservations together are less
-//!    than what is served; and never more than its limit.
-//! 3. What a volume got by its weight does not count against its reservation.
+//! 2. A volume with waiting requests gets its reservation, if all reservations together are less
+//!    than the rate of service. It never gets more than its limit.
+//! 3. Requests that a volume got by its weight do not count against its reservation.
 //!
-//! Weights are relative, and scaled so that places run ahead of the time: else a slow device would
-//! serve in the order of arrival.
+//! Weights are relative, and scaled so that places run ahead of the time. Otherwise a slow device
+//! would serve in the order of arrival.
 
 use std::collections::VecDeque;
 

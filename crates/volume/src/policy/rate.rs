@@ -1,15 +1,15 @@
-//! How fast dirty data is written back: by how much of it there is.
+//! How fast dirty data is written back, by its amount.
 //!
-//! A proportional-integral controller, as bcache's: the rate is what would bring the dirty share
-//! back to its target within ten seconds, plus what it took to hold it there so far.
-//! Between the marks writers set the pace; below the low mark what is dirty trickles out, so that
-//! an idle volume ends up clean; above the high mark nothing holds the cleaner back.
+//! A proportional-integral controller, as bcache's: the rate is the one that would bring the dirty
+//! share back to its target within ten seconds, plus the rate that has held it there so far.
+//! Between the marks writers set the pace. Below the low mark dirty data trickles out, so that an
+//! idle volume ends up clean. Above the high mark nothing holds the cleaner back.
 //!
 //! Invariants:
 //! 1. The rate is never 0 while anything is dirty.
-//! 2. The integral only grows while the cleaner is able to do what it is told, and above the high
-//!    mark it follows what is really written back: a backing that cannot keep up leaves no debt
-//!    behind, and coming back below the mark changes the rate by little.
+//! 2. The integral grows only while the cleaner reaches the rate that it is given, and above the
+//!    high mark it follows the real rate. So a backing that cannot keep up leaves no debt behind,
+//!    and the return below the mark changes the rate by little.
 
 use crate::types::Moment;
 

@@ -1,8 +1,8 @@
 //! How far a sequential reader is read ahead.
 //!
-//! The reach doubles with the run, up to what the volume allows, so that a short run costs little
-//! that is not needed. It is topped up when half of it is used, so that the reader does not wait
-//! and requests to the backing stay large.
+//! The reach doubles with the run, up to the volume's limit, so that a short run reads few blocks
+//! in vain. It is topped up when half of it is used, so that the reader does not wait and requests
+//! to the backing stay large.
 
 use std::ops::Range;
 

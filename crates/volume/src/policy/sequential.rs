@@ -1,10 +1,10 @@
 //! Which requests belong to a sequential stream, and how long it already is.
 //!
-//! A stream is a run of requests of one direction, each of which begins where the one before
-//! ended. The last [`STREAMS`] of them are remembered; one more takes the place of the one that
-//! was continued longest ago. A run of fewer than [`REQUESTS_MIN`] requests is only a candidate,
-//! and candidates have places of their own: readers at random often ask for a neighbour of what
-//! they asked for before, and such short runs must not push out streams that advance slowly.
+//! A stream is a run of requests of one direction, each of which begins where the one before ended.
+//! The last [`STREAMS`] streams are remembered; a new one takes the place of the one that was
+//! continued longest ago. A run of fewer than [`REQUESTS_MIN`] requests is only a candidate, and
+//! candidates have places of their own: random readers often ask for a neighbour of an earlier
+//! block, and such short runs must not push out streams that advance slowly.
 //!
 //! Invariant: a stream's run is the bytes of requests that touch each other, so that requests at
 //! random are never taken for a stream, however close they lie.

@@ -1,4 +1,4 @@
-//! What every backing keeps, shown for each of them.
+//! The promises of every backing, shown for each.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 mod file;

@@ -1,4 +1,4 @@
-//! The backing in memory: what it promises to the tests that stand on it.
+//! The backing in memory: its promises to the tests that use it.
 
 use entresol_sim::Random;
 use entresol_volume::backing::memory::{Fault, Kind, Loss, MemoryMedium, Pace};

@@ -1,4 +1,4 @@
-//! The backing that is an NBD server: what it keeps however the server fares.
+//! The backing that is an NBD server: its promises, whatever happens to the server.
 
 use std::sync::Arc;
 use std::time::Duration;

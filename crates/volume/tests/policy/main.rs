@@ -1,4 +1,4 @@
-//! The policies, each held against what it promises, in virtual time.
+//! The policies, each compared with its promises, in virtual time.
 
 mod admission;
 mod qos;

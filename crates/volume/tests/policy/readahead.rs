@@ -1,4 +1,4 @@
-//! What is read ahead comes before it is asked for, and no more than allowed.
+//! Blocks that are read ahead come before the reader asks for them, and within the limit.
 
 use entresol_sim::Random;
 use entresol_volume::policy::readahead;

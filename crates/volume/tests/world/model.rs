@@ -1,4 +1,5 @@
-//! Every write to every sector, in the order of submission, and what is known to survive.
+//! Every write to every sector, in the order of submission, and the writes that are known to
+//! survive.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a medium in memory holds: what is seen, what is durable, and what is neither yet.
+//! The contents of a medium in memory: visible, durable and unsynced bytes.
 
 use std::ops::Range;
 

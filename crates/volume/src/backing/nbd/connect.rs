@@ -1,4 +1,4 @@
-//! From a URI to a connection that requests can be sent on.
+//! From a URI to a connection that takes requests.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};

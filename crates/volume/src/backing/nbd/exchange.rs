@@ -1,7 +1,7 @@
 //! Requests and replies on one connection.
 //!
-//! Invariant: every request that was sent is either given back with its answer, once, or handed
-//! over by [`Exchange::into_unanswered`] when the connection is given up.
+//! Invariant: the exchange gives back every sent request once with its answer, or hands it over by
+//! [`Exchange::into_unanswered`] when the connection is given up.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

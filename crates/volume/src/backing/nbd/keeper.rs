@@ -1,4 +1,4 @@
-//! The thread that does for a link what waits: it connects again, and wakes the link's owner at a
+//! The thread that waits for a link: it connects again, and wakes the link's owner at a given
 //! moment.
 
 use std::cell::Cell;

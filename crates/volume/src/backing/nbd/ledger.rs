@@ -1,10 +1,11 @@
-//! Changes that a server has answered and no flush has covered: what would be lost with it.
+//! Changes that a server has answered and no flush has covered: they would be lost with it.
 //!
 //! Invariants:
-//! 1. In the order of their answers, so that performing them again leaves what they left. A durable
-//!    write is among them if any stood before it, which it may overlap.
-//! 2. Bounded: at half of [`BYTES_MAX`] or [`CHANGES_MAX`] a flush is due; beyond, no new change
-//!    may begin.
+//! 1. Changes stand in the order of their answers, so that performing them again gives the same
+//!    result. A durable write is among them if a change stood before it, because the two may
+//!    overlap.
+//! 2. The ledger is bounded: at half of [`BYTES_MAX`] or [`CHANGES_MAX`] a flush is due; at the
+//!    whole, no new change may begin.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A connection to the server that is kept: sends, receives, and has itself connected again.
+//! A lasting connection to the server: it sends, receives, and is connected again when it is lost.
 //!
 //! ```text
 //!            connect                      all performed again
@@ -9,13 +9,14 @@
 //!                                     all that was sent is answered
 //! ```
 //! Invariants:
-//! 1. While it is not serving, only changes out of the ledger are sent, in their order where they
-//!    overlap: a read never sees a server that forgot what it had answered.
+//! 1. A link that is not serving sends only changes of the ledger, overlapping ones in their order.
+//!    So no read sees a server that forgot answered changes.
 //! 2. A flush succeeds only if the server flushed after all changes of the ledger had been
 //!    performed on the connection that it was answered on, or on one that was never lost.
-//! 3. A server tells that it could not make changes durable once, to whichever flush or durable
-//!    write comes first. So a flush goes alone among those, and what was under way when one of them
-//!    failed has not succeeded whatever its answer says: it is sent again.
+//! 3. A server reports once that it could not make changes durable, to the first flush or durable
+//!    write. So no other flush or durable write is under way beside a flush. A request that was
+//!    under way when one of these failed has not succeeded, whatever its answer says: it is sent
+//!    again.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,6 +1,6 @@
 //! One request to the backing, as the parts that go over the wire.
 //!
-//! Invariant: at most [`PARTS_MAX`] parts are under way; the next is made when one is answered.
+//! Invariant: at most [`PARTS_MAX`] parts are under way; the next part begins when one is answered.
 
 use std::time::Instant;
 
