@@ -1,7 +1,7 @@
 //! Who owns which bytes: pages in spans of equal slots and in runs, and what is free.
 //!
-//! All of this lives in RAM and is rebuilt at open from the page table and the bitmaps, which hold
-//! what is allocated and nothing else. A change of those is an operation of the transaction's
+//! All of this lives in RAM. An open rebuilds it from the page table and the bitmaps, which hold
+//! only the allocations. A change of page table and bitmaps is an operation of the transaction's
 //! record; here it takes effect in steps.
 //!
 //! ```text
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A slot or run is handed out at most once until it is free again.
-//! 2. The bitmaps and the page table in the working memory say of every allocation what they will
-//!    say in the file once every transaction in progress has committed.
+//! 1. A slot or run is handed out only once until it is free again.
+//! 2. The bitmaps and the page table in the working memory describe every allocation as those in
+//!    the file will, once every transaction in progress has committed.
 //! 3. A span is in the log before any allocation in it can be.
-//! 4. A block is freed by nobody but its transaction until that has ended.
+//! 4. Until a block's transaction has ended, only that transaction may free the block.
 //!
 //! Lock: the caller holds one for all of it.
 

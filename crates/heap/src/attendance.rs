@@ -1,5 +1,5 @@
-//! Who wants to know of a transaction's end: those whose bytes it changes, and who keep others away
-//! from them meanwhile.
+//! The observers of a transaction's end: the owners of the bytes that it changes, which keep others
+//! away from these bytes meanwhile.
 
 use std::fmt;
 use std::sync::Arc;

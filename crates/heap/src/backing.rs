@@ -1,14 +1,13 @@
-//! The seam between a heap and its medium: positioned reads and writes, and one barrier.
+//! The trait between a heap and its medium: positioned reads and writes, and one barrier.
 //!
-//! Invariants every implementation keeps:
-//! 1. A read sees every write that returned before.
-//! 2. What was written is durable once a later `sync` returned, and not surely before.
+//! Invariants that every implementation keeps:
+//! 1. A read sees every write that has returned.
+//! 2. A write is durable once a later `sync` has returned, and perhaps not before.
 //! 3. On [`Unit::Page`] writes are whole, aligned pages, and a write that no sync covered may leave
 //!    garbage in its pages and nowhere else. On [`Unit::Word`] they are aligned words of 8 bytes,
 //!    each of which is there or not; neighbours are never harmed.
 //!
-//! Every call names the [`Site`] it is made from, so that tests leave one of them out and see that
-//! it was needed.
+//! Every call names its [`Site`], so that tests can leave one out and see that it was needed.
 
 mod closable;
 mod direct;

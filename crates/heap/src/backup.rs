@@ -1,7 +1,7 @@
 //! A copy of a heap that is in use: its state at one moment, in a file of its own.
 //!
-//! Everything committed is first brought into its place; then the pages are copied while the next
-//! checkpoint waits. Commits go on in the log, and wait only if it fills up meanwhile.
+//! First all committed changes are brought into their places. Then the pages are copied while the
+//! next checkpoint waits. Commits go on in the log, and wait only if it fills up meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Looking a heap over: superblocks, log, page table, bitmaps, root; and repair.
+//! Check of a heap: superblocks, log, page table, bitmaps, root; and repair.
 //!
-//! A check changes nothing. A repair gives up what it must and says what that was: records behind a
-//! damaged one, and allocations whose marks mean nothing. It invents no bytes.
+//! A check changes nothing. A repair gives up as little as possible, and reports it: records behind
+//! a damaged one, and allocations whose marks mean nothing. It invents no bytes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What encrypts a heap at rest: the hook for ciphers, and the one that comes with it.
+//! Encryption of a heap at rest: the trait for ciphers, and the cipher that comes with it.
 //!
-//! A cipher is asked for keys, a fresh one for each opening of the heap, and never to choose a
-//! nonce: the heap draws those, and no two are equal under one key.
+//! A cipher makes a fresh key for each opening of the heap, and never chooses a nonce: the heap
+//! does, and no two nonces are equal under one key.
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 //! linked list, a deque and an append log.
 //!
 //! Invariants:
-//! 1. Everything a collection knows lies in the heap: no mirror in memory that an abort, a rollback
-//!    or a crash could leave wrong. In memory are only locks and what views need.
+//! 1. All data of a collection lies in the heap. There is no copy in memory that an abort, a
+//!    rollback or a crash could leave wrong: memory has only locks and the state of views.
 //! 2. Every change goes through a [`Transaction`](crate::Transaction), so an operation is there
 //!    whole or not at all, alone or together with the caller's other changes.
 //! 3. One transaction at a time changes a collection: the first change locks it until that
 //!    transaction ends. Readers take no lock and see changes at once, committed or not; a view is
 //!    of one moment and never changes.
-//! 4. What lies in the heap is not trusted: a handle outside the heap or a shape that cannot be is
+//! 4. The contents of the heap are not trusted: a handle outside the heap or an impossible shape is
 //!    an error, not a wild read.
 
 mod anchor;

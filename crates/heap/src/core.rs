@@ -1,4 +1,5 @@
-//! An open heap: its memory, log, allocator and superblock, and what moves bytes among them.
+//! An open heap: its memory, log, allocator and superblock, and the operations that move bytes
+//! among them.
 //!
 //! Locks, from outer to inner: `superblock` (one checkpoint, growth or backup at a time), then
 //! `allocator`, then the log's state. Synced I/O happens under the first; under the second a new

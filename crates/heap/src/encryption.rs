@@ -1,4 +1,4 @@
-//! Encryption of a heap while it is open: which key, which nonce, which stamp.
+//! Encryption of an open heap: keys, nonces and stamps.
 //!
 //! Invariants:
 //! 1. No nonce is used twice under one key. Each opening for writing draws a salt and has a key of
@@ -6,10 +6,10 @@
 //!    of each other (copies of the file, a recovery that was cut short) never share one. Within an
 //!    opening records are told apart by their positions, superblocks by their sequences, and
 //!    everything else by a number that only grows.
-//! 2. What was decrypted was encrypted by somebody with the secret, at that place of that heap.
+//! 2. Bytes that decrypt were encrypted by somebody with the secret, for that place of that heap.
 //!
-//! An attacker who can write the file can put older bytes back, of the whole file or of pages and
-//! cipher table together; that is not found.
+//! An attacker who can write the file can put back older bytes of the whole file, or of pages and
+//! cipher table together. Nothing notices that.
 
 pub(crate) mod format;
 

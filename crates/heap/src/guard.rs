@@ -1,4 +1,4 @@
-//! Readers beside frees: what a reader may still look at is not handed out again.
+//! Readers beside frees: a block that a reader may still look at is not handed out again.
 //!
 //! Epoch-based reclamation (K. Fraser, "Practical lock-freedom", 2004), with one list of waiting
 //! blocks. A guard publishes the epoch in which it began in a place of its own; a free moves the
@@ -6,8 +6,8 @@
 //!
 //! Invariants:
 //! 1. A block freed in epoch `e` is handed out again only when no guard holds `e` or less.
-//! 2. A guard that is published after a free looked at the places can only reach what the free left
-//!    reachable: both order their accesses sequentially.
+//! 2. A guard that is published after a free has looked at the places can only reach blocks that
+//!    the free left reachable: both order their accesses sequentially.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,11 +1,11 @@
-//! A heap's file: the backing, and, where the heap is encrypted, what stands between its pages in
-//! the clear and their bytes in the file.
+//! A heap's file: the backing and, in an encrypted heap, the encryption between its plain pages and
+//! their bytes in the file.
 //!
 //! Invariants:
-//! 1. Of an encrypted heap no page, record or extent reaches the backing in the clear.
-//! 2. A page and its stamp in the cipher table are only written together, as images of one batch:
-//!    whoever finds the batch cut short writes both again. So each page fits its stamp.
-//! 3. Pages without a stamp are zeros, whatever stands in the file.
+//! 1. No page, record or extent of an encrypted heap reaches the backing unencrypted.
+//! 2. A page and its stamp in the cipher table are always written together, as images of one batch.
+//!    Recovery from a batch that was cut short writes both again. So each page fits its stamp.
+//! 3. Pages without a stamp are zeros, whatever bytes the file has there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The thread that a heap keeps for itself: checkpoints beside commits, and syncs of buffered ones.
+//! The heap's own thread: checkpoints beside commits, and syncs of buffered commits.
 //!
-//! Invariant: it holds the core of the heap and never the heap itself, so that the last handle is
-//! never dropped here; closing stops and joins it.
+//! Invariant: the thread holds the core of the heap and never the heap itself, so that it never
+//! drops the last handle; closing stops and joins the thread.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

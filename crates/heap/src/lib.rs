@@ -1,8 +1,8 @@
 //! A persistent heap: allocations and transactions in one file.
 //!
 //! A program keeps its objects at offsets from a base, changes them in place inside transactions,
-//! and finds them after a crash as the last committed transaction left them. The same on a plain
-//! file, on tmpfs and on memory that is persistent itself.
+//! and finds them after a crash as the last committed transaction left them. It works the same on a
+//! plain file, on tmpfs and on persistent memory.
 //!
 //! ```no_run
 //! use entresol_heap::{CreateOptions, Heap};

@@ -1,15 +1,16 @@
 //! The log: records at positions that only grow, in a ring of the file.
 //!
 //! Invariants:
-//! 1. Records become durable in the order of their positions: who sees one durable sees all before.
+//! 1. Records become durable in the order of their positions: if one is durable, so are all before
+//!    it.
 //! 2. On pages, a write begins at a page boundary behind everything written before: no block that
 //!    holds durable records is written again until the log's head has passed it.
 //! 3. No record begins within [`RECORD_HEADER_BYTES`] of the end of a page, and none crosses the
 //!    end of the ring.
 //! 4. A failed write or sync poisons: nothing is appended afterwards.
 //!
-//! Locks: `state` is the innermost lock of the heap. On pages no I/O happens under it; on words
-//! the record is stored and fenced under it, which keeps invariant 1.
+//! Locks: `state` is the innermost lock of the heap. On pages no I/O happens under it; on words the
+//! record is stored and fenced under it, which keeps invariant 1.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,11 +1,10 @@
-//! What a superblock that is not whole any more had said, as far as the log and the page table
-//! still tell.
+//! The contents of a damaged superblock, as far as the log and the page table still show them.
 //!
-//! One of two superblocks that is not whole is what power loss leaves of a write of it, and then
-//! nothing was done yet that needed it. Damage later on looks alike, but leaves traces: records of
-//! the generation that it began, or pages in use behind the former size. Nothing is looked for
-//! while both are whole. An encrypted heap would tell nothing: the salt of the opening would be
-//! gone, too. It has its opening in both superblocks instead.
+//! If power fails during the write of a superblock, that superblock is damaged, and nothing has
+//! been done that needs it. Later damage looks alike, but leaves traces: records of the generation
+//! that the superblock began, or pages in use behind the former size. While both superblocks are
+//! whole, nobody searches for traces. An encrypted heap would leave none, because the salt of the
+//! opening would be gone, too: it has its opening in both superblocks instead.
 
 use crate::backing::Site;
 use crate::core::room_for_table;

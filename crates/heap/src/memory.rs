@@ -1,4 +1,4 @@
-//! The working memory: address space as large as a heap may become, with the heap's bytes in it.
+//! The working memory: address space for the largest size of a heap, with the heap's bytes in it.
 //!
 //! Invariants:
 //! 1. Offset `o` of the heap is at `base + o` as long as the heap is open.
@@ -6,9 +6,9 @@
 //! 3. It is only touched through raw pointers and copies; no reference to its bytes is ever made.
 //!    Threads that touch the same bytes at the same time see some mixture of them: order among
 //!    transactions is the program's business.
-//! 4. What is unmapped at the end is all our own. A mapping that fails may leave a hole in place of
-//!    what it was to replace, and any thread may get that hole for its own use: a reservation that
-//!    may have one is never given back.
+//! 4. Only memory of our own is unmapped at the end. A failed mapping may leave a hole in place of
+//!    the memory that it was to replace, and any thread may get that hole for its own use. So a
+//!    reservation that may have a hole is never given back.
 #![expect(unsafe_code, reason = "memory that is mapped and addressed by hand")]
 
 use std::fs::File;

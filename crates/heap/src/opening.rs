@@ -1,10 +1,10 @@
-//! Making heaps, opening them, and what recovery does meanwhile.
+//! Making heaps, opening them, and recovery during an opening.
 //!
 //! ```text
 //! choose a superblock ► write interrupted images again ► read the log ► damaged in the middle?
 //! refuse : apply it ► next generation's superblock ► map ► rebuild the allocator
 //! ```
-//! Each step may be cut short and done again from the first.
+//! If a crash cuts a step short, the next opening begins again with the first step.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

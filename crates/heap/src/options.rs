@@ -1,4 +1,4 @@
-//! How heaps are made and opened, and what a commit promises.
+//! Options for making and opening heaps, and the promises of a commit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A set of byte ranges that tells what of a new one it did not hold yet.
+//! A set of byte ranges that tells which parts of a new range it did not hold.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,8 @@
-//! Reading the log back, and applying it to the file: what a checkpoint does and what recovery
-//! does.
+//! Reading the log back, and applying it to the file, for checkpoints and for recovery.
 //!
 //! Invariants:
 //! 1. Only durable records are applied, in order, to the file's own pages: never a byte of the
-//!    working memory, which may hold what was not committed.
+//!    working memory, which may hold uncommitted changes.
 //! 2. On pages, new images are durable in the double-write area before the first of them is written
 //!    in place, so that a torn page is written again by the next recovery.
 //! 3. The log's head moves only after everything applied is durable in place (the caller's step).

@@ -1,4 +1,4 @@
-//! Figures of an open heap, and what its commits survive.
+//! Figures of an open heap, and the failures that its commits survive.
 
 use std::fmt;
 use std::sync::atomic::Ordering;

@@ -1,12 +1,12 @@
-//! Transactions: changes that are all there after a crash, or none of them.
+//! Transactions: after a crash either all of their changes are there, or none.
 //!
-//! Stores happen in place; the transaction keeps what stood there before, to put it back when it
-//! is aborted, and a list of ranges, whose bytes as they are at the commit become one record.
+//! Stores happen in place. The transaction keeps the old bytes, to put them back when it is
+//! aborted, and a list of ranges. At the commit the bytes of these ranges become one record.
 //!
 //! Invariants:
 //! 1. Within one level of savepoints a byte's old value is kept once, before the transaction's
 //!    first store to it. Old values are put back from the last to the first.
-//! 2. Blocks allocated here are logged as a whole: their old bytes concern nobody.
+//! 2. Blocks allocated here are logged as a whole: nobody needs their old bytes.
 //! 3. A block that is freed here can be reused by others only behind this transaction's record.
 
 use std::sync::atomic::Ordering;

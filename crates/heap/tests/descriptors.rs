@@ -1,5 +1,5 @@
-//! What a closed heap leaves behind while somebody still has it. Alone in its process, whose
-//! descriptors it counts.
+//! The resources of a closed heap that somebody still holds. The test is alone in its process,
+//! because it counts the process's descriptors.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::path::PathBuf;

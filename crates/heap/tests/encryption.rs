@@ -1,5 +1,5 @@
-//! Heaps that are encrypted: nothing of the user's reaches the medium in the clear, no nonce is
-//! used twice, and what was changed or belongs to another key is refused, never returned.
+//! Encrypted heaps: no byte of the user's reaches the medium unencrypted, no nonce is used twice,
+//! and changed bytes and bytes of another key are refused, never returned.
 //!
 //! `ENTRESOL_SEED` replaces the seeds.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]

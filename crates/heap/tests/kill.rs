@@ -1,5 +1,5 @@
-//! A process that commits is killed, again and again: every acknowledged transaction is there, and
-//! none by half.
+//! A process that commits is killed again and again: every acknowledged transaction is there, and
+//! no transaction is there by half.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::io::{BufRead, BufReader, Write};

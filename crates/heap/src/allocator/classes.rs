@@ -1,5 +1,5 @@
 //! Sizes of slots: steps of 8 bytes to 128, then eight steps for each doubling, so that a slot is
-//! at most an eighth larger than what it holds. Sizes that the user registered come first.
+//! at most an eighth larger than its contents. Sizes that the user registered come first.
 
 /// The largest allocation that goes into a slot, unless its size was registered; larger ones are
 /// runs of pages.

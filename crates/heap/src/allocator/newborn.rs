@@ -1,7 +1,8 @@
-//! Blocks of transactions that have not ended: to everybody else they do not exist yet.
+//! Blocks of transactions that have not ended: for all others they do not exist.
 //!
-//! A block that another transaction freed before its own one ended would be handed out again, and
-//! then be marked as live, or freed once more, by the end of the first.
+//! If another transaction freed such a block before its own transaction ended, the block would be
+//! handed out again. The end of the first transaction would then mark it as live, or free it once
+//! more.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

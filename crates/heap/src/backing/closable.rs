@@ -1,5 +1,5 @@
-//! A file that can be closed under its users: each holds it open while it uses it, and whoever
-//! comes later finds none.
+//! A file that can be closed under its users: each user holds it open during its use, and later
+//! users find no file.
 
 use std::fs::File;
 

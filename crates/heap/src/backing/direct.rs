@@ -1,8 +1,8 @@
-//! Writes of a plain file that are durable on return, past the system's page cache: one trip to the
-//! device, where a write and a sync are two.
+//! Writes of a plain file that are durable on return, past the system's page cache. They take one
+//! trip to the device; a write and a sync take two.
 //!
-//! It is only taken for groups of the log, whose room was laid out before; whoever reads them reads
-//! through the page cache, which the system keeps true to such writes.
+//! They serve only groups of the log, whose room was laid out before. Readers of the log go through
+//! the page cache, which the system keeps consistent with such writes.
 
 use std::fs::{File, OpenOptions};
 use std::io;

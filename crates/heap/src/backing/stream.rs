@@ -1,6 +1,6 @@
 //! Stores that go past the processor's caches to persistent memory, and the fence that waits.
 //!
-//! Where the instruction set has no such stores, plain ones are followed by write-back of each
+//! If the instruction set has no such stores, plain stores are followed by a write-back of each
 //! line. Machines with neither do not get a [`super::Unit::Word`] backing.
 #![expect(unsafe_code, reason = "instructions that have no safe form")]
 

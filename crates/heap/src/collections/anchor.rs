@@ -1,4 +1,4 @@
-//! A collection as its users hold it: the handle of its header and what they share in memory.
+//! A collection as its users hold it: the handle of its header, and their shared state in memory.
 //!
 //! Every header begins with a word for the kind of collection and one for the newest generation of
 //! its blocks.

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Word `p` of all that ever were lies in stretch `p / 63` at place `p % 63`; stretch `s` stands
-//!    in slot `s % slots` of the directory. `first` is the lowest `p` there is.
-//! 2. Exactly the stretches that hold words are there; all other slots are empty.
-//! 3. A stretch that a view sees is not changed but copied. A directory is of no use to views: they
-//!    keep a list of its stretches.
+//! 1. Words keep their numbers for ever. Word `p` lies in stretch `p / 63` at place `p % 63`;
+//!    stretch `s` has slot `s % slots` of the directory. `first` is the lowest present `p`.
+//! 2. Only stretches with words exist; all other slots are empty.
+//! 3. A stretch that a view sees is copied, not changed. Views do not use the directory: they keep
+//!    a list of its stretches.
 
 use crate::collections::anchor::{Anchor, Editor, Kind};
 use crate::collections::radix::Checked;

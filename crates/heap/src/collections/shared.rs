@@ -1,4 +1,5 @@
-//! What all users of one collection share in memory: who changes it, and which views are alive.
+//! The state in memory that all users of one collection share: the transaction that changes it, and
+//! the live views.
 //!
 //! ```text
 //! idle ──enter──► held by a transaction ──its end──► idle

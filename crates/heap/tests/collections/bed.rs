@@ -1,4 +1,4 @@
-//! What every test here needs: a heap, seeds, keys.
+//! The needs of every test here: a heap, seeds, keys.
 
 use std::ops::Deref;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Power fails before every sync and fence of seeded changes to each collection, views alive beside
-//! some of them, and everything that was not covered yet is kept, dropped, torn or reordered.
-//! Whatever is left must open, be sound in every block, hold exactly what some prefix of the
-//! commits left, leak nothing, and go on.
+//! some of them, and the writes that are still not covered are kept, dropped, torn or reordered.
+//! Each result must open, be sound in every block, hold exactly the state after some prefix of the
+//! commits, leak nothing, and go on.
 //!
 //! `ENTRESOL_SEED` replaces the seeds.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]

@@ -1,4 +1,4 @@
-//! Runs a workload on a simulated medium, and opens what every power failure leaves.
+//! Runs a workload on a simulated medium, and opens the medium after every power failure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Power fails before every sync and fence of seeded workloads, and everything that was not covered
-//! yet is kept, dropped, torn or reordered. Whatever is left must open, hold exactly what some
-//! prefix of the commits left, all acknowledged ones included, leak nothing, and go on; also when
-//! power fails again while it is opened.
+//! Power fails before every sync and fence of seeded workloads, and the writes that are still not
+//! covered are kept, dropped, torn or reordered. Each result must open, hold exactly the state
+//! after some prefix of the commits, with all acknowledged ones, leak nothing, and go on; also when
+//! power fails again during the opening.
 //!
 //! `ENTRESOL_SEED` replaces the seeds.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]

@@ -1,4 +1,4 @@
-//! Collects what power failures would leave, while a workload runs.
+//! Collects the states that power failures would leave, while a workload runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

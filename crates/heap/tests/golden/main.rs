@@ -1,5 +1,5 @@
-//! The format does not change unnoticed: a heap made today has the bytes that version 1 always had,
-//! and the ones kept here open. Of version 2, encrypted heaps, no two have the same bytes.
+//! The format does not change unnoticed: a new heap has the bytes that version 1 always had, and
+//! the heaps kept here open. Encrypted heaps, version 2, never have the same bytes twice.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 //! Each sync and fence of the engine is left out in turn, and the net of the crash tests must catch
-//! it: a call that nothing misses is either not needed or not tested.
+//! it: a call whose absence nothing notices is either not needed or not tested.
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
 #[path = "../crash/explore.rs"]

@@ -1,5 +1,5 @@
-//! All blocks of a tree, one after another, however large it is: for whoever asks what a heap's
-//! blocks belong to. The tree must not change meanwhile; damage is an error.
+//! All blocks of a tree, one after another, however large the tree is, to find the owner of each
+//! block of a heap. The tree must not change meanwhile; damage is an error.
 
 use crate::Heap;
 use crate::collections::radix::node::{Header, Link, NODE_END, Shape, children, damaged};

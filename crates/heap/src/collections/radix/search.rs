@@ -1,4 +1,4 @@
-//! Searches: the leaf of a key, and the way to where a key is or would be.
+//! Searches: the leaf of a key, and the path to the place of a key, present or not.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! A tree as its users hold it: the header's handle and what they share in memory.
+//! A tree as its users hold it: the header's handle, and their shared state in memory.
 
 use std::ops::Bound;
 use std::sync::Arc;

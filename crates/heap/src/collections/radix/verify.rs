@@ -1,4 +1,4 @@
-//! Whether a tree is what it must be: for tests, for `check` and after damage.
+//! Whether a tree is sound: for tests, for `check` and after damage.
 
 use crate::Heap;
 use crate::collections::radix::node::{

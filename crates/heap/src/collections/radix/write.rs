@@ -1,4 +1,4 @@
-//! What changes of a tree are made of: blocks, published links, copies of what views see.
+//! The parts of a change of a tree: blocks, published links, copies of blocks that views see.
 
 use entresol_planted::planted;
 
