@@ -1,4 +1,4 @@
-//! ACT's histogram: 65 counters, each for latencies up to twice those of the one before.
+//! ACT's histogram: 65 counters, each for latencies up to twice those of the counter before.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! What is to be tested: the items of a configuration file, with their defaults.
+//! The configuration of a test: the items of a configuration file, with their defaults.
 //!
 //! Integers are unsigned 32-bit as in ACT, and keep its names with `_` for `-`. Two readers fill
-//! the same types: [`Storage::parse`] refuses whatever ACT misreads in silence, and
-//! [`Storage::parse_compat`] does and prints what ACT 6 does; so for [`Index`].
+//! the same types: [`Storage::parse`] refuses text that ACT silently misreads, and
+//! [`Storage::parse_compat`] reads and prints as ACT 6 does. The same holds for [`Index`].
 
 mod compat;
 mod grammar;

@@ -1,9 +1,9 @@
-//! From what is configured to what is issued: rates of small and large transfers.
+//! From the configured load to the issued load: rates of small and large transfers.
 //!
 //! The formulas are ACT 6's, except that `commit-to-device` is as in 6.3 and that the options of
 //! the sizing paper, which no ACT has, follow its published figures. ACT calculates with unsigned
-//! 32-bit integers that wrap around; [`Storage::derive_compat`] does so too, [`Storage::derive`]
-//! refuses what does not fit.
+//! 32-bit integers that wrap around. [`Storage::derive_compat`] does so too; [`Storage::derive`]
+//! refuses rates that do not fit.
 
 mod explain;
 mod paper;

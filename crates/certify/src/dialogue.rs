@@ -1,4 +1,4 @@
-//! Questions and answers that end in a configuration, for whoever sits before a terminal.
+//! Questions and answers that end in a configuration, for a person at a terminal.
 
 use std::io::{self, BufRead, Write};
 

@@ -1,8 +1,8 @@
-//! Configurations from what operators have at hand: tables and logs of a cluster, captures of
-//! `iostat`, logs of fio, and the statistics of our own server.
+//! Configurations from reports that operators have at hand: tables and logs of a cluster, captures
+//! of `iostat`, logs of fio, and the statistics of our own server.
 //!
-//! Each importer turns a text into a [`Profile`]; what a text does not tell stays open and is
-//! taken from the defaults or from another text.
+//! Each importer turns a text into a [`Profile`]. Values that a text lacks stay open, and come from
+//! the defaults or from another text.
 
 mod asloglatency;
 mod fio;

@@ -1,7 +1,7 @@
-//! How many transfers took longer than what, by slices of time: the table of ACT's analyser.
+//! Shares of transfers above each threshold, by slices of time: the table of ACT's analyser.
 //!
-//! Where ACT's analyser shows nonsense without a word — a histogram that is not there, counts
-//! torn apart by a message, a log that ends early — the analysis says so.
+//! ACT's analyser silently shows nonsense for a missing histogram, for counts torn apart by a
+//! message, and for a log that ends early. This analysis reports them.
 
 mod slices;
 mod table;

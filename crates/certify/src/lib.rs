@@ -1,11 +1,12 @@
-//! Certification of storage devices: how many reads and writes a second does a device sustain
-//! under a bound on latency, for hours, when a database loads it?
+//! Certification of storage devices: how many reads and writes a second does a device sustain under
+//! a bound on latency, for hours, when a database loads it?
 //!
 //! A configuration ([`Storage`] or [`Index`]) in the language of Aerospike's ACT 6 derives the
 //! rates of small and large transfers; [`load`] issues them and reports [`load::Interval`]s;
-//! [`verdict`] says what they mean; [`certify`] and [`search()`] drive a [`Rig`].
+//! [`verdict`] interprets these; [`certify`] and [`search()`] drive a [`Rig`].
 //!
-//! Unlike the engine's crates this one starts threads and reads the clock: it measures time.
+//! Unlike the engine's crates, this crate starts threads and reads the clock, because it measures
+//! time.
 
 mod buckets;
 mod certification;

@@ -1,7 +1,8 @@
-//! Issuing a load and reporting what the devices made of it.
+//! Issuing a load, and reporting how the devices performed.
 //!
-//! A [`Plan`] says what is transferred, where and how often; [`Target`]s are the devices, opened
-//! with care; [`run`] issues the one on the others and tells an [`Observer`] of each [`Interval`].
+//! A [`Plan`] describes the transfers, their places and their rates. [`Target`]s are the devices,
+//! opened with care. [`run`] issues the plan on the targets and reports each [`Interval`] to an
+//! [`Observer`].
 
 mod arrival;
 mod content;

@@ -1,8 +1,8 @@
-//! Reading a log: what was tested, and one report after the other.
+//! Reading a log: its header, then one report after the other.
 //!
 //! Logs of ACT 6, which are also ours, and of ACT 3 to 5 are read. Reports are parsed one at a
-//! time, since a day's log is long. What does not belong into a report is not taken for one of its
-//! counts: it becomes a fault, with its line.
+//! time, since a day's log is long. Text that does not belong in a report is never taken for one of
+//! its counts: it becomes a fault, with its line.
 
 mod header;
 mod report;

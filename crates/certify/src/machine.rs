@@ -1,7 +1,7 @@
-//! What a test ran on: processor, memory, kernel, and for each target its hardware.
+//! The machine of a test: processor, memory, kernel, and the hardware of each target.
 //!
-//! Everything comes from the system's own files; what they do not tell stays `None`. Nothing here
-//! fails: a report with gaps is better than none.
+//! Everything comes from the system's own files; values that they lack stay `None`. Nothing here
+//! fails, because a report with gaps is better than none.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

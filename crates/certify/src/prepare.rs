@@ -1,12 +1,11 @@
 //! Filling a target before it is tested: zeros, then random contents that describe themselves.
 //!
-//! A fresh drive answers reads of what was never written without touching its flash, and writes
-//! without having to make room. Both passes write every sector, the last ones too, and end with a
-//! sync.
+//! A fresh drive answers reads of unwritten sectors without touching its flash, and takes writes
+//! without making room. Both passes write every sector, the last ones too, and end with a sync.
 //!
-//! How far a preparation got can be seen on the target: each piece of [`PIECE_BYTES`] ends with a
-//! unit that says which run and pass wrote it, and pieces are written in order. A stopped
-//! preparation goes on a little before where it was.
+//! The target shows how far a preparation got: each piece of [`PIECE_BYTES`] ends with a unit that
+//! says which run and pass wrote it, and pieces are written in order. A stopped preparation goes on
+//! a little before the place where it stopped.
 
 mod survey;
 

@@ -1,8 +1,8 @@
-//! What a certification or a search found, for programs and for people.
+//! The results of a certification or a search, for programs and for people.
 //!
-//! JSON with stable names ([`certificate_json`], [`search_json`]) and one HTML file with its charts
-//! in it that asks for nothing from elsewhere ([`certificate_page`], [`search_page`]). Its parts
-//! serve reports of other loads too ([`sheet`], [`card`]).
+//! Reports are JSON with stable names ([`certificate_json`], [`search_json`]), and one
+//! self-contained HTML file with charts ([`certificate_page`], [`search_page`]). Reports of other
+//! loads use the parts of the page, too ([`sheet`], [`card`]).
 
 mod certificate;
 mod charts;

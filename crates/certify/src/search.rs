@@ -1,8 +1,8 @@
-//! The largest load that passes: up until one fails, then halves between the two.
+//! The largest load that passes: loads grow until one fails, then the search halves the distance.
 //!
-//! Which load comes next is a pure function of those before, so an interrupted search goes on from
-//! its list of steps. A load passes only if it passed each time it was tried; a larger one than a
-//! failed one is not tried again.
+//! The next load is a pure function of the earlier tries, so an interrupted search goes on from its
+//! list of tries. A load passes only if every try of it passed. A load larger than a failed one is
+//! not tried again.
 
 mod kept;
 mod point;

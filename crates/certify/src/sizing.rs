@@ -1,4 +1,4 @@
-//! From what a namespace does on a node to what the drives under test must do.
+//! From the load of a namespace on a node to the load of the drives under test.
 
 mod fit;
 

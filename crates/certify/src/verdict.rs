@@ -1,6 +1,6 @@
-//! What the intervals of a load mean: pass or fail, and why.
+//! The verdict on the intervals of a load: pass or fail, with reasons.
 //!
-//! A [`Tally`] folds intervals into a [`Run`] of slices; [`judge`] holds a run against [`Rules`].
+//! A [`Tally`] folds intervals into a [`Run`] of slices; [`judge`] compares a run with [`Rules`].
 //! Everything here is a pure function of its arguments.
 
 mod judge;

@@ -1,4 +1,4 @@
-//! Configurations made of what operators have: imports, ratios, fits, questions and answers.
+//! Configurations made from operators' reports: imports, ratios, fits, questions and answers.
 
 use std::io::{Cursor, ErrorKind};
 

@@ -1,5 +1,5 @@
-//! What reads must bring: on a target whose contents somebody changes, and on one that is written
-//! as fast as it goes.
+//! Checks of reads: on a target whose contents somebody changes, and on a target that is written as
+//! fast as possible.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
 

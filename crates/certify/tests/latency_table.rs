@@ -1,5 +1,5 @@
-//! Tables of latencies: as ACT's analyser makes them of sound logs, and faults where it made
-//! nonsense of others.
+//! Tables of latencies: those of ACT's analyser for sound logs, and faults for logs that it turned
+//! into nonsense.
 
 use entresol_certify::latency::{self, Extra, LatencyOptions, LatencyTable};
 use entresol_certify::log::{Log, LogError};

@@ -1,4 +1,4 @@
-//! Files that somebody keeps are not taken for targets.
+//! Files with somebody's data are not taken as targets.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 

@@ -1,8 +1,8 @@
-//! Where a server listens, and who asks there: `redis://USER:PASSWORD@HOST:PORT`, over TLS
+//! The address of a server, with the user who connects: `redis://USER:PASSWORD@HOST:PORT`, over TLS
 //! `rediss://…`, or `unix:PATH`.
 //!
-//! Invariant: a password leaves by [`Address::login`] only; neither messages nor `Debug` show it,
-//! nor does what a command line is refused with.
+//! Invariant: a password leaves by [`Address::login`] only; messages, `Debug` and the refusal of a
+//! command line never show it.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What must not stay behind when a command is interrupted: children, scratch directories, and
-//! files in directories of others.
+//! Removal of the traces of an interrupted command: children, scratch directories, and files in
+//! directories of others.
 //!
 //! Owners clean up on drop; a signal ends the process without drops, so they also register here.
 

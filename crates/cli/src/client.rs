@@ -1,10 +1,10 @@
 //! A RESP client that keeps many commands in flight on one connection.
 //!
 //! Invariants:
-//! 1. Replies come in the order of the commands; the caller keeps what each one was.
-//! 2. Sending never waits without receiving, so that a server whose replies nobody takes cannot
-//!    stand against a client whose commands it doesn't take.
-//! 3. What was sent is kept no longer than as much again waits to be sent.
+//! 1. Replies come in the order of the commands; the caller remembers the command of each.
+//! 2. Sending never waits without receiving. So a server whose replies wait and a client whose
+//!    commands wait cannot block each other.
+//! 3. Sent bytes stay in memory only while more unsent bytes wait behind them.
 
 mod stream;
 

@@ -1,4 +1,4 @@
-//! How a command ends when it doesn't succeed, and with which exit status.
+//! Failures of a command, with their exit statuses.
 
 use std::fmt;
 

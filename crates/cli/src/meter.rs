@@ -1,4 +1,4 @@
-//! What a process used, read from the kernel.
+//! The resources that a process used, read from the kernel.
 
 use std::fs;
 

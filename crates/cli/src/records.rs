@@ -1,8 +1,8 @@
 //! CSV and JSON lines as entries, and back.
 //!
-//! What is not UTF-8 travels as hexadecimal digits under the field's name with `_hex` behind it, so
-//! that every entry comes back as it was. Only the records of an export, which is read with `key`
-//! and `value` as its fields, say more of an entry: elsewhere such names are the records' own.
+//! Bytes that are not UTF-8 travel as hexadecimal digits under the field's name with `_hex` behind
+//! it, so that every entry comes back as it was. The further fields of an export have their meaning
+//! only if the load reads `key` and `value`; in other records such names belong to the user.
 
 mod bounded;
 mod end_mark;

@@ -1,6 +1,6 @@
 //! A server as a child process, for benches and the demo: started, asked, stopped, killed.
 //!
-//! A service does not outlive its owner: dropping it kills the child.
+//! A service does not outlive its owner: dropping the service kills the child.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

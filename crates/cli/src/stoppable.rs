@@ -1,4 +1,4 @@
-//! Input whose reads a signal to stop ends, also one that waits for what may never come.
+//! Input whose reads end at a signal to stop, even a read that waits for input that may never come.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
-//! What goes wrong around a running server, with the real program: a second process, a full
-//! device, a directory that cannot be written, flipped bits, mistakes of people.
+//! Trouble around a running server, with the real program: a second process, a full device, a
+//! directory that cannot be written, flipped bits, mistakes of people.
 
 #[path = "support/interruptible.rs"]
 mod interruptible;

@@ -1,4 +1,4 @@
-//! A configuration read as ACT 6 reads it, misreadings included, with what ACT prints.
+//! A configuration read as ACT 6 reads it, misreadings included, with the messages of ACT.
 
 use super::grammar::{self, Line};
 use super::items::{Item, ItemValue, Subject};

@@ -1,8 +1,8 @@
 //! Lines of a configuration file, cut as ACT 6 cuts them.
 //!
-//! ACT reads with a bounded buffer and C's string functions, so a line ends at its first NUL for
-//! them, and what exceeds the buffer becomes a line of its own. Both readers use this cut; the
-//! strict one reports where it differs from what the file seems to say.
+//! ACT reads with a bounded buffer and C's string functions, so a line ends at its first NUL, and
+//! text beyond the buffer becomes a line of its own. Both readers use this cut; the strict reader
+//! reports where it differs from the apparent meaning of the file.
 
 /// One line, or a piece of one that was longer than ACT's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The table of items: which names there are, and which field each one fills.
+//! The table of items: their names, and the field that each fills.
 
 use super::histogram::SizeHistogram;
 use super::legacy::LegacyItem;

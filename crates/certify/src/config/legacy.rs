@@ -1,4 +1,4 @@
-//! Items of ACT before 6, so that old files can be read: what each one means today.
+//! Items of ACT before 6, so that old files can be read, with the present meaning of each.
 
 /// An item of old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

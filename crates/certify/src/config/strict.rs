@@ -1,5 +1,5 @@
-//! A configuration read with care: the same files as ACT's, but what ACT would misread without a
-//! word is an error that names the line, the item, what was expected and what was found.
+//! A configuration read with care: the files are those of ACT, but text that ACT would silently
+//! misread is an error that names the line, the item, and what was expected and found.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Items of our own: how a load is issued and how it is judged. ACT knows none of them.
+//! Our own items, for how a load is issued and judged. ACT knows none of them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which values are refused, in ACT's order: the first item that is wrong is the one named.
+//! Refusals of values, in ACT's order: the error names the first wrong item.
 
 use super::{Index, Storage};
 

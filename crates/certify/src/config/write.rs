@@ -1,4 +1,5 @@
-//! A configuration as the text of a file: what must be there and what is not the default.
+//! A configuration as the text of a file: the required items, and items that differ from their
+//! defaults.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The derivation in words: each rate with the formula and the numbers that were put in.
+//! The derivation in words: each rate with its formula and the numbers in it.
 
 use super::StorageRates;
 use crate::config::{Index, Storage};

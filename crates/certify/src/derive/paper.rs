@@ -1,6 +1,6 @@
-//! The sizing paper's mode: sizes and rates measured on a cluster, not worked out from requests.
+//! The sizing paper's mode: sizes and rates measured on a cluster, not derived from requests.
 //!
-//! Reads and writes are those of a device, so replicas and updates are in them already. The
+//! Reads and writes are those of a device, so they already include replicas and updates. The
 //! modelled size of a bucket is its lower bound: only so do the paper's own rates come out.
 
 use super::{DeriveError, StorageRates, explain};

@@ -1,5 +1,6 @@
-//! Logs of fio: those of `write_lat_log` and its like (time in ms, value, direction, size, …), and
-//! I/O logs of version 2 and 3 (file, action, offset, size; in version 3 the time in µs in front).
+//! Logs of fio: those of `write_lat_log` and similar options (time in ms, value, direction, size,
+//! …), and I/O logs of version 2 and 3 (file, action, offset, size; in version 3 the time in µs in
+//! front).
 //!
 //! A line of a log of averages, as `log_avg_msec` makes them, is no transfer, and has the size 0.
 

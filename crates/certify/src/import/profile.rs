@@ -1,4 +1,4 @@
-//! What was measured on a running system, as far as it is known.
+//! Measurements of a running system, as far as they are known.
 
 use super::DeviceLoad;
 use crate::config::{LoadModel, SizeHistogram, Storage};

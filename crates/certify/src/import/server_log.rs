@@ -1,8 +1,9 @@
-//! A server's log: dumps of the histograms of sizes, and what each device says every 20 seconds.
+//! A server's log: dumps of the histograms of sizes, and the report of each device every 20
+//! seconds.
 //!
 //! Counts only grow, so two dumps give a rate and the sizes between them. One dump gives sizes
-//! alone. Counts that fall tell of a server that was started again: what was before does not count.
-//! A dump whose lines hold less than its title says is cut short, and is left out.
+//! alone. Falling counts show a restart of the server: earlier dumps do not count. A dump with
+//! fewer lines than its title says was cut short, and is left out.
 
 use std::collections::BTreeMap;
 

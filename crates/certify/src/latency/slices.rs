@@ -1,4 +1,4 @@
-//! Slices of a log: what each one's transfers were like.
+//! Slices of a log, with the latencies of their transfers.
 
 use std::fmt;
 

@@ -1,12 +1,12 @@
-//! What is written, so that what is read can be judged.
+//! The contents of writes, made so that reads can be judged.
 //!
 //! Described contents carry in each unit of 512 bytes which run wrote it, to which device and
-//! offset, as the how manieth write of that run, and a checksum over all of it: a read tells a
-//! torn, changed or misplaced unit from one that somebody else wrote. The description is whitened
-//! with a number of its own, so that it is as random as what surrounds it.
+//! offset, the number of the write in that run, and a checksum over all of this. So a read tells a
+//! torn, changed or misplaced unit from a unit that somebody else wrote. The description is
+//! whitened with a number of its own, so that it is as random as the bytes around it.
 //!
-//! Invariant: what is written at offset 0 begins with [`OWN_MAGIC`], so that a target that a load
-//! has written is never taken for somebody else's.
+//! Invariant: a write at offset 0 begins with [`OWN_MAGIC`], so that a target that a load has
+//! written is never taken for somebody else's.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Is a regular file somebody's data?
+//! Does a regular file hold somebody's data?
 //!
-//! What somebody keeps has a pattern, or begins as its kind does; what a test may take is blank,
-//! holds what tests of ours wrote, or bytes without any pattern, as ACT leaves them: with
-//! `compress-pct` after as many zeros in each unit.
+//! Data that somebody keeps has a pattern, or begins like other files of its kind. A test may take
+//! a file that is blank, that holds bytes of our tests, or that holds bytes without any pattern, as
+//! ACT leaves them (with `compress-pct`, after that share of zeros in each unit).
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
-//! What an NVMe device says of its own health: wear, spare blocks, media errors, throttling.
+//! The health report of an NVMe device: wear, spare blocks, media errors, throttling.
 //!
 //! A thread of its own asks each device every [`PAUSE`], so that a device that does not answer
-//! holds up no report, and one that answers slowly is not asked often. It is never waited for: it
-//! ends by itself once nobody wants to know any more.
+//! delays no report, and a slow device is not asked often. Nobody waits for the thread: it ends by
+//! itself once nobody needs its answers.
 
 use std::fs::File;
 use std::io;

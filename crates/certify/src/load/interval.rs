@@ -1,4 +1,4 @@
-//! What happened between two reports.
+//! The events between two reports.
 
 use entresol_workload::Recorder;
 

@@ -1,14 +1,15 @@
-//! A journal of writes, kept on another device, from which one can tell after a power cut whether
-//! every acknowledged write is there.
+//! A journal of writes on another device. After a power cut it shows whether every acknowledged
+//! write is there.
 //!
 //! Invariants:
-//! 1. That a write begins is durable in the journal before the write is handed to its device.
-//! 2. That a write was acknowledged is journalled after its durable completion; what the cut takes
-//!    of these entries is not checked.
+//! 1. The entry that a write begins is durable in the journal before the write is handed to its
+//!    device.
+//! 2. The entry that a write was acknowledged follows its durable completion. Writes whose entry
+//!    the power cut takes are not checked.
 //!
-//! So whatever the device holds was journalled, and each place that an acknowledged write covers
-//! must hold that write, a later one, or one that was under way beside it. Only where a write was
-//! under way at the cut may a sync unit be torn.
+//! So all writes on the device are in the journal. Each place that an acknowledged write covers
+//! must hold that write, a later write, or a write that was under way beside it. A sync unit may be
+//! torn only where a write was under way at the cut.
 
 mod check;
 mod format;

@@ -1,8 +1,8 @@
-//! Whether a read brought what was written there.
+//! Whether a read brought the bytes that were written there.
 //!
-//! A unit that is being written may come torn, and one that was written while the read was under
-//! way may come in its older version: what seems wrong is read again, and counts only if it is
-//! still wrong.
+//! A unit that is being written may come torn, and a unit that was written during the read may come
+//! in its older version. So a unit that seems wrong is read again, and counts only if it is still
+//! wrong.
 
 use crate::load::content::{Place, Wrong};
 use crate::load::ledger::Floors;

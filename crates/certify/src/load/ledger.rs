@@ -1,11 +1,11 @@
-//! What a run has written, so that a read tells an older version from the one that must be there.
+//! The writes of a run, so that a read tells an older version from the required one.
 //!
-//! Of each piece of a target it remembers the oldest write that may be found there: a write that
-//! was acknowledged cannot be undone by one that had ended before it began.
+//! For each piece of a target the ledger remembers the oldest write that may be found there: an
+//! acknowledged write cannot be undone by a write that had ended before it began.
 //!
-//! Limits: the [`PIECES_MAX`] pieces written last are remembered, fewer where two of them fall on
-//! the same place; of the rest every write is taken as it is. Once the numbers of writes begin
-//! anew, all is forgotten.
+//! Limits: the ledger remembers the [`PIECES_MAX`] pieces written last, or fewer if two of them
+//! fall on the same place. In other pieces any write is accepted. When the numbers of writes begin
+//! anew, the ledger forgets everything.
 
 use std::collections::BTreeMap;
 

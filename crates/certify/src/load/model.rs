@@ -1,10 +1,11 @@
-//! A storage engine as a device sees it: blocks are appended, updates leave holes in old ones, and
-//! blocks with little live data are read, their live records appended again, and set free. The
-//! rates of large reads and writes come out of that; no formula says them.
+//! A storage engine as a device sees it: blocks are appended, and updates leave holes in old
+//! blocks. Blocks with little live data are read, their live records are appended again, and the
+//! blocks are set free. The rates of large reads and writes follow from that; no formula gives
+//! them.
 //!
-//! Updates hit all live records alike, so that a count of live records for each block is all there
-//! is to know. A block is set free only once the records that lived in it are written elsewhere.
-//! Those written last are left alone for a while: engines keep them in memory.
+//! Updates hit all live records alike, so a count of live records for each block is enough. A block
+//! is set free only once its live records are written elsewhere. Blocks written last are left alone
+//! for a while, because engines keep them in memory.
 //!
 //! The cost-benefit rule is Rosenblum and Ousterhout's (1992).
 

@@ -1,4 +1,4 @@
-//! Who hears what a load does while it runs.
+//! The observer of a running load.
 
 use crate::load::interval::{Interval, Kind};
 

@@ -1,4 +1,4 @@
-//! What is to be issued: streams of transfers with their rates, and the loops that the blocking
+//! The plan of a load: streams of transfers with their rates, and the loops that the blocking
 //! engine runs for them.
 //!
 //! Rates come from the derivations; here they become streams. The loops of a compatible plan pace

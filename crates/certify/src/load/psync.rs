@@ -1,8 +1,8 @@
 //! The blocking engine: a thread for each transfer that may be in flight, as ACT 6 has them.
 //!
-//! Each thread is a closed loop on an absolute schedule: do a transfer, sleep until the next is due
-//! if it is not yet. A thread that is late goes on at once; one that is later than allowed ends the
-//! run. Service time is that of the system call alone; response time counts from the due time.
+//! Each thread is a closed loop on an absolute schedule: do a transfer, then sleep until the next
+//! is due. A late thread goes on at once; a thread that is later than allowed ends the run. Service
+//! time is that of the system call alone; response time counts from the due time.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The open engine: few threads over io_uring, after a schedule that no transfer delays.
+//! The open engine: few threads over io_uring, following a schedule that no transfer delays.
 //!
-//! Transfers become due when the schedule says so, whatever became of earlier ones. One that finds
-//! no room in its lane (one stream on one device) waits there, and no other lane waits for it.
-//! Response time counts from the due time, service time from the hand-over to the device.
+//! Transfers become due when the schedule says so, whatever happened to earlier ones. A transfer
+//! that finds no room in its lane (one stream on one device) waits there, and no other lane waits
+//! for it. Response time counts from the due time, service time from the hand-over to the device.
 //!
 //! Time and transfers come from a [`Port`], so that the logic runs in virtual time too.
 

@@ -1,9 +1,9 @@
 //! One run of a load: its threads, its reports and its end.
 //!
-//! States: running → ended, by the first of: its time is over, a stream lags, somebody stops it, a
-//! thread breaks. The reporter alone calls the observer. Threads are waited for within
-//! [`GRACE`]; one that hangs in the system for longer is left behind, so that a device that
-//! stalls for ever ends in a result.
+//! States: running → ended, by the first of these: its time is over, a stream lags, somebody stops
+//! the load, a thread breaks. The reporter alone calls the observer. The session waits for threads
+//! for [`GRACE`]. A thread that hangs in the system for longer is left behind, so that a load on a
+//! device that stalls for ever still ends in a result.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

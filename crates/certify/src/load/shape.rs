@@ -1,4 +1,4 @@
-//! Where on a target transfers go and how long they are.
+//! Places and lengths of transfers on a target.
 //!
 //! A [`Shape`] is configured and knows no device; on a target it becomes a [`Placement`], which
 //! chooses offsets and lengths from random numbers. No choice reaches past the last whole block.

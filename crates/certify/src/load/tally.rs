@@ -1,4 +1,4 @@
-//! What the threads of a load count, and how it becomes an interval.
+//! The counts of a load's threads, and their sum as an interval.
 //!
 //! Each thread adds to one tally under a lock that only the reporter contends; the reporter takes
 //! the counts away at the end of an interval.

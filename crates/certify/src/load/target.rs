@@ -1,8 +1,8 @@
 //! The devices and files under test, opened with care.
 //!
-//! A target is claimed and looked at before anything is written: one that is mounted, partitioned,
-//! swapped to, part of another device, or that carries a signature of somebody else's is refused
-//! unless the caller names its serial number (or its path, where it has none).
+//! A target is claimed and checked before anything is written. A target that is mounted,
+//! partitioned, used as swap, part of another device, or that carries the signature of another
+//! program is refused, unless the caller names its serial number (or its path, if it has none).
 //!
 //! Transfers of the blocking engine go through a descriptor of their own, opened as ACT does.
 

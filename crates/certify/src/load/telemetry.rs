@@ -1,8 +1,8 @@
-//! What the system tells of devices, as differences from one look to the next.
+//! The system's figures of devices, as differences from one look to the next.
 //!
-//! Counts come from the block device that a target is or lies on; temperatures from its hardware
-//! monitor; wear, errors and throttling from the health log of an NVMe device. Where the system
-//! tells nothing the counts stay 0, and the rest unknown.
+//! Counts come from the block device that a target is or lies on, temperatures from its hardware
+//! monitor, and wear, errors and throttling from the health log of an NVMe device. Without such
+//! figures the counts stay 0, and the rest is unknown.
 
 use std::fs;
 use std::path::{Path, PathBuf};

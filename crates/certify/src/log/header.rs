@@ -1,4 +1,4 @@
-//! What a log says before its first report.
+//! The text of a log before its first report.
 
 use super::{LogError, Reports, report};
 use crate::buckets::BucketUnit;

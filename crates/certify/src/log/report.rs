@@ -1,4 +1,4 @@
-//! One report: counts since the begin of the test, by histogram.
+//! One report: counts since the beginning of the test, by histogram.
 
 use super::finding;
 use super::header::Position;

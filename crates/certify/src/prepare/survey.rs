@@ -1,8 +1,7 @@
-//! How far a target's preparation is, seen from its contents.
+//! The progress of a target's preparation, seen from its contents.
 //!
-//! Loads write anywhere, so what they wrote at a place says nothing of the others: a target is
-//! prepared if everywhere among some places that are looked at the random pass has been, or a load
-//! since.
+//! Loads write anywhere, so their writes at one place say nothing of other places. A target is
+//! prepared if the random pass, or a later load, has written every one of some sampled places.
 
 use entresol_device::{Device, IoBuffer};
 

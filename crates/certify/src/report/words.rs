@@ -1,4 +1,4 @@
-//! Figures as people read them, and the line that says it all.
+//! Figures in the form that people read, and the line that sums up a result.
 
 use crate::certification::Certificate;
 use crate::search::{Found, Outcome};

@@ -1,4 +1,4 @@
-//! What one try adds to the curve of latency against load.
+//! The point that one try adds to the curve of latency against load.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
-//! Offsets found instead of tried: those with which a configuration gives a device's load.
+//! Offsets by calculation, not by trial: the offsets with which a configuration gives a device's
+//! load.
 //!
-//! Large blocks are all the writes that a device sees, so their offset comes first; what reads
-//! remain when the records' reads are taken away are large blocks; what bytes remain when those
-//! are taken away give the size of the small reads.
+//! All writes of a device are large blocks, so their offset comes first. The reads that are not
+//! record reads are large blocks. The bytes that are not in these give the size of the small reads.
 
 use std::fmt;
 

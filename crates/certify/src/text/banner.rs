@@ -1,4 +1,4 @@
-//! What a log begins with.
+//! The beginning of a log.
 
 /// Which of ACT's two testers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Which histograms a log has, in its order.
+//! The histograms of a log, in its order.
 
 use crate::config::{Index, Storage};
 use crate::derive::{IndexRates, StorageRates};

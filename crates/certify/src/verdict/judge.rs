@@ -1,7 +1,7 @@
-//! A run held against the rules: pass or fail, each reason in words with its numbers.
+//! A run compared with the rules: pass or fail, each reason in words with its numbers.
 //!
-//! The bounds hold for response time, counted from the moment a transfer was due: what a caller
-//! would have waited. Nothing that went wrong passes because it was left out of a histogram.
+//! The bounds hold for response time, counted from the moment when a transfer was due, the time
+//! that a caller would have waited. A failed transfer counts although it is in no histogram.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a device must keep to, and how a run is cut into the slices that must keep to it.
+//! The rules for a device, and the slices of a run that must keep them.
 
 use std::fmt;
 

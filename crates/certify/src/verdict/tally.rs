@@ -1,7 +1,7 @@
 //! Intervals, folded into slices and a timeline as they arrive.
 //!
-//! Histograms are kept for the spans that are still open and for the whole alone, so a run of days
-//! needs no more memory than one of minutes.
+//! Only the whole run and the spans that are still open have histograms, so a run of days needs no
+//! more memory than a run of minutes.
 
 use std::ops::ControlFlow;
 

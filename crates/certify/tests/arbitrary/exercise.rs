@@ -1,4 +1,4 @@
-//! What must hold of any bytes taken for a configuration, a log or a measurement.
+//! The properties that hold for any bytes read as a configuration, a log or a measurement.
 
 use entresol_certify::import::{self, Selection, Source};
 use entresol_certify::latency::{self, LatencyOptions};

@@ -1,5 +1,5 @@
-//! Damaged configurations, logs and measurements: whatever a file holds, it is read or refused, and
-//! nothing panics. `ENTRESOL_SEED` replaces the seeds.
+//! Damaged configurations, logs and measurements: whatever its contents, a file is read or refused,
+//! and nothing panics. `ENTRESOL_SEED` replaces the seeds.
 
 mod exercise;
 

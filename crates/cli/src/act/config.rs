@@ -1,7 +1,7 @@
 //! `entresol act config`: makes a configuration, or explains one.
 //!
-//! It begins with a file, with what was measured on a running system, or with a standard load;
-//! options change it; an `iostat` capture fits its offsets. Without any option it asks.
+//! It begins with a file, with measurements of a running system, or with a standard load. Options
+//! change it, and an `iostat` capture fits its offsets. Without any option it asks questions.
 
 mod index;
 

@@ -1,7 +1,7 @@
-//! `entresol act latency`: how many transfers of a log took longer than what.
+//! `entresol act latency`: shares of a log's transfers above each threshold.
 //!
-//! The table is the one of ACT's analyser, byte for byte. What that one shows as nonsense, or not
-//! at all, is said on standard error, and the exit status tells of it.
+//! The table is that of ACT's analyser, byte for byte. Faults that ACT's analyser shows as
+//! nonsense, or not at all, go to standard error and into the exit status.
 
 use std::fs;
 use std::io::{self, Write};

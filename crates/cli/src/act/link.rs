@@ -1,6 +1,6 @@
-//! The names of ACT's programs: called by a link of such a name, the program is that one.
+//! The names of ACT's programs: a call by a link of such a name runs that program.
 //!
-//! Scripts written for ACT find what they know: testers and analyser run as with `--compat`.
+//! Scripts written for ACT find its behaviour: testers and analyser run as with `--compat`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

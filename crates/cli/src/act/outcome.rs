@@ -1,4 +1,5 @@
-//! What a load came to: sums over all intervals, a table of them, and whether it was sustained.
+//! The outcome of a load: sums over all intervals, their table, and whether the devices sustained
+//! it.
 
 use std::collections::BTreeSet;
 

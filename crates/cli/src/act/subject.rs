@@ -1,5 +1,5 @@
-//! What `act certify` and `act search` share: read a configuration, reach its targets, show how it
-//! goes on, write the report.
+//! The common part of `act certify` and `act search`: read a configuration, open its targets, show
+//! progress, write the report.
 
 use std::collections::HashMap;
 use std::fs;

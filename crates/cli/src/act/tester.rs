@@ -1,10 +1,10 @@
-//! What `act storage` and `act index` share: read a configuration, open the targets, run the load,
-//! write the log.
+//! The common part of `act storage` and `act index`: read a configuration, open the targets, run
+//! the load, write the log.
 //!
-//! Under `--compat` the output and the exit status are ACT's: everything on standard output, 255
-//! for what cannot run, 0 for the rest. Else the log has the response times besides, messages go to
-//! standard error, and a load that the devices did not sustain is a failure. A load that is stopped
-//! by a signal writes a last report and ends with 130; a second signal ends at once.
+//! Under `--compat` the output and the exit status are ACT's: everything on standard output, 255 if
+//! the load cannot run, else 0. Otherwise the log also has the response times, messages go to
+//! standard error, and a load that the devices did not sustain is a failure. A signal stops the
+//! load with a last report and status 130; a second signal ends the process at once.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

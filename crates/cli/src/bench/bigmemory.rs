@@ -1,5 +1,5 @@
 //! `bigmemory`: the test of billions of entries, as large as this machine allows: fill, then nine
-//! gets to one put, uniform. From what it costs here follows what the full size would take.
+//! gets to one put, uniform. The costs here give those of the full size.
 
 use entresol_workload::{BIGMEMORY, Distribution, Mix, Slopes};
 use serde_json::json;

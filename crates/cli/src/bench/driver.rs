@@ -1,15 +1,16 @@
 //! Drives a workload from any number of threads and tallies what happened.
 //!
 //! Each thread owns a connection, a random stream and a table of requests in flight. A turn begins
-//! requests until the table is full (or as many as fit into it were answered at once), hands them
-//! over together, and waits for a quarter of the table: batches keep doorbells and clock reads
-//! rare.
+//! requests until the table is full, or until as many as fit into it were answered at once. It
+//! hands them over together, and waits for a quarter of the table: batches keep doorbells and clock
+//! reads rare.
 //!
-//! Latency runs from the *intended* start: the due time of an open schedule, the begin of the
-//! request in a closed one. Service time always runs from the begin.
+//! Latency runs from the *intended* start: the due time in an open schedule, the beginning of the
+//! request in a closed one. Service time always runs from the beginning of the request.
 //!
-//! A clock reading may serve a few operations. It is then one from before the later begins and
-//! after the earlier ends, so that no latency is shown shorter than it was, and by few µs longer.
+//! A clock reading may serve a few operations. It is then taken before their later beginnings and
+//! after their earlier ends, so that no latency is shown shorter than it was, and at most a few µs
+//! longer.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,7 +1,8 @@
-//! The numbers of keys that threads insert, and which of them are surely there.
+//! The numbers of keys that threads insert, and the numbers that are surely present.
 //!
-//! A thread that takes a number says before that it may be at it, and says so until the insert was
-//! answered: what lies below all that threads are at, and below what was taken, can be read.
+//! Before a thread takes a number, it announces that it may insert it, and the announcement stays
+//! until the insert is answered. Numbers below all announced ones, and below the next free one, can
+//! be read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

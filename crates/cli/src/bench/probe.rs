@@ -1,4 +1,4 @@
-//! What the device gives when nothing stands between: the limit that a store is held against.
+//! The device alone: the limit that a store is compared with.
 //!
 //! The probe runs on the very device that holds the store, so that both see data of the same age,
 //! through the same kind of queue, with the same size, alignment and depth.

@@ -1,8 +1,8 @@
-//! `ram-per-record`: what each record on flash costs in memory.
+//! `ram-per-record`: the memory that each record on flash costs.
 //!
-//! The figure is the slope of the process's resident memory between two data sizes, so that what
-//! does not grow (buffers, cache, code) is left out and everything that grows (allocator, page
-//! tables of the index, notes) is in. The worst point along the way is reported beside it.
+//! The figure is the slope of the process's resident memory between two data sizes, so that it
+//! leaves out fixed parts (buffers, cache, code) and includes all that grow (allocator, page tables
+//! of the index, notes). The worst point along the way is reported beside it.
 
 use entresol_tier::SpaceId;
 use entresol_workload::{Distribution, Mix};

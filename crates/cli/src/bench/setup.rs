@@ -1,4 +1,4 @@
-//! What a bench runs on: options resolved against its defaults, and the subject it drives.
+//! The setup of a bench: options resolved against its defaults, and the subject that it drives.
 
 use std::ops::Range;
 use std::path::Path;

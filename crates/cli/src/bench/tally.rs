@@ -1,4 +1,4 @@
-//! What threads that drive a workload did: counts, latencies, and the first thing that went wrong.
+//! The tally of threads that drive a workload: counts, latencies, and the first error.
 
 use std::time::Duration;
 

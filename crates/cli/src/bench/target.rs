@@ -1,4 +1,4 @@
-//! What a bench drives: the embedded engine or a RESP server, behind one small seam.
+//! The target of a bench: the embedded engine or a RESP server, behind one small interface.
 
 use std::collections::VecDeque;
 

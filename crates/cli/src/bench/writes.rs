@@ -1,4 +1,4 @@
-//! `load` and `overwrite`: what puts cost, alone and with reclaim in its steady state.
+//! `load` and `overwrite`: the cost of puts, alone and with reclaim in its steady state.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The demo's crash: writers that note every acknowledgement, a `kill -9` in their middle, and the
-//! check that nothing acknowledged is gone.
+//! check that no acknowledged put is gone.
 //!
 //! Each writer overwrites keys of its own with numbered values. After the crash a key must hold a
 //! put from the last acknowledged one to the last one sent, whole.

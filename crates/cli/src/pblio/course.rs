@@ -1,4 +1,4 @@
-//! How a run went over time: what had been counted at moments evenly apart.
+//! The course of a run: its counts at evenly spaced moments.
 
 use entresol_workload::oltp::{CacheCounters, Count, Period, Tally};
 

@@ -1,5 +1,5 @@
-//! The ways that requests take to the units: straight to a device, to a backing that is a file or a
-//! server, or through the cache. One thread begins them and collects what is done.
+//! The paths of requests to the units: straight to a device, to a backing that is a file or a
+//! server, or through the cache. One thread begins requests and collects completed ones.
 
 use std::ops::{Deref, Range};
 use std::os::fd::RawFd;

@@ -1,11 +1,11 @@
-//! Blocks that describe themselves, and what a read of each may find.
+//! Blocks that describe themselves, and the contents that a read of each may find.
 //!
-//! A written block names its unit, its place, the run and the write, and its other bytes follow
-//! from those. A read must find a write that was issued and that no write completed before the read
+//! A written block names its unit, its place, the run and the write, and these determine its other
+//! bytes. A read must find a write that was issued, and that no write completed before the read
 //! began has replaced. Writes of one block that overlapped in time may have landed in any order;
 //! any of them is right until a later one that overlapped none of them.
 //!
-//! What was there before the run is not judged: blocks of earlier runs and of others count as such.
+//! Older contents are not judged: blocks of earlier runs and of other programs count separately.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,9 +1,9 @@
-//! A run on files and block devices: one thread that begins each request when it is due and keeps
-//! those that take longer in flight.
+//! A run on files and block devices: one thread begins each request when it is due, and keeps slow
+//! requests in flight.
 //!
-//! Requests wait in one bounded line for a place in flight. Latency counts twice: from when a
-//! request joined the line, as the original does, and from when it was due, which also shows the
-//! time that a full line kept it from joining.
+//! Requests wait in one bounded line for a place in flight. Latency counts twice: from the moment
+//! when a request joined the line, as in the original, and from the moment when it was due, which
+//! includes the time in which a full line kept it from joining.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a run prints and writes down, letter by letter as the original does.
+//! The output and the file of a run, letter by letter as in the original.
 
 use std::io::Write;
 

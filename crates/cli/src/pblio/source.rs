@@ -1,4 +1,4 @@
-//! Where requests come from, a stream or a file, and the file that they go to.
+//! The source of requests, a stream or a file, and the file that records them.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 

@@ -1,8 +1,8 @@
 //! Input whose records have a longest length.
 //!
-//! Readers of lines and of CSV gather a record in memory until it ends. In a file that is no such
-//! text, as an array of JSON in one line, or behind a quote that nobody closes, that is the whole
-//! file.
+//! Readers of lines and of CSV gather a record in memory until it ends. In a file of another kind,
+//! such as an array of JSON in one line, or behind a quote that is never closed, the record would
+//! be the whole file.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, ErrorKind, Read};

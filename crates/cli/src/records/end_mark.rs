@@ -1,6 +1,6 @@
-//! A mark behind the last record of CSV, which a quote that nobody closes takes in.
+//! A mark behind the last record of CSV: an unclosed quote takes it in.
 //!
-//! The same text within the input is no mark: what tells is how far the reader has come.
+//! The same text within the input is not a mark: the position of the reader decides.
 
 use std::cell::Cell;
 use std::io::{self, Read};

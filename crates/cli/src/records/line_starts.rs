@@ -1,7 +1,7 @@
-//! Which line a record begins in.
+//! The line in which a record begins.
 //!
-//! The reader of CSV counts a line where the next record's first byte may be: before the second
-//! half of a CRLF, and before lines that are empty.
+//! The reader of CSV counts a line too early: before the second half of a CRLF, and before empty
+//! lines.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

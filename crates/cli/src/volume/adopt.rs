@@ -1,5 +1,4 @@
-//! `entresol volume adopt`: the way on where a backing is not what it was when the cache was used
-//! last.
+//! `entresol volume adopt`: the way on for a backing that changed since the cache was used last.
 
 use clap::Args;
 use entresol_device::Force;

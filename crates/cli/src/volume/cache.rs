@@ -1,4 +1,4 @@
-//! The cache that a command line names: opened, made, and what lies beside it.
+//! The cache that a command line names: opening it, making it, and the files beside it.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};

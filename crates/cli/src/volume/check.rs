@@ -1,5 +1,5 @@
-//! `entresol volume check`: reads every cached block of a stopped cache, and holds the clean ones
-//! against their backing.
+//! `entresol volume check`: reads every cached block of a stopped cache, and compares the clean
+//! blocks with their backing.
 
 use clap::Args;
 use entresol_device::Force;

@@ -1,5 +1,5 @@
 //! `entresol volume`: volumes over slow backing devices, their blocks cached on flash, for virtual
-//! machines and whoever else speaks NBD.
+//! machines and other clients of NBD.
 
 mod adopt;
 mod cache;

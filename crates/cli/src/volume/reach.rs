@@ -1,4 +1,4 @@
-//! Whoever has the cache: a running server, or this command.
+//! The holder of the cache: a running server, or this command.
 
 use entresol_device::Force;
 use entresol_volume::{Cache, Request, VolumeId, Volumes};

@@ -1,4 +1,4 @@
-//! `entresol volume stat`: figures of a cache and its volumes, laid out as Open CAS's are.
+//! `entresol volume stat`: figures of a cache and its volumes, in the layout of Open CAS.
 
 use clap::Args;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the tests of the program share: a directory of their own, the program.
+//! The common parts of the program's tests: a directory for each test, and the program.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! What became of journalled writes.
+//! The fate of journalled writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
