@@ -1,6 +1,6 @@
 package io.entresol;
 
-/** What a write survives once it was acknowledged. */
+/** What an acknowledged write survives. */
 public final class Durability {
     /** Lost with the process. */
     public static final Durability MEMORY = new Durability("memory", 1, 0);

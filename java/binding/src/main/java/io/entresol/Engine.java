@@ -18,12 +18,12 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongSupplier;
 
 /**
- * An open native store and the thread that reaps outcomes. What is at hand is answered in the call;
- * what has to be read or synced completes a future later, in the executor, so that nothing that
- * follows an outcome holds up other outcomes.
+ * An open native store and the thread that reaps outcomes. Values in memory are answered in the
+ * call. Reads and syncs complete a future later, in the executor, so that the work that follows one
+ * outcome does not delay other outcomes.
  *
- * <p>The address is released when nobody refers to the engine any more: calls after and during a
- * close find a store that refuses, and never freed memory.
+ * <p>The address is released once nothing refers to the engine: calls during and after a close find
+ * a store that refuses, and never freed memory.
  */
 final class Engine {
     private static final Cleaner CLEANER = Cleaner.create();

@@ -9,10 +9,10 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Flow;
 
 /**
- * Entries by their keys, of 1 byte to 64 KiB; values have up to 64 MiB. Methods that end in
- * {@code Async} never wait for the device; what follows their outcome runs in the executor of the
- * options. Operations on one key that overlap in time happen in any order, but a write comes after
- * the {@code clearAsync} that were begun before it. Thread-safe.
+ * Entries by their keys, of 1 byte to 64 KiB; values have up to 64 MiB. Methods whose names end in
+ * {@code Async} never wait for the device; stages that depend on their outcome run in the executor
+ * of the options. Operations on one key that overlap in time happen in any order, but a write comes
+ * after every {@code clearAsync} that began before it. Thread-safe.
  */
 public abstract class Entries {
     private static final int GET = 1;

@@ -2,7 +2,7 @@ package io.entresol;
 
 import java.util.concurrent.CompletionStage;
 
-/** What stores and caches have in common: spaces on a device, and an end. Space 0 is their own. */
+/** The common part of stores and caches: spaces on a device, and an end. Space 0 is their own. */
 abstract sealed class Opened extends Space implements AutoCloseable permits Store, Cache {
     private static final int SYNC = 1;
 

@@ -6,11 +6,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
- * What became of an operation or a job; {@code entresol.h} draws its record.
+ * The outcome of an operation or a job; {@code entresol.h} draws its record.
  *
  * @param kind one of the constants
  * @param number a version, the kind of a failure, or whether a scan goes on
- * @param expires when the entry ends; of the end of a page how many records were damaged
+ * @param expires when the entry expires; at the end of a page, the number of damaged records
  * @param label the entry's byte
  * @param key the key, of entries of a scan
  * @param value the value, or a sentence

@@ -4,8 +4,8 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 
 /**
- * A slice of a space that is counted, scanned and dropped by itself. A key belongs to one partition
- * of a space always: which one must be a function of the key.
+ * A slice of a space that is counted, scanned and dropped by itself. A key always belongs to the
+ * same partition of a space, which must be a function of the key.
  */
 public final class Partition extends Entries {
     private static final int DROP_PARTITION = 2;

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * Native memory for requests: the row of words, key, value, and the place for an outcome. A few
- * pieces are kept for the next callers, whichever threads those run on.
+ * pieces are kept for later callers in any thread.
  */
 final class Rows {
     /** Words of a request. */

@@ -4,7 +4,7 @@ import io.entresol.heap.engine.NativeStore;
 import java.util.ArrayDeque;
 import java.util.concurrent.Flow;
 
-/** A publisher of entries that reads a page when a subscriber has asked for more than it holds. */
+/** A publisher of entries that reads a page when a subscriber asks for more than it holds. */
 final class Scan implements Flow.Publisher<Entry> {
     /** Entries asked for at a time. */
     private static final int PAGE_ENTRIES = 256;

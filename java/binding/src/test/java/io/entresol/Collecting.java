@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Flow;
 
-/** A subscriber that keeps what it gets, and asks for so many at a time. */
+/** A subscriber that keeps its elements, and asks for a fixed number at a time. */
 final class Collecting implements Flow.Subscriber<Entry> {
     private final long step;
     private final List<Entry> entries = new ArrayList<>();

@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 
 /**
  * Stores whose processes were killed. Their write buffers stay in shared memory, on purpose: the
- * next opening reads them. A test that deletes such a store is to remove them with it.
+ * next opening reads them. A test that deletes such a store must remove them, too.
  */
 public final class KilledStores {
     private static final Path BUFFERS = Path.of("/dev/shm");

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.UUID;
 import java.util.function.LongConsumer;
 
-/** A byte for the class, then what the codec of that class makes of the value. */
+/** A byte for the class, then the value as the codec of that class encodes it. */
 final class AnyCodec implements Codec<Object> {
     private static final byte NULL = 0;
     private static final byte REFERENCE = 1;

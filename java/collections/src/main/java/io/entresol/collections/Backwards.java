@@ -11,8 +11,8 @@ import java.util.NoSuchElementException;
 import java.util.function.Predicate;
 
 /**
- * A list from its last element to its first, whose changes are the list's. The list itself says
- * whether somebody else changed it meanwhile. What is one transaction is its user's to say.
+ * A list from its last element to its first; changes go to the list. The list itself notices
+ * changes by others. The user decides how far a transaction reaches.
  */
 final class Backwards<E> extends AbstractList<E> {
     private final List<E> base;

@@ -3,9 +3,10 @@ package io.entresol.collections;
 import io.entresol.heap.TransactionalMemoryBlock;
 
 /**
- * Eight bytes that hold anything: 0 is null, an even number the handle of a persistent object, an
- * odd one the handle, plus one, of a block with the value's bytes as {@link ObjectHeap#any} makes
- * them. A value that is replaced is garbage; nobody frees it beside those who still read it.
+ * Eight bytes that hold any value: 0 is null, an even number is the handle of a persistent object,
+ * an odd number is the handle, plus one, of a block with the value's bytes as {@link
+ * ObjectHeap#any} makes them. A replaced value is garbage; it is not freed at once, because readers
+ * may still read it.
  */
 final class Cell {
     static final int BYTES = 8;

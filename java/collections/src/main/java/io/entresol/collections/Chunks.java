@@ -11,8 +11,8 @@ import java.util.function.LongConsumer;
 
 /**
  * A row of words in chunks of {@value #SLOTS}, which a radix tree finds by their number (8 bytes,
- * the highest first). A longer row gets more chunks, and what is there stays where it is. Changes
- * are part of the thread's current transaction.
+ * the highest first). A longer row gets more chunks, and existing words stay in their places.
+ * Changes are part of the thread's current transaction.
  */
 final class Chunks {
     /** With the header of a block, 512 bytes. */

@@ -6,9 +6,9 @@ import java.util.function.Function;
 import java.util.function.LongConsumer;
 
 /**
- * How objects become bytes. Keys are ordered as their bytes are, unsigned, a key before those it
- * begins: the codecs here keep the order of numbers, of strings by code points, and of UUIDs as
- * their texts are ordered.
+ * How objects become bytes. Keys have the order of their unsigned bytes, a key before longer keys
+ * that begin with it. The codecs here keep the order of numbers, of strings by code points, and of
+ * UUIDs as texts.
  */
 public interface Codec<T> {
     /** Strings in UTF-8; one with half of a surrogate pair is refused. */

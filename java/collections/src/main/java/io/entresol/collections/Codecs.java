@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The codecs that headers of collections name: those that are always there, and those of the
- * program that it made or opened a collection with since the heap was opened.
+ * The codecs that headers of collections name: built-in codecs, and codecs of the program with
+ * which it made or opened a collection since the heap was opened.
  */
 final class Codecs {
     private static final List<Codec<?>> PLAIN = List.of(Codec.STRING, Codec.BYTES, Codec.BOOLEAN,

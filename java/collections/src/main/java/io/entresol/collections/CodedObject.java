@@ -8,8 +8,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * A persistent object whose header names the codecs of what it holds. The Java object learns the
- * codecs from whoever makes or opens it, else from the names.
+ * A persistent object whose header names the codecs of its elements. The Java object gets the
+ * codecs from the caller that makes or opens it, else by the names.
  */
 abstract class CodedObject extends PersistentObject {
     private final int count;

@@ -3,7 +3,10 @@ package io.entresol.collections;
 import java.util.Deque;
 import java.util.List;
 
-/** What a list that is a deque has of its ends, the same in all versions of {@link ListDeque}. */
+/**
+ * The methods for the ends of a list that is a deque, the same in all versions of {@link
+ * ListDeque}.
+ */
 interface Ends<E> extends List<E>, Deque<E> {
     // Lists of Java 21 and newer have these, too, and would ask for an index.
 

@@ -4,8 +4,8 @@ import java.util.function.LongConsumer;
 
 /**
  * Encoded keys in a heap, each with a word that is not 0, in the order of some encoding. Changes
- * are part of the thread's current transaction, which there must be; reads may run beside changes
- * of other threads.
+ * are part of the thread's current transaction, which must exist; reads may run beside changes of
+ * other threads.
  */
 interface Entries {
     /** How many there are. */

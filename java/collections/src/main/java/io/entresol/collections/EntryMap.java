@@ -16,9 +16,9 @@ import java.util.function.Supplier;
 
 /**
  * A map on entries in a heap. Every change is a transaction, or part of the thread's current one,
- * and nothing is kept in Java. A value of null, where the codec has one, is what it is in
- * {@code java.util.HashMap}. Functions that a caller hands over run inside the transaction, while
- * no other changes the map.
+ * and nothing is kept in Java. A null value, if the codec allows it, acts as in {@code
+ * java.util.HashMap}. A caller's functions run inside the transaction, while no other transaction
+ * changes the map.
  */
 class EntryMap<K, V> extends AbstractMap<K, V>
         implements ConcurrentMap<K, V>, CodedObject.Contents {

@@ -6,8 +6,8 @@ import io.entresol.heap.TransactionalMemoryBlock;
 
 /**
  * The fields of an object that an annotation made persistent, by their offset; used by the classes
- * that the compiler writes. An object that was made before its class had a field keeps it in
- * another block, from the first store on. Reads make no native call.
+ * that the compiler writes. If an object is older than a field of its class, another block holds
+ * the field from its first store on. Reads make no native call.
  */
 public final class Fields {
     /** Where an object keeps the handle of the block for fields that it was made without. */

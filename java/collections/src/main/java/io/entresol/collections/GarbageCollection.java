@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.function.LongFunction;
 
 /**
- * One garbage collection: marks what the roots lead to, then frees every other block. It runs alone
- * with the heap. What it knows is in Java; what it does to the heap are transactions that free
- * garbage and nothing else, so that a crash between them costs only another collection.
+ * One garbage collection: it marks all blocks that the roots lead to, then frees every other block.
+ * Nothing else runs on the heap meanwhile. Its marks are in Java. It changes the heap only by
+ * transactions that free garbage, so a crash between them costs only another collection.
  */
 final class GarbageCollection implements Tracer {
     /** Blocks freed in one transaction. */

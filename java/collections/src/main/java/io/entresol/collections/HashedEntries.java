@@ -10,8 +10,8 @@ import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /**
- * Entries whose keys stand behind eight bytes of their hash, so that they lie evenly whatever they
- * are, and a search looks at few bytes. Their order means nothing.
+ * Entries whose keys stand behind eight bytes of their hash. So any keys are spread evenly, and a
+ * search looks at few bytes. The order of the entries means nothing.
  */
 final class HashedEntries implements Entries {
     private final Entries entries;

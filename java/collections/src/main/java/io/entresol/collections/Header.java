@@ -5,9 +5,9 @@ import io.entresol.heap.Range;
 import java.nio.charset.StandardCharsets;
 
 /**
- * How the block of every collection begins, behind the header of persistent objects: five words,
- * of which a collection uses some, then the names of its codecs, each with its length (4 bytes) in
- * front, as many as the collection has.
+ * The beginning of the block of every collection, behind the header of persistent objects: five
+ * words, of which a collection uses some, then the names of its codecs, each with its length (4
+ * bytes) in front.
  */
 final class Header {
     /** The radix tree with the entries or chunks, or whose turn it is. */

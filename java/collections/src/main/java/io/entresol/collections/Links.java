@@ -7,9 +7,9 @@ import io.entresol.heap.TransactionalMemoryBlock;
 import java.util.function.Consumer;
 
 /**
- * Words in nodes that know the next and the one before. Changes are part of the thread's current
- * transaction, which takes the turn first. The number of changes lies in the heap, so that an abort
- * puts it back with them.
+ * Words in nodes that lead to the next node and the one before. Changes are part of the thread's
+ * current transaction, which takes the turn first. The number of changes lies in the heap, so that
+ * an abort puts it back with the changes.
  */
 final class Links {
     private static final long NEXT_AT = 0;

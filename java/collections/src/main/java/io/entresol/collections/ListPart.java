@@ -12,8 +12,8 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
 /**
- * A part of a list in a heap, as Java's own lists make it. What changes many elements is one
- * transaction, and so is what finds the element that it removes.
+ * A part of a list in a heap, as in Java's own lists. A change of many elements is one transaction,
+ * and so is a search with the removal of the element found.
  */
 class ListPart<E> extends AbstractList<E> {
     private final List<E> part;

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The names that a heap's objects are found by: what it leads to is kept by garbage collection.
+ * The names of a heap's objects: garbage collection keeps all objects that the directory leads to.
  * Threads may share it; each change is a transaction, or part of the thread's current one.
  */
 public final class ObjectDirectory {

@@ -19,10 +19,10 @@ import java.util.function.Supplier;
  * A transactional heap whose every block belongs to a persistent object. Objects are kept as long
  * as the directory or a live Java object leads to them.
  *
- * <p>Threads may share it. Transactions do not isolate, as those of the heap below do not. Who
- * changes radix trees or allocates blocks does so in a transaction, and who turns a handle that
- * lies in the heap into an object does both in {@link #read} or in a transaction: garbage
- * collection waits for those and for nothing else.
+ * <p>Threads may share it. Transactions do not isolate, as those of the heap below do not. A change
+ * of radix trees or an allocation of blocks needs a transaction. Code that reads a handle in the
+ * heap and turns it into an object does both in {@link #read} or in a transaction. Garbage
+ * collection waits for these and for nothing else.
  */
 public final class ObjectHeap implements AutoCloseable {
     /** {@code objects}, 1: the first bytes of the root block, with the version of the layout. */

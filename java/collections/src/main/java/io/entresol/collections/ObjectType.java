@@ -5,18 +5,18 @@ import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
- * What a heap must know of a class of persistent objects: the name that it goes by in heaps, the
- * fields that its blocks have, and how a Java object is made for a handle. A class has it in a
- * static field {@code TYPE}, where heaps that meet the name look for it:
+ * The description of a class of persistent objects for a heap: the class's name in heaps, the
+ * fields of its blocks, and how to make a Java object for a handle. A class has it in a static
+ * field {@code TYPE}, where heaps that meet the name look for it:
  *
  * <pre>
  * static final ObjectType&lt;Point&gt; TYPE =
  *         ObjectType.of(Point.class, "x long, y long", Point::new);
  * </pre>
  *
- * The fields are words chosen by the class, with commas between. A heap keeps them when it first
- * gets an object of the type, and later refuses a class whose fields are others, unless new ones
- * were added at the end.
+ * The class chooses the text of the fields, separated by commas. A heap keeps this text with the
+ * first object of the type, and later refuses a class with other fields, unless the class only
+ * added fields at the end.
  */
 public final class ObjectType<T extends PersistentObject> {
     private final Class<T> type;

@@ -7,9 +7,9 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Makes an interface, or an abstract class that extends {@link PersistentObject}, one of persistent
- * objects: its abstract methods are the accessors of fields, in the order in which they are
- * declared.
+ * Marks an interface, or an abstract class that extends {@link PersistentObject}, as a type of
+ * persistent objects. Its abstract methods are the accessors of fields, in the order of
+ * declaration.
  *
  * <pre>
  * &#64;Persistent
@@ -23,13 +23,14 @@ import java.lang.annotation.Target;
  * ada.salary(5000);
  * </pre>
  *
- * A field {@code x} has a method {@code x()}, {@code getX()} or {@code isX()}; with one
- * {@code x(v)} or {@code setX(v)} it can be changed, without it is given when the object is made.
- * Its type is a primitive, a box of one, String, UUID, byte[], Object, or one of persistent
- * objects. The compiler writes the class {@code PersistentX}, which has the factory.
+ * A field {@code x} has a method {@code x()}, {@code getX()} or {@code isX()}; with a method {@code
+ * x(v)} or {@code setX(v)} the field can be changed, without one the value is given when the object
+ * is made. The type of a field is a primitive, a box of one, String, UUID, byte[], Object, or a
+ * type of persistent objects. The compiler writes the class {@code PersistentX}, which has the
+ * factory.
  *
- * <p>Fields keep their name, type and order as long as there are objects; new ones go to the end,
- * and are zero or null in objects that were made before.
+ * <p>Fields keep their name, type and order as long as there are objects; new fields go to the end,
+ * and are zero or null in older objects.
  */
 @Documented
 @Retention(RetentionPolicy.CLASS)

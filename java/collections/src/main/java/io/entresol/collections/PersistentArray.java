@@ -1,8 +1,8 @@
 package io.entresol.collections;
 
 /**
- * A fixed number of elements that may be anything: persistent objects, values such as strings and
- * boxes of Java, or null.
+ * A fixed number of elements of any kind: persistent objects, values such as strings and boxes of
+ * Java, or null.
  */
 public final class PersistentArray<T> extends PersistentElements {
     @SuppressWarnings("rawtypes")

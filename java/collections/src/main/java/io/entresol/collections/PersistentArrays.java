@@ -2,7 +2,7 @@ package io.entresol.collections;
 
 import java.util.Objects;
 
-/** What is done with whole arrays; each is a transaction, or part of the thread's current one. */
+/** Operations on whole arrays; each is a transaction, or part of the thread's current one. */
 public final class PersistentArrays {
     private PersistentArrays() {
     }

@@ -10,10 +10,10 @@ import java.util.Objects;
 import java.util.function.Supplier;
 
 /**
- * What {@link ByteBuffer} is, on a {@link PersistentByteArray}: position, limit, mark and order are
- * found again with the bytes. Buffers of one array see each other's changes. Methods do and throw
- * what those of {@link ByteBuffer} do; each is a transaction or part of the thread's current one.
- * One thread's at a time, as that is.
+ * A buffer like {@link ByteBuffer} on a {@link PersistentByteArray}, which keeps position, limit,
+ * mark and order with the bytes. Buffers of one array see each other's changes. Methods act and
+ * throw as those of {@link ByteBuffer}; each is a transaction or part of the thread's current one.
+ * A buffer belongs to one thread at a time, as in Java.
  */
 public final class PersistentByteBuffer extends PersistentObject
         implements Comparable<PersistentByteBuffer> {

@@ -6,7 +6,7 @@ import java.util.Iterator;
 import java.util.Spliterator;
 import java.util.function.Predicate;
 
-/** What collections in a heap have in common. Each change of many elements is one transaction. */
+/** The common part of collections in a heap. Each change of many elements is one transaction. */
 public abstract class PersistentCollection<E> extends CodedObject implements Collection<E> {
     PersistentCollection(ObjectHeap objects, long handle) {
         super(objects, handle, 1);

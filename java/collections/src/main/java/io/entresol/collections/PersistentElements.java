@@ -2,7 +2,7 @@ package io.entresol.collections;
 
 import java.util.Objects;
 
-/** What arrays have in common: a fixed number of elements of one size, one after another. */
+/** The common part of arrays: a fixed number of elements of one size, one after another. */
 public abstract class PersistentElements extends PersistentObject {
     private final int elementBytes;
 

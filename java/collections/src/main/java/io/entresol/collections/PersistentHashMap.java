@@ -2,9 +2,9 @@ package io.entresol.collections;
 
 /**
  * A map in a heap that finds keys by a hash of their bytes. Every method is a transaction or part
- * of the thread's current one. Threads may share it; iterators show the moment they were made at,
- * except that entries which lead to persistent objects show as they are by then. Null is a key or a
- * value where the codec takes it.
+ * of the thread's current one. Threads may share it; iterators show the moment of their creation,
+ * but persistent objects in it as they are when the iterator reaches them. Null is a key or a value
+ * if the codec allows it.
  */
 public final class PersistentHashMap<K, V> extends PersistentMap<K, V> {
     /** What heaps know of the class. */

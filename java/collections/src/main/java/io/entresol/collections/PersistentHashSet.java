@@ -2,8 +2,8 @@ package io.entresol.collections;
 
 /**
  * A set in a heap that finds elements by a hash of their bytes. Every method is a transaction or
- * part of the thread's current one. Threads may share it; iterators show the moment they were made
- * at, without persistent objects that were removed since.
+ * part of the thread's current one. Threads may share it; iterators show the moment of their
+ * creation, without persistent objects that were removed since.
  */
 public final class PersistentHashSet<E> extends PersistentSet<E> {
     /** What heaps know of the class. */

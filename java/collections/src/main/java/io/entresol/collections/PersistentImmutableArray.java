@@ -2,7 +2,10 @@ package io.entresol.collections;
 
 import java.util.Arrays;
 
-/** Elements as those of {@link PersistentArray} that never change; equal ones are equal. */
+/**
+ * An array like {@link PersistentArray} whose elements never change; arrays with equal elements are
+ * equal.
+ */
 public final class PersistentImmutableArray<T> extends PersistentElements {
     @SuppressWarnings("rawtypes")
     static final ObjectType<PersistentImmutableArray> TYPE = ObjectType.of(

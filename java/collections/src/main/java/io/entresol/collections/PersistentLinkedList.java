@@ -3,8 +3,8 @@ package io.entresol.collections;
 import java.util.Iterator;
 
 /**
- * A list in a heap that is quick to change at both ends and where an iterator stands, and slow to
- * find an index in. Every method is a transaction or part of the thread's current one. Iterators
+ * A list in a heap that is quick to change at both ends and at the place of an iterator, and slow
+ * to find an index. Every method is a transaction or part of the thread's current one. Iterators
  * fail fast. Threads may share it, as far as indices make sense then.
  */
 public final class PersistentLinkedList<E> extends PersistentList<E> implements ListDeque<E> {

@@ -3,9 +3,10 @@ package io.entresol.collections;
 import java.util.Queue;
 
 /**
- * A queue in a heap that threads may share: elements leave in the order in which they came. What a
- * transaction takes is back if it is undone, and other threads that take or add wait for its end.
- * Every method is a transaction or part of the thread's current one. Iterators fail fast.
+ * A queue in a heap that threads may share: elements leave in the order in which they came. If a
+ * transaction is undone, the elements that it took are back. Other threads that take or add wait
+ * for the end of the transaction. Every method is a transaction or part of the thread's current
+ * one. Iterators fail fast.
  */
 public final class PersistentLinkedQueue<E> extends PersistentCollection<E> implements Queue<E> {
     /** What heaps know of the class. */

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.ListIterator;
 import java.util.function.UnaryOperator;
 
-/** What lists in a heap have in common. Equal lists have equal elements. */
+/** The common part of lists in a heap. Equal lists have equal elements. */
 public abstract class PersistentList<E> extends PersistentCollection<E> implements List<E> {
     PersistentList(ObjectHeap objects, long handle) {
         super(objects, handle);

@@ -8,7 +8,7 @@ import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 
-/** What maps in a heap have in common. Equal maps have equal entries. */
+/** The common part of maps in a heap. Equal maps have equal entries. */
 public abstract class PersistentMap<K, V> extends CodedObject implements ConcurrentMap<K, V> {
     PersistentMap(ObjectHeap objects, long handle) {
         super(objects, handle, 2);

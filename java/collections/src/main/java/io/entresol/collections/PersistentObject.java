@@ -4,10 +4,10 @@ import io.entresol.heap.TransactionalMemoryBlock;
 
 /**
  * An object that lives in a heap; the Java object stands for it and has no state of its own. It
- * exists as long as the directory leads to it, or a Java object that is alive. While one Java
- * object of it is alive there is no other, so that {@code ==} compares persistent objects.
+ * exists as long as the directory or a live Java object leads to it. It has at most one live Java
+ * object, so that {@code ==} compares persistent objects.
  *
- * <p>Its block begins with {@value #HEADER_BYTES} bytes that say of what type it is.
+ * <p>Its block begins with {@value #HEADER_BYTES} bytes that name its type.
  */
 public abstract class PersistentObject {
     /** Bytes of a block before those that are the class's own. */

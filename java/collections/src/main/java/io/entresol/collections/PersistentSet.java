@@ -3,7 +3,7 @@ package io.entresol.collections;
 import java.util.AbstractSet;
 import java.util.Set;
 
-/** What sets in a heap have in common: the keys of a map. Equal sets have equal elements. */
+/** The common part of sets in a heap: the keys of a map. Equal sets have equal elements. */
 public abstract class PersistentSet<E> extends PersistentCollection<E> implements Set<E> {
     PersistentSet(ObjectHeap objects, long handle) {
         super(objects, handle);

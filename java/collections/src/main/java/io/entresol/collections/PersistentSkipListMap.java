@@ -3,8 +3,8 @@ package io.entresol.collections;
 /**
  * A sorted map in a heap: a skip list of encoded keys, a block for each value. Every method is a
  * transaction or part of the thread's current one. Threads may share it, and reads wait for no
- * change; iterators go from key to key and show each entry as it is by then. The order is that of
- * the encoded keys. {@link PersistentTreeMap} takes less time for most uses.
+ * change; iterators go from key to key and show each entry as it is at that time. The order is that
+ * of the encoded keys. {@link PersistentTreeMap} takes less time for most uses.
  */
 public final class PersistentSkipListMap<K, V> extends PersistentSortedMap<K, V> {
     /** What heaps know of the class. */

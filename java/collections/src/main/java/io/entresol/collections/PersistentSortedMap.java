@@ -4,7 +4,7 @@ import java.util.Comparator;
 import java.util.NavigableSet;
 import java.util.concurrent.ConcurrentNavigableMap;
 
-/** What sorted maps in a heap have in common. The order is that of encoded keys. */
+/** The common part of sorted maps in a heap. The order is that of encoded keys. */
 public abstract class PersistentSortedMap<K, V> extends PersistentMap<K, V>
         implements ConcurrentNavigableMap<K, V> {
     PersistentSortedMap(ObjectHeap objects, long handle) {

@@ -3,8 +3,8 @@ package io.entresol.collections;
 /**
  * A sorted map in a heap: an adaptive radix tree of encoded keys, a block for each value. Every
  * method is a transaction or part of the thread's current one. Threads may share it; iterators show
- * the moment they were made at, except that entries which lead to persistent objects show as they
- * are by then. The order is that of the encoded keys.
+ * the moment of their creation, but persistent objects in it as they are when the iterator reaches
+ * them. The order is that of the encoded keys.
  */
 public final class PersistentTreeMap<K, V> extends PersistentSortedMap<K, V> {
     /** What heaps know of the class. */

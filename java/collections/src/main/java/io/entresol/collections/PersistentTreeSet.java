@@ -6,8 +6,8 @@ import java.util.NavigableSet;
 
 /**
  * A sorted set in a heap: an adaptive radix tree of encoded elements. Every method is a transaction
- * or part of the thread's current one. Threads may share it; iterators show the moment they were
- * made at, without persistent objects that were removed since. The order is that of the encoded
+ * or part of the thread's current one. Threads may share it; iterators show the moment of their
+ * creation, without persistent objects that were removed since. The order is that of the encoded
  * elements.
  */
 public final class PersistentTreeSet<E> extends PersistentSet<E> implements NavigableSet<E> {

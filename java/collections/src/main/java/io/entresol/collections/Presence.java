@@ -1,6 +1,6 @@
 package io.entresol.collections;
 
-/** The values of a set's map: each the same, without a block. */
+/** The values of a set's map: all are the same, without a block. */
 final class Presence implements Values<Boolean> {
     private static final long PRESENT = 1;
 

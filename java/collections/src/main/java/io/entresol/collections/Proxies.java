@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.LongFunction;
 
-/** The Java objects of a heap that are alive, by handle: one each. */
+/** The live Java objects of a heap, by handle: one for each handle. */
 final class Proxies {
     private final ConcurrentHashMap<Long, Entry> entries = new ConcurrentHashMap<>();
     /** What was born in transactions that go on, by handle: the newest. */

@@ -7,7 +7,7 @@ import java.util.Spliterator;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 
-/** A set that shows a map; what changes many elements is one transaction. */
+/** A set that shows a map; a change of many elements is one transaction. */
 abstract class SetView<E> extends AbstractSet<E> {
     private final EntryMap<?, ?> shown;
 

@@ -14,9 +14,10 @@ import java.util.function.LongConsumer;
 
 /**
  * Entries in a skip list (W. Pugh, "Skip lists: a probabilistic alternative to balanced trees",
- * 1990). How many lists a key is on follows from its hash. One transaction at a time changes it;
- * readers go beside under a guard: a node is complete before a list leads to it, lists are joined
- * from the lowest up and left from the highest down, and a node that was taken out still leads on.
+ * 1990). The hash of a key decides how many lists it is on. One transaction at a time changes the
+ * skip list. Readers run beside it under a guard: a node is complete before a list leads to it, it
+ * joins lists from the lowest up and leaves them from the highest down, and a removed node still
+ * leads to the next one.
  */
 final class SkipListEntries implements Entries {
     /** On average every fourth node of a list is on the next one. */

@@ -5,7 +5,7 @@ import java.util.Iterator;
 import java.util.NavigableSet;
 import java.util.Spliterator;
 
-/** The keys of a sorted map, or of a part of one, as a view of it; those of a set can be added. */
+/** The keys of a sorted map, or of a part of one, as a view of it; a set can add keys. */
 final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
     private final SortedView<K, ?> map;
 

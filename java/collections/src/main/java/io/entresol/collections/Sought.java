@@ -8,9 +8,9 @@ import java.util.Objects;
 import java.util.function.Predicate;
 
 /**
- * What is looked for in a collection, by what it holds where that is bytes: each read of an element
- * makes another array, and no two of them are equal. Java's collections ask what is sought, not
- * their elements.
+ * The object of a search in a collection. Byte arrays compare by contents, because each read of an
+ * element makes a new array, and no two arrays are equal. Java's collections call {@code equals} of
+ * the sought object, not of their elements.
  */
 final class Sought {
     private final byte[] bytes;

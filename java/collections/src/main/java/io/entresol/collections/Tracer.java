@@ -1,8 +1,8 @@
 package io.entresol.collections;
 
 /**
- * Is told by a persistent object what it owns and where it leads, so that garbage collection keeps
- * that. What is not named is freed.
+ * Takes from a persistent object the blocks that it owns and the objects that it leads to, so that
+ * garbage collection keeps them. Blocks that no object names are freed.
  */
 public interface Tracer {
     /** A plain block, regular or compact, that the object owns; 0 is none. */

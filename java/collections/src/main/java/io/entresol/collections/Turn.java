@@ -7,8 +7,8 @@ import io.entresol.heap.TransactionalHeap;
 import java.util.function.Consumer;
 
 /**
- * Whose turn it is to change a collection that is made of blocks: a radix tree with one entry,
- * which is held as trees are, from a transaction's first change to its end. The heap refuses a
+ * The turn to change a collection that is made of blocks: a radix tree with one entry, which a
+ * transaction holds, like other trees, from its first change to its end. The heap refuses a
  * transaction that would wait in a circle.
  */
 final class Turn {

@@ -12,13 +12,13 @@ import java.util.zip.CRC32C;
 
 /**
  * The types of a heap, in a radix tree: {@code 'n'} and a name to the type's block, {@code '#'} and
- * a number (4 bytes, the highest first) to the same block. A type's number is given once and never
+ * a number (4 bytes, the highest first) to the same block. A type's number is used once and never
  * again.
  *
- * <p>A type is entered in a transaction of its own, which stays if the one that needed the type is
- * undone: so no transaction waits for the end of another one because both met new types. What is
- * kept in Java is committed. The monitor is a leaf but for the tree, which nobody else changes; who
- * takes it keeps garbage collection away already.
+ * <p>A type is entered in a transaction of its own, which stays if the transaction that needed the
+ * type is undone. So no transaction waits for the end of another because both met new types. Java
+ * memory holds only committed types. The monitor is a leaf except for the tree, which nothing else
+ * changes; the code that takes the monitor already keeps garbage collection away.
  */
 final class TypeTable {
     private static final long NUMBER_AT = 0;

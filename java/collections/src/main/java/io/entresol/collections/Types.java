@@ -8,9 +8,9 @@ import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The types of this JVM, by class and by name. A class has its type in its static field
- * {@code TYPE}; for a class that an annotation made persistent it is that of the generated one,
- * which a resource named after the class, and after the type, tells.
+ * The types of this JVM, by class and by name. A class has its type in its static field {@code
+ * TYPE}; for a class that an annotation made persistent, the type is that of the generated class,
+ * which is named in a resource that is called like the class, and like the type.
  */
 final class Types {
     /** Folder of resources that name generated classes. */

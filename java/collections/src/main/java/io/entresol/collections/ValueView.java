@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Spliterator;
 import java.util.function.Predicate;
 
-/** The values of a map, as a view of it; what changes many is one transaction. */
+/** The values of a map, as a view of it; a change of many values is one transaction. */
 final class ValueView<V> extends AbstractCollection<V> {
     private final EntryMap<?, V> map;
 

@@ -1,6 +1,9 @@
 package io.entresol.collections;
 
-/** What the words of entries mean. Changes are part of the thread's current transaction. */
+/**
+ * The values that the words of entries stand for. Changes are part of the thread's current
+ * transaction.
+ */
 interface Values<V> {
     /** A word for {@code value}, not 0. */
     long keep(V value);

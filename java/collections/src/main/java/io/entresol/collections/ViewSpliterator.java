@@ -8,8 +8,8 @@ import java.util.Spliterators;
 import java.util.function.Consumer;
 
 /**
- * What streams of a map's views are made of. How many elements will come is not known: the map may
- * be changed meanwhile, and what an iterator skips was counted.
+ * The spliterator behind streams of a map's views. The number of elements is not known: the map may
+ * change meanwhile, and its count includes elements that an iterator skips.
  */
 final class ViewSpliterator<T> extends Spliterators.AbstractSpliterator<T> {
     private final Iterator<T> elements;

@@ -1,8 +1,9 @@
 package io.entresol.collections;
 
 /**
- * A list that is a deque, too. Both have {@code reversed} of their own in Java 21 and newer, which
- * has to know what a class that is both does: what this one declares, under each of their types.
+ * A list that is a deque, too. From Java 21 on, both interfaces declare {@code reversed}, so a
+ * class that is both must declare the method itself: this interface does, under each of their
+ * types.
  */
 public interface ListDeque<E> extends Ends<E>, Reversed.AsList<E>, Reversed.AsDeque<E>,
         Reversed.AsSequence<E> {

@@ -8,9 +8,9 @@ import io.entresol.collections.PersistentTreeMap;
 import io.entresol.heap.AnyHeap;
 
 /**
- * The employees of {@link Employees} as objects: an interface is all that their class takes, a
- * sorted map finds them by number, the heap's directory finds the map, and who was dismissed is
- * garbage once nobody leads to them.
+ * The employees of {@link Employees} as objects. An interface is enough for their class. A sorted
+ * map finds them by number, and the heap's directory finds the map. A dismissed employee is garbage
+ * once no object leads to it.
  *
  * <pre>
  * Company HEAP hire NUMBER SALARY NAME [BOSS]

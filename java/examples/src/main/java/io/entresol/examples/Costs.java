@@ -19,10 +19,10 @@ import java.util.Random;
 import java.util.SplittableRandom;
 
 /**
- * What operations of a heap take of the processor in Java, beside what LLPL's take: processor time
- * of the whole process, collector and compiler included, on a file of a memory file system, each
- * transaction durable. LLPL's figures were taken on the same kind of machine, with stores and fences
- * on such a file, which is {@code bytes} here; {@code pages} writes a log and syncs it.
+ * Processor time of operations of a heap in Java, beside the figures of LLPL. It is the time of the
+ * whole process, collector and compiler included, on a file of a memory file system, with each
+ * transaction durable. LLPL's figures come from the same kind of machine, with stores and fences on
+ * such a file, which is {@code bytes} here; {@code pages} writes a log and syncs it.
  *
  * <pre>
  * Costs [FOLDER [ENTRIES [bytes|pages]]]      (/dev/shm 1000000 bytes)

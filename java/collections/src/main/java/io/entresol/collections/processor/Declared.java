@@ -23,7 +23,7 @@ import javax.lang.model.type.TypeKind;
 import javax.lang.model.type.TypeMirror;
 import javax.lang.model.util.ElementFilter;
 
-/** A type as its programmer declared it, looked over: every mistake is thrown at its place. */
+/** A type as its programmer declared it, checked: every mistake is thrown at its place. */
 final class Declared {
     private final TypeElement element;
     private final ProcessingEnvironment environment;

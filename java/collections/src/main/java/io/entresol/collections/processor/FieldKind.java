@@ -9,7 +9,10 @@ import javax.lang.model.element.TypeElement;
 import javax.lang.model.type.TypeKind;
 import javax.lang.model.type.TypeMirror;
 
-/** How a field of some type is kept: its bytes, and the word for it in the names of accesses. */
+/**
+ * The form in which a field of some type is kept: its bytes, and its word in the names of access
+ * methods.
+ */
 final class FieldKind {
     private static final Set<String> VALUES = Set.of("java.lang.Boolean", "java.lang.Byte",
             "java.lang.Character", "java.lang.Short", "java.lang.Integer", "java.lang.Long",

@@ -3,7 +3,7 @@ package io.entresol.collections.processor;
 import javax.lang.model.element.ExecutableElement;
 import javax.lang.model.type.TypeMirror;
 
-/** A field: what reads it, what changes it if something does, and where it lies. */
+/** A field: its getter, its setter if there is one, and its offset. */
 final class FieldModel {
     final String name;
     final ExecutableElement getter;

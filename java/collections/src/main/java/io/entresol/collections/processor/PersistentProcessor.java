@@ -19,7 +19,7 @@ import javax.tools.StandardLocation;
 /**
  * Writes, for each type that is annotated with {@link Persistent}, the class of its objects, and
  * the resources that lead from the type and from its name in heaps to that class. Mistakes are
- * errors at the place where they were made.
+ * errors at their place.
  */
 @SupportedAnnotationTypes("io.entresol.collections.Persistent")
 public final class PersistentProcessor extends AbstractProcessor {

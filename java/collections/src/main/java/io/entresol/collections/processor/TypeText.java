@@ -7,7 +7,10 @@ import javax.lang.model.type.DeclaredType;
 import javax.lang.model.type.TypeMirror;
 import javax.lang.model.type.WildcardType;
 
-/** Types as a source has them, without their annotations, which compilers put where none may be. */
+/**
+ * Types as written in a source, without their annotations, which compilers print where no
+ * annotation is allowed.
+ */
 final class TypeText {
     private TypeText() {
     }
