@@ -1,6 +1,6 @@
 package io.entresol.heap;
 
-/** An accessor that names one allocation for good. Equal ones name the same allocation. */
+/** An accessor that names one allocation for good. Equal blocks name the same allocation. */
 public abstract class AnyMemoryBlock extends MemoryAccessor {
     AnyMemoryBlock(AnyHeap heap, boolean compact) {
         super(heap, compact);

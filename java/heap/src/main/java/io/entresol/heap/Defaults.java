@@ -1,6 +1,6 @@
 package io.entresol.heap;
 
-/** What differs between this package and others that are made of the same sources. */
+/** The differences between this package and others that are made of the same sources. */
 final class Defaults {
     /** Whether accesses check that their block is live when options do not say. */
     static final boolean STRICT = Boolean.getBoolean("entresol.heap.strict");

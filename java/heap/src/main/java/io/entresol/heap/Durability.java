@@ -1,6 +1,6 @@
 package io.entresol.heap;
 
-/** When a commit returns, as against when it is on the medium. */
+/** When a commit returns, relative to when it is on the medium. */
 public enum Durability {
     /** What the heap was opened with. */
     DEFAULT,

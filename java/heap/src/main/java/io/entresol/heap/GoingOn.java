@@ -7,8 +7,9 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.LongSupplier;
 
 /**
- * What goes on in a raw heap that its end must not keep by half, when it keeps all else that was
- * stored and never flushed: transactions, and changes of maps outside of them.
+ * Operations under way in a raw heap: transactions, and changes of maps outside of them. The end of
+ * such a heap keeps all stores that were never flushed, but must not keep half of such an
+ * operation.
  */
 final class GoingOn {
     private final AnyHeap heap;

@@ -2,7 +2,7 @@ package io.entresol.heap;
 
 import io.entresol.heap.engine.Memory;
 
-/** What is looked at before a number is taken for the handle of an allocation. */
+/** The checks of a number before it counts as the handle of an allocation. */
 final class Handles {
     private Handles() {
     }

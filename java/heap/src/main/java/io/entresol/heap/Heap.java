@@ -3,8 +3,8 @@ package io.entresol.heap;
 import java.util.function.Consumer;
 
 /**
- * A heap whose stores are plain ones: the application flushes them, or logs them in transactions
- * first. What was never flushed reaches the file when the heap is closed or the JVM ends.
+ * A heap with plain stores: the application flushes them, or logs them in transactions first.
+ * Stores that were never flushed reach the file when the heap is closed or the JVM ends.
  */
 public final class Heap extends AnyHeap {
     private Heap(HeapFile file, HeapOptions options) {

@@ -12,9 +12,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.LongSupplier;
 
 /**
- * The file of an open heap, and all of this process by their path, so that a second open gives the
- * same heap. A path is a file, a folder that a growable heap has its file in, or a list of parts as
- * PMDK writes them, which are one growable file here, in place of the first part.
+ * The file of an open heap, and all such files of this process by their paths, so that a second
+ * open gives the same heap. A path is a file, a folder with the file of a growable heap, or a list
+ * of parts in the form of PMDK. Such parts are one growable file here, in place of the first part.
  */
 final class HeapFile {
     /** A growable heap's file in its folder. */

@@ -4,10 +4,10 @@ import io.entresol.heap.engine.Native;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * What a strict heap knows of each handle that was freed since it was opened: how often. A block or
- * accessor remembers the count of its handle when it was made, and is stale once that is passed. A
- * block's end is counted before its handle may be another block's, and not any more before the
- * block may be met again.
+ * How often each handle was freed since a strict heap was opened. A block or accessor remembers the
+ * count of its handle at its creation, and is stale once the count is higher. The end of a block is
+ * counted before its handle can be given to another block. If the end is undone, the count goes
+ * back before the block can be found again.
  */
 final class Lifetimes {
     /** In place of a count: the block's bytes are kept for who reads it, whether it is live or not. */

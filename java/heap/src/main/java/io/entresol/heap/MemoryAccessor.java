@@ -10,14 +10,15 @@ import java.util.function.Function;
 
 /**
  * One allocation, read and written by offset. Regular allocations know their size and check against
- * it; compact ones check against the end of the heap only. What a store means is the heap's: a
- * plain store, a durable one, or one in a transaction (the current one, or one of its own). Byte order
- * is the machine's; offsets need no alignment except for ordered and atomic access. Reads, and stores
- * that are not logged, call no native code. Not thread-safe as an object; several may name one
- * allocation, whose ordered and atomic accesses then work as those of shared memory do.
+ * it; compact ones check against the end of the heap only. The kind of heap decides what a store
+ * is: a plain store, a durable one, or part of a transaction (the current one, or one of its own).
+ * Byte order is the machine's; offsets need no alignment except for ordered and atomic access.
+ * Reads, and stores that are not logged, call no native code. An accessor is not thread-safe.
+ * Several accessors may name one allocation; its ordered and atomic accesses then work as in shared
+ * memory.
  *
- * <p>A range that does not fit is an {@link IndexOutOfBoundsException}, and so is an empty one; a
- * freed or never placed accessor, or a closed heap, an {@link IllegalStateException}.
+ * <p>A range that does not fit, or an empty range, throws {@link IndexOutOfBoundsException}. A
+ * freed or never placed accessor, or a closed heap, throws {@link IllegalStateException}.
  */
 public abstract class MemoryAccessor {
     private static final long NOWHERE = -1;

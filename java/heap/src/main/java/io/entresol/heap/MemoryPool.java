@@ -8,8 +8,8 @@ import java.nio.ByteBuffer;
 
 /**
  * A file mapped as plain memory, without allocations or transactions; several processes may map the
- * same one. Stores are durable after {@link #flush}, or on return of the methods that end in
- * {@code NT}. A range that does not fit is an {@link IndexOutOfBoundsException}.
+ * same file. Stores are durable after {@link #flush}, or on return of the methods whose names end
+ * in {@code NT}. A range that does not fit throws {@link IndexOutOfBoundsException}.
  */
 public interface MemoryPool extends AutoCloseable {
     /** Creates a file of {@code size} bytes and maps it. */

@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How long one transaction waits for another: pauses that grow, up to a limit. The wait is Java's,
- * so that a virtual thread gives its carrier to others.
+ * The wait of one transaction for another: pauses that grow, up to a limit. Java waits, not native
+ * code, so that a virtual thread gives its carrier to others.
  */
 final class Patience {
     static final Duration LIMIT = Duration.ofSeconds(10);

@@ -4,7 +4,7 @@ import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/** What blocks of a persistent heap do in transactions, be they regular or compact. */
+/** Transactional methods of blocks of a persistent heap, regular or compact. */
 abstract class PersistentBlock extends AnyMemoryBlock {
     PersistentBlock(PersistentHeap heap, boolean compact) {
         super(heap, compact);

@@ -3,8 +3,8 @@ package io.entresol.heap;
 import java.util.function.Consumer;
 
 /**
- * A heap whose stores are durable when they return, as its level of durability says. Several stores become durable together in a
- * transaction, by the methods whose names say so.
+ * A heap whose stores are durable when they return, as far as its level of durability says. Methods
+ * whose names say so make several stores durable together in a transaction.
  */
 public final class PersistentHeap extends AnyHeap {
     private PersistentHeap(HeapFile file, HeapOptions options) {

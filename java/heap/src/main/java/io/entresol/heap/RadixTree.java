@@ -13,10 +13,10 @@ import java.util.function.LongSupplier;
 
 /**
  * A persistent ordered map from byte strings to longs, in a heap of any kind. Keys are ordered as
- * unsigned bytes, a key before those it begins; the empty key and the value 0 are like others.
- * Every change is a transaction, or part of the thread's current one. Nothing of the map is kept in
- * Java. Reads may run beside changes of other threads; a second transaction that changes the map
- * waits for the first to end.
+ * unsigned bytes, a key before longer keys that begin with it; the empty key and the value 0 are
+ * allowed. Every change is a transaction, or part of the thread's current one. Java memory holds
+ * nothing of the map. Reads may run beside changes of other threads; a second transaction that
+ * changes the map waits for the first to end.
  */
 public final class RadixTree {
     /** Offset of the root's link in the header. */

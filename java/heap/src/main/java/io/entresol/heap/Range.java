@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * A window of a block that may be written until the body which was given it returns. Offsets are
- * those of the block and must lie inside the window. Stores are plain ones: the window as a whole
- * is logged or made durable around the body.
+ * A window of a block that a body may write until it returns. Offsets are those of the block and
+ * must lie inside the window. Stores are plain: the window as a whole is logged or made durable
+ * around the body.
  */
 public final class Range {
     private final MemoryAccessor accessor;

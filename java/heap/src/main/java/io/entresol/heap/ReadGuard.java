@@ -2,7 +2,7 @@ package io.entresol.heap;
 
 import io.entresol.heap.engine.Native;
 
-/** Keeps freed blocks from being used again until it is closed; one thread's. */
+/** Keeps freed blocks from being used again until it is closed; it belongs to one thread. */
 public final class ReadGuard implements AutoCloseable {
     private long address;
 

@@ -3,9 +3,9 @@ package io.entresol.heap;
 import java.util.function.Supplier;
 
 /**
- * Changes to one heap that become durable together or not at all. The code between begin and end is
- * a body that {@link #run} is given; it may run further bodies. A body that throws is undone: the
- * outermost one as a whole, an inner one back to where it began, so that an outer body which
+ * Changes to one heap that become durable together or not at all. {@link #run} takes the code
+ * between begin and end as a body, which may run further bodies. A body that throws is undone: the
+ * outermost body as a whole, an inner body back to its beginning, so that an outer body which
  * catches may go on. The transaction belongs to the Java thread that runs the body, be it platform
  * or virtual. There is no isolation: stores are visible to other threads at once.
  */

@@ -8,9 +8,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Things that keep room and that Java lets go of when it collects garbage, which it does not know
- * to be wanted. Cursors of a heap that are not closed: while one is open, what is freed is not used
- * again. Heaps and pools that are closed: their address space stays until nobody can touch it.
+ * Objects that keep room until Java collects garbage, although Java does not know that a collection
+ * is needed. Cursors of a heap that are not closed are such: while one is open, freed blocks are
+ * not used again. So are closed heaps and pools: their address space stays until nothing can touch
+ * it.
  */
 final class Uncollected {
     private static final int PAUSES = 50;

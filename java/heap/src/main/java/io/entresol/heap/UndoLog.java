@@ -9,11 +9,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * What a transaction changed: ranges with the bytes that were there before, in native memory, and
- * the native transaction that holds allocations and frees, begun by the first of them. The ranges
- * go to the native library in one call at commit; an abort restores them here. The owner is one
- * transaction, and one thread. Another one may {@link #restore} the ranges of a raw heap's under
- * the monitor, which whatever moves ranges there takes as well.
+ * The changes of a transaction: ranges with their old bytes, in native memory, and the native
+ * transaction with its allocations and frees, which the first of these begins. At commit the ranges
+ * go to the native library in one call; an abort restores them here. The owner is one transaction
+ * and one thread. Another thread may {@link #restore} the ranges of a raw heap under the monitor,
+ * which all code that moves ranges there takes, too.
  */
 final class UndoLog {
     private static final Cleaner CLEANER = Cleaner.create();

@@ -3,8 +3,9 @@ package io.entresol.heap;
 import io.entresol.heap.engine.Failure;
 
 /**
- * A write or sync failed as a transaction was to become durable. This process sees it as committed,
- * and nothing is committed any more; whether it is there is known once the heap is opened again.
+ * A write or sync failed while a transaction was to become durable. This process sees the
+ * transaction as committed, and can commit nothing more. Only the next opening of the heap shows
+ * whether the transaction is there.
  */
 public class UnsettledException extends TransactionException {
     private static final long serialVersionUID = 1L;

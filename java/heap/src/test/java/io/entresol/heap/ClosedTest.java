@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What heaps and pools that are closed keep until Java collects them: nothing that is scarce. */
+/** Closed heaps and pools keep nothing scarce until Java collects them. */
 class ClosedTest {
     private static final int ROUNDS = 40;
     /** Of which not {@link #ROUNDS} fit into the address space of a process. */

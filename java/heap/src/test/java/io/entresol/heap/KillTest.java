@@ -8,8 +8,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A JVM that transfers between accounts is killed again and again; what it said was committed is
- * there, and no half of anything.
+ * A JVM that transfers between accounts is killed again and again. Every transfer that it reported
+ * as committed is there, and no transfer is there by half.
  */
 class KillTest {
     private static final int ACCOUNTS = 16;

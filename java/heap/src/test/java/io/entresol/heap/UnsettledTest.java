@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Transactions that the medium fails for. */
+/** Transactions during which the medium fails. */
 final class UnsettledTest {
     private static final byte[] KEY = {1};
 

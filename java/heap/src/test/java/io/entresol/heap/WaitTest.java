@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A map belongs to a transaction from its first change to its end, whatever thread carries it. */
+/** A map belongs to a transaction from its first change to its end, in whatever thread it runs. */
 class WaitTest {
     private static final byte[] KEY = {1};
 

@@ -50,11 +50,12 @@ import org.reactivestreams.FlowAdapters;
 import org.reactivestreams.Publisher;
 
 /**
- * A cache's entries on flash: a segment of the cache is a partition of the store. No method waits
- * for the device in a thread that does not wait anyway; what memory holds is answered at once.
+ * A cache's entries on flash: a segment of the cache is a partition of the store. A method waits
+ * for the device only in a thread that waits anyway; entries in memory are answered at once.
  *
- * <p>Entries that end stay on flash until {@link #purgeExpired} has told of them, and are given to
- * nobody meanwhile. A cache none of whose entries ever ended is counted without reading any.
+ * <p>Expired entries stay on flash until {@link #purgeExpired} has reported them, and nobody gets
+ * them meanwhile. A cache that never held an entry with an end is counted without reading any
+ * entry.
  */
 @ConfiguredBy(EntresolStoreConfiguration.class)
 public class EntresolStore<K, V> implements NonBlockingStore<K, V> {

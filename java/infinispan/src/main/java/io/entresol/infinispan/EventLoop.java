@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.util.concurrent.Executor;
 
 /**
- * The event loop of Netty's that the calling thread runs. What a server's loop asked for is told to
- * that loop, which has the client's connection: told to another one, it would be passed on.
+ * The Netty event loop that the calling thread runs. The answer to a request of a server's loop
+ * goes to that loop, which has the client's connection; another loop would only pass it on.
  */
 final class EventLoop {
     /** Null where there is no Netty. */

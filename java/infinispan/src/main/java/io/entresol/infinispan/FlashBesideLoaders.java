@@ -37,10 +37,10 @@ import org.infinispan.persistence.spi.NonBlockingStore;
 import org.infinispan.persistence.support.DelegatingNonBlockingStore;
 
 /**
- * Has operations of JCache that must ask no loader and no writer of JSR 107 use the store on flash
- * all the same, in a cache that has both: {@link JCacheLoads} cannot have them ask all stores there.
- * What a loader brought belongs on flash, too: what stood there before would be back once memory has
- * no room for it.
+ * For caches that have loaders or writers of JSR 107 beside the store on flash: makes operations of
+ * JCache that must not ask these use the store on flash all the same. {@link JCacheLoads} cannot
+ * make them ask all stores there. An entry that a loader brings must go to flash, too: otherwise
+ * the former entry would be back once memory has no room.
  */
 final class FlashBesideLoaders extends BaseAsyncInterceptor {
     private final ComponentRegistry registry;

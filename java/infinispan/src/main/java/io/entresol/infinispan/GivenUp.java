@@ -4,9 +4,9 @@ import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
 
 /**
- * Segments that a node gave up while its store is open. What is in one of them when the node owns
- * it again came after it was dropped, of a write that was on its way or in a queue, and does not
- * count.
+ * Segments that a node gave up while its store is open. If the node owns such a segment again,
+ * entries already in it came after it was dropped, from a write on its way or in a queue, and do
+ * not count.
  */
 final class GivenUp {
     private final IntSet segments = IntSets.mutableEmptySet();

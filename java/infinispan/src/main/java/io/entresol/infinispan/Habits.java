@@ -7,13 +7,13 @@ import java.util.function.LongUnaryOperator;
 import org.infinispan.commons.executors.NonBlockingResource;
 
 /**
- * Which threads wait for each entry that they load, as a thread does that calls {@code get} of a
- * cache. Such a thread reads flash by itself at half the cost: nobody has to wake it.
+ * Detects threads that wait for each entry that they load, as a thread does that calls {@code get}
+ * of a cache. Such a thread reads flash by itself at half the cost, because nobody has to wake it.
  *
- * <p>A thread is known to wait once it was found waiting for a future at the end of several loads
- * in a row. Now and then it is looked at again. Whoever begins a load before the last one has
- * ended, or does something else meanwhile, does not wait. Infinispan's own threads, which must not,
- * are never asked. Thread-safe; remembers some threads and forgets others.
+ * <p>A thread counts as waiting once it was found waiting for a future at the end of several loads
+ * in a row. Now and then it is checked again. A thread that begins a load before the last one has
+ * ended, or does something else meanwhile, does not wait. Infinispan's own threads must not wait,
+ * and are never checked. Thread-safe; it remembers some threads and forgets others.
  */
 final class Habits {
     private static final int PLACES = 256;

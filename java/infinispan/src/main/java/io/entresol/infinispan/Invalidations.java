@@ -12,9 +12,9 @@ import org.infinispan.interceptors.InvocationSuccessFunction;
 import org.infinispan.persistence.manager.PersistenceManager;
 
 /**
- * Has what another node changed be gone from this node's store, too. In a cache of mode invalidation
- * Infinispan takes it from memory alone, as if all nodes had one store: the next read found the
- * former value on flash.
+ * Removes an entry that another node changed from this node's store, too. In a cache of mode
+ * invalidation Infinispan removes it from memory alone, as if all nodes had one store, and the next
+ * read would find the former value on flash.
  */
 final class Invalidations extends BaseAsyncInterceptor {
     private final PersistenceManager stores;

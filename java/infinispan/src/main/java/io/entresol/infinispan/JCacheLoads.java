@@ -8,14 +8,13 @@ import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 
 /**
- * Has a cache that JCache has opened find what is on flash alone. To Infinispan's JCache a store is
- * a loader or writer of JSR 107, something outside of the cache, so that most of its operations skip
- * it: what memory had no room for was absent to {@code get}, and {@code putIfAbsent} replaced it.
- * The store on flash is a part of the cache itself.
+ * Makes a cache that JCache has opened find entries that are only on flash. Infinispan's JCache
+ * treats a store as a loader or writer of JSR 107, something outside of the cache, and most of its
+ * operations skip it. So entries for which memory had no room would be absent to {@code get}, and
+ * {@code putIfAbsent} would replace them. The store on flash is a part of the cache itself.
  *
- * <p>Before all other interceptors, so that the owners of an entry load it, too, whom a command is
- * sent to. Where the cache has loaders beside the store, {@link FlashBesideLoaders} does what is
- * needed.
+ * <p>It stands before all other interceptors, so that owners that receive a command load the entry,
+ * too. If the cache has loaders beside the store, {@link FlashBesideLoaders} does the rest.
  */
 final class JCacheLoads extends BaseAsyncInterceptor {
     /** What JCache registers with each cache that it opens. */

@@ -8,8 +8,8 @@ import org.infinispan.context.InvocationContext;
 import org.infinispan.interceptors.BaseAsyncInterceptor;
 
 /**
- * Has an entry that a write has just loaded count as one that was there before. Infinispan takes it
- * for a new one, as memory had none: listeners were told of its creation when it was replaced.
+ * Makes an entry that a write has just loaded count as an existing one. Infinispan takes it for
+ * new, because memory had none, and would report its replacement to listeners as a creation.
  */
 final class Loaded extends BaseAsyncInterceptor {
     @Override

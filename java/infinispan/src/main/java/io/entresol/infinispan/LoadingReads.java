@@ -17,15 +17,16 @@ import org.infinispan.interceptors.InvocationStage;
 import org.infinispan.interceptors.InvocationSuccessFunction;
 
 /**
- * Has what a read loads count as being loaded until the read has ended: only then it is certain that
- * Infinispan has put it into memory. A store cannot tell: it has answered before the value is made
- * an object, and before memory takes it. See {@link Loads}.
+ * Makes an entry that a read loads count as being loaded until the read has ended, because only
+ * then has Infinispan put it into memory. A store cannot know that: it has answered before the
+ * value becomes an object, and before memory takes it. See {@link Loads}.
  *
- * <p>What a write loads is over before it changes the store, which it would wait for else. Within a
- * transaction it changes nothing yet: there it loads as a read does, before any lock is taken.
+ * <p>The load of a write ends before the write changes the store; otherwise the write would wait
+ * for itself. Within a transaction a write changes nothing at first: it loads as a read does,
+ * before it takes any lock.
  *
- * <p>With write-behind a change is over before the store sees it: it waits for those reads here,
- * once it is in the queue, where who loads later finds it, and before it is in memory.
+ * <p>With write-behind a change is complete before the store sees it. So it waits for those reads
+ * here: after it is in the queue, where later loads find it, and before it is in memory.
  */
 final class LoadingReads extends BaseAsyncInterceptor {
     /** Waits for who loaded keys before, of all if there are none; null without write-behind. */

@@ -9,18 +9,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * Entries that are being loaded, so that a change of one waits until they are told.
+ * Entries that are being loaded, so that a change of one waits until its loads are answered.
  *
- * <p>Infinispan puts what it is told into memory, whatever happened to the key meanwhile. A get that
- * found an entry before it was removed would bring it back there, for all who ask later, if it were
- * told after the removal: as when two owners are asked and the slower one's answer is not needed.
- * So a change is over only when the reads that began to load the key before it have ended
- * ({@link LoadingReads}); of others' loads, when these are told, and have done with it what they do
- * in the thread that tells them. Who loads later finds what was changed.
+ * <p>Infinispan puts a loaded entry into memory, whatever happened to the key meanwhile. If a get
+ * found an entry before its removal and were answered after it, the entry would be back in memory
+ * for all later reads. That happens, for example, when two owners are asked and the slower answer
+ * is not needed. So a change is complete only when the reads that began to load the key before it
+ * have ended ({@link LoadingReads}), and when other loads have been answered, with all work that
+ * follows in the answering thread. Later loads find the change.
  *
- * <p>Keys share places; a change may wait for a load of another key. It waits for some seconds at most,
- * for nobody knows what those do who are told; and not for one that is being told by the thread
- * that asks for the change. Thread-safe.
+ * <p>Keys share places, so a change may wait for a load of another key. It waits for some seconds
+ * at most, because the work of the readers is unknown, and never for a load that is being answered
+ * by the thread that makes the change. Thread-safe.
  */
 final class Loads {
     private static final int PLACES = 1 << 12;

@@ -13,10 +13,10 @@ import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.persistence.spi.InitializationContext;
 
 /**
- * The stores that are open in this process, so that a cache which has stopped leaves none open. With
- * write-behind Infinispan stops a store once its queue is written: it waits for ever for one that is
- * not available, and does not stop one that refused the last of the queue, whose device would be in
- * use until the process ends.
+ * The stores that are open in this process, so that a cache which has stopped leaves none open.
+ * With write-behind Infinispan stops a store once its queue is written. It waits for ever for a
+ * store that is not available. It does not stop a store that refused the last change of the queue,
+ * whose device would then be in use until the process ends.
  */
 final class OpenStores {
     private static final Map<EntresolStore<?, ?>, Open> ALL = new ConcurrentHashMap<>();

@@ -3,7 +3,7 @@ package io.entresol.infinispan;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Which command a thread is about, so that what a read loads is over when the read is. */
+/** The command that a thread carries out, so that the loads of a read end with the read. */
 final class Reader {
     private static final ThreadLocal<Reader> READERS = ThreadLocal.withInitial(Reader::new);
     /** A read that has loaded nothing yet: most of them find all in memory. */

@@ -22,9 +22,9 @@ import org.infinispan.util.logging.Log;
 import org.infinispan.util.logging.LogFactory;
 
 /**
- * Whether an open store can be relied on. It tells failures of the device from those of callers,
- * says in a person's words what they mean, and has the node withdraw for them where others have
- * what it owns.
+ * Whether an open store can be relied on. It tells failures of the device from mistakes of callers,
+ * and explains them in plain words. For such a failure the node withdraws, if other nodes have its
+ * entries.
  */
 final class StoreHealth {
     private static final Log LOG = LogFactory.getLog(StoreHealth.class);

@@ -28,9 +28,9 @@ import org.infinispan.util.logging.LogFactory;
  * The figures of a store where Infinispan publishes its own while the cache's statistics are on:
  * among its metrics, by the names that {@code entresol serve} gives them, and in JMX.
  *
- * <p>Infinispan's counters are counted up and never asked. So they are fed when gauges are asked,
- * which were registered before them and come first where all are: what is told of them is then of
- * the same moment.
+ * <p>Infinispan's counters can only be increased, and do not ask for a value. So they are increased
+ * when the gauges are read. The gauges were registered first, so a reading of all figures reads
+ * them first, and the counters are of the same moment.
  */
 final class StoreMetrics implements AutoCloseable {
     private static final Log LOG = LogFactory.getLog(StoreMetrics.class);

@@ -20,10 +20,10 @@ import org.infinispan.persistence.spi.PersistenceException;
  * times of 8 bytes, three lengths of 4, most significant byte first, and the bytes of the value,
  * its metadata and its internal metadata.
  *
- * @param form what the bytes of the value are
- * @param created when the entry was made, as the cache says it
- * @param lastUsed when it was last read or written, likewise
- * @param expires when it ends, in milliseconds since 1970; -1: never
+ * @param form the kind of the value's bytes
+ * @param created when the entry was made, by the cache's clock
+ * @param lastUsed when it was last read or written, by the same clock
+ * @param expires when it expires, in milliseconds since 1970; -1: never
  * @param value the value
  * @param metadata its marshalled metadata; empty: none
  * @param internal its marshalled internal metadata; empty: none

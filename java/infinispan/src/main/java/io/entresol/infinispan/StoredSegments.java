@@ -13,9 +13,9 @@ import org.infinispan.util.logging.Log;
 import org.infinispan.util.logging.LogFactory;
 
 /**
- * Which segments the entries of a store are in, as a note among them. The store counts, scans and
- * drops by segments, and has each key in one for good: a cache that has others counts and iterates
- * over those entries only that are where it has segments, and sends no others to other nodes.
+ * A note in a store that says how its entries are divided into segments. The store counts, scans
+ * and drops by segments, and keeps each key in one for good. A cache with another division would
+ * count, iterate over and send to other nodes only the entries in segments that it also has.
  */
 final class StoredSegments {
     private static final Log LOG = LogFactory.getLog(StoredSegments.class);

@@ -11,9 +11,9 @@ import org.infinispan.interceptors.InvocationSuccessFunction;
 import org.infinispan.persistence.util.EntryLoader;
 
 /**
- * Has a touch find what is on flash alone. Infinispan looks for it in memory only, so that
- * {@code EXISTS} and {@code TOUCH} of its RESP endpoint counted what memory had. What is touched is
- * loaded, as what is read.
+ * Makes a touch find entries that are only on flash. Infinispan looks in memory alone, so {@code
+ * EXISTS} and {@code TOUCH} of its RESP endpoint would count only entries in memory. A touch loads
+ * the entry, as a read does.
  */
 final class Touches extends BaseAsyncInterceptor {
     private final EntryLoader<?, ?> loader;

@@ -21,9 +21,10 @@ import org.infinispan.util.logging.Log;
 import org.infinispan.util.logging.LogFactory;
 
 /**
- * Devices and files of caches that were undeployed on this node while nobody could drop their
- * entries, as their stores were not open, as after the node withdrew, or took no writes: these are
- * nobody's, by whatever cache the devices are opened next. A file in the global state.
+ * A list of devices and files whose entries belong to no cache any more. Their caches were
+ * undeployed on this node while the entries could not be dropped, because the stores were not open,
+ * for example after the node withdrew, or took no writes. The next cache on such a device must drop
+ * the entries. The list is a file in the global state.
  */
 public final class UndeployedDevices {
     private static final Log LOG = LogFactory.getLog(UndeployedDevices.class);

@@ -8,10 +8,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
 /**
- * Changes of a cache with write-behind that its store refuses, though those who made them were
- * told that they are done. They wait in Infinispan's queue, where readers find them, until the
- * store takes them or the cache stops: Infinispan would drop them after some attempts, and the next
- * reader found what was there before. Thread-safe.
+ * Acknowledged changes of a cache with write-behind that its store refuses. They wait in
+ * Infinispan's queue, where readers find them, until the store takes them or the cache stops.
+ * Infinispan itself would drop them after some attempts, and the next reader would find the former
+ * entry. Thread-safe.
  */
 final class Unwritten {
     /** Those who wait for room in the queue. */

@@ -21,10 +21,10 @@ import org.infinispan.interceptors.InvocationStage;
 import org.infinispan.interceptors.InvocationSuccessFunction;
 
 /**
- * Refuses changes of a cache with write-behind while its store takes none: they would be told as
- * done, and wait in the queue for as long as the cache runs. What waits there already is kept:
- * {@link Unwritten}. Whoever waits for room in the queue is told so, too. Removals go on while the
- * store is full, and make room.
+ * Refuses changes of a cache with write-behind while its store takes none: they would be
+ * acknowledged, and wait in the queue for as long as the cache runs. Changes that already wait
+ * there stay: {@link Unwritten}. Changes that wait for room in the queue are refused, too. Removals
+ * work while the store is full, and make room.
  */
 final class WritesBehind extends BaseAsyncInterceptor {
     private final GlobalConfiguration container;

@@ -21,9 +21,9 @@ import org.infinispan.jcache.embedded.JCacheManager;
 import org.infinispan.jcache.embedded.JCachingProvider;
 
 /**
- * Infinispan's provider whose caches are on flash, with as many entries in memory as
- * {@code entresol.tck.entries} says: 0 stands for any number, -1 for no flash. What a cache left
- * there is gone with it: the kit gives each of its tests an empty one.
+ * Infinispan's provider whose caches are on flash, with as many entries in memory as {@code
+ * entresol.tck.entries} says: 0 stands for any number, -1 for no flash. The entries of a cache go
+ * with it, because the kit gives each of its tests an empty cache.
  */
 public final class TestedProvider extends JCachingProvider {
     private static final int ENTRIES = Integer.getInteger("entresol.tck.entries");

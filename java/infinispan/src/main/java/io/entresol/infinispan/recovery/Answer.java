@@ -7,15 +7,15 @@ import java.util.UUID;
 import java.util.stream.Collectors;
 
 /**
- * What a node says of a cache when another one asks.
+ * A node's answer when another node asks about a cache.
  *
  * @param name of the node
  * @param node its persistent identity; null if it has not started the cache
- * @param phase how far it is
+ * @param phase its phase in the start of the cache
  * @param available whether the cache serves all keys, as this node sees it
- * @param standing what its store says; null if it has none
- * @param plan that it took over; null if none
- * @param undeployed those of the lineages that it was asked about that it knows were undeployed
+ * @param standing the standing in its store; null if there is none
+ * @param plan the plan that it adopted; null if none
+ * @param undeployed the lineages in the question that it knows to be undeployed
  */
 record Answer(String name, UUID node, Phase phase, boolean available, Standing standing,
         Plan plan, Set<UUID> undeployed) {

@@ -20,11 +20,12 @@ import org.infinispan.notifications.cachelistener.annotation.TopologyChanged;
 import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
 
 /**
- * Segments whose entries come from other nodes while users change them. Infinispan keeps what comes
- * from replacing what users wrote meanwhile in memory, not in stores, so this class does it there:
- * what comes is put only where there is nothing, and not where a user removed something.
+ * Segments whose entries come from other nodes while users change them. Infinispan keeps arriving
+ * entries from replacing later writes of users in memory, but not in stores. This class does so in
+ * the store: an arriving entry is put only if the key has none, and if no user removed it
+ * meanwhile.
  *
- * <p>A segment is dropped before its entries come, so what there is was written since.
+ * <p>A segment is dropped before its entries come, so entries found in it were written since then.
  */
 public final class Arrivals {
     /** The flags come in a call of their own, right before that of the write. */

@@ -5,8 +5,8 @@ import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
- * That this node starts a cache because another one has it, which waits for all: it takes part in
- * what there is, and never starts the cache empty.
+ * Marks a cache that this node starts because another node has it and waits for all. This node
+ * joins the existing cache, and never starts it empty.
  */
 public final class Borrowed implements AutoCloseable {
     private static final Started<Borrowed> ALL = new Started<>();

@@ -10,13 +10,13 @@ import java.util.Set;
 /**
  * Whether a node whose store fails may leave a cache's cluster: a function without memory.
  *
- * <p>Nodes that ask at the same time do not both leave a segment that only they own: each says that
- * its store is not sound before it asks, so one of two at least hears that of the other, and does
- * not count it.
+ * <p>Nodes that ask at the same time do not both leave a segment that only they own: each announces
+ * that its store is not sound before it asks, so at least one of two hears the other, and does not
+ * count on it.
  *
- * @param node the one that wants to leave
- * @param owners of each segment, those that have all its entries
- * @param stores what the nodes say that run the cache
+ * @param node the node that wants to leave
+ * @param owners for each segment, the nodes that have all its entries
+ * @param stores the reports of the nodes that run the cache
  */
 record Departure<N>(N node, List<List<N>> owners, Map<N, StoreReport> stores) {
     /** How much less than the mean of all a node may get, and how much more. */

@@ -3,12 +3,13 @@ package io.entresol.infinispan.recovery;
 import java.util.Comparator;
 
 /**
- * When something was true of a cache in the life of its cluster: the greater, the later.
+ * A moment in the life of a cache's cluster: a greater epoch is later.
  *
- * @param incarnation how often the cluster was put together again from its stores
- * @param view the view of the cluster; a node that others go on without stays behind in it
+ * @param incarnation number of times that the cluster was put together again from its stores
+ * @param view the view of the cluster; a node that the others left behind has an older one
  * @param topology the topology's number, which begins anew with each incarnation
- * @param change counts what a degraded cache changed, which others that go on may overtake
+ * @param change counts the changes of a degraded cache; a partition that goes on is later than
+ *     these
  */
 record Epoch(long incarnation, long view, long topology, long change)
         implements Comparable<Epoch> {

@@ -12,12 +12,13 @@ import java.util.Set;
 /**
  * Whether a node that was told to stop may leave now: a function without memory.
  *
- * <p>Two nodes never leave at once: each says that it goes before it asks for the last time, so one
- * of two at least hears the other. Of those that want to, the one that came first begins.
+ * <p>Two nodes never leave at once: each announces its leaving before it asks for the last time, so
+ * at least one of two hears the other. Of the nodes that want to leave, the first in the view
+ * begins.
  *
- * @param node the one that wants to leave
- * @param said what the nodes of the view say, in its order
- * @param shares what caches this node has a part of
+ * @param node the node that wants to leave
+ * @param said the answers of the nodes of the view, in its order
+ * @param shares this node's parts of caches
  */
 record LeaveTurn<N>(N node, Map<N, Said> said, List<Share<N>> shares) {
     /**

@@ -27,9 +27,9 @@ import org.infinispan.remoting.transport.Address;
 import org.infinispan.security.actions.SecurityActions;
 
 /**
- * A node that was told to stop: it serves until nothing is lost by its leaving. Infinispan itself
- * lets nodes go while the others have not made new copies of what the last one had: the only copy
- * of an entry goes with the next.
+ * A node that was told to stop: it serves until its leaving loses nothing. Infinispan itself lets a
+ * node go before the others have made new copies of the entries of the previous one, and the only
+ * copy of an entry goes with it.
  *
  * <pre>
  * SERVES ──told──► WANTS ──others have all──► GOES ──nobody else does──► gone
@@ -38,8 +38,8 @@ import org.infinispan.security.actions.SecurityActions;
  *                HINDERED, looks again
  * </pre>
  *
- * <p>Where all nodes of the view were told, none of them leaves: they stop as a cluster, so that
- * all have their entries when they come back. {@link LeaveTurn} chooses.
+ * <p>If all nodes of the view were told to stop, none of them leaves: they stop as a cluster, so
+ * that all have their entries when they come back. {@link LeaveTurn} chooses.
  */
 public final class Leaving {
     /** So long others may be told after this node, and are told at the same time all the same. */

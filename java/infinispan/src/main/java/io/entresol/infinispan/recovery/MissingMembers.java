@@ -1,6 +1,6 @@
 package io.entresol.infinispan.recovery;
 
-/** What becomes of a cache some of whose members do not come back in time. */
+/** What a cache does if some of its members do not come back in time. */
 public enum MissingMembers {
     /** It does not start. */
     REFUSE,

@@ -5,13 +5,13 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * How a cluster is put together again: the coordinator draws it up, all others take it over.
+ * How a cluster is put together again: the coordinator draws the plan up, all others adopt it.
  *
  * @param lineage of the cache
  * @param incarnation that begins with it
- * @param members names of those whose entries are used
- * @param hash who owns what, of members alone
- * @param whole whether the hash is as it was, nobody left out
+ * @param members names of the nodes whose entries are used
+ * @param hash the owners of segments, members alone
+ * @param whole whether the hash is unchanged, with nobody left out
  */
 record Plan(UUID lineage, long incarnation, Map<UUID, String> members, Map<String, String> hash,
         boolean whole) {

@@ -13,9 +13,9 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /**
- * Chooses what a node does with a cache from what all nodes of the view say of it: a function
- * without memory. The argument why it loses nothing and brings nothing back stands in
- * docs/internals/grid-recovery.md.
+ * Chooses what a node does with a cache, from the answers of all nodes of the view: a function
+ * without memory. docs/internals/grid-recovery.md argues why it loses no acknowledged entry and
+ * brings no removed entry back.
  */
 final class Policy {
     /** Beyond the coordinator's time, so that it decides, and for what was begun to finish. */

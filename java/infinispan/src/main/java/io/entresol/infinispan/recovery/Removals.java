@@ -10,12 +10,13 @@ import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.interceptors.InvocationFinallyAction;
 
 /**
- * Has a removal reach the store of every owner, whatever the primary owner found in memory. Infinispan
- * takes an entry that is not in the context for one that nobody has, and spares its own store and the
- * backups. But a removal with {@code IGNORE_RETURN_VALUES} looks into no store, and a put that the
- * primary's store refused may be on a backup, which was told first.
+ * Makes a removal reach the store of every owner, whatever the primary owner finds in memory. If an
+ * entry is not in the context, Infinispan assumes that no node has it, and does not pass the
+ * removal to its own store and the backups. But a removal with {@code IGNORE_RETURN_VALUES} looks
+ * into no store, and a put that the primary's store refused may be on a backup, which got it first.
  *
- * <p>Stands between what loads and what writes: the one is over and the other still to decide.
+ * <p>It stands between loading and writing interceptors: loads are done, and writes are still to be
+ * decided.
  */
 public final class Removals extends BaseAsyncInterceptor {
     /** Says that nobody knows whether there was something: then all owners are told. */

@@ -9,7 +9,7 @@ import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.conflict.MergePolicy;
 import org.infinispan.partitionhandling.PartitionHandling;
 
-/** What a cache must be configured as for its stores to be a source of recovery. */
+/** The configuration that a cache needs to recover from its stores. */
 final class Requirements {
     private Requirements() {
     }

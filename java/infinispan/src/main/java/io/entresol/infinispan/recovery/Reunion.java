@@ -11,9 +11,9 @@ import org.infinispan.util.logging.Log;
 import org.infinispan.util.logging.LogFactory;
 
 /**
- * Starts a degraded cache again on a node that runs it, once those that it waits for are back:
- * nobody can join it, and Infinispan does not take back whom it lost. All then decide together
- * what counts, as after a kill of the whole cluster.
+ * Starts a degraded cache again on a node that runs it, once the nodes that it lacks are back:
+ * nobody can join a degraded cache, and Infinispan does not take back lost nodes. All nodes then
+ * decide together which entries count, as after a kill of the whole cluster.
  */
 final class Reunion {
     private static final Log LOG = LogFactory.getLog(Reunion.class);

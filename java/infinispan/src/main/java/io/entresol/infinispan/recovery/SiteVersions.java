@@ -10,12 +10,12 @@ import org.infinispan.interceptors.BaseAsyncInterceptor;
 import org.infinispan.persistence.util.EntryLoader;
 
 /**
- * Has a change of what is on flash alone go on from the version that it has there, in a cache whose
+ * Makes a change of an entry that is only on flash go on from its version there, in a cache whose
  * changes go to other sites.
  *
- * <p>A write that wants no old value looks into no store. Its version was the next one that the node
- * knew of, which after a kill is the first: the other site took the change for an older one than
- * that which it had, and dropped it.
+ * <p>A write that needs no old value looks into no store. Its version would be the next one that
+ * the node knows of, which after a kill is the first. The other site would then take the change for
+ * older than its entry, and drop it.
  */
 public final class SiteVersions extends BaseAsyncInterceptor {
     /** Of writes that come with a version of their own. */

@@ -5,14 +5,14 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * What a node knows of a cache's cluster and of the entries in its own store; kept in the store,
- * and written before the node takes part in what it describes.
+ * A node's knowledge of a cache's cluster and of the entries in its own store. It is kept in the
+ * store, and written before the node takes part in the topology that it describes.
  *
  * @param lineage the cache since it was started empty; stores of different ones never mix
- * @param epoch when this was so
- * @param holds whether the node's own store has all that the hash says it owns
+ * @param epoch the moment at which this held
+ * @param holds whether the node's own store has all entries that it owns by the hash
  * @param members names of the nodes of the hash
- * @param hash who owns what, as {@link SavedHash} reads it; whoever owns has all entries
+ * @param hash the owners of segments, as {@link SavedHash} reads them; each owner has all entries
  */
 record Standing(UUID lineage, Epoch epoch, boolean holds, Map<UUID, String> members,
         Map<String, String> hash) {

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
 
-/** By the containers of this process, then by the names of caches: who answers other nodes. */
+/** The objects that answer other nodes, by container of this process, then by name of cache. */
 final class Started<T> {
     /** What is known of caches that did not start keeps no container from being collected. */
     private final Map<GlobalComponentRegistry, Map<String, T>> all =

@@ -10,10 +10,10 @@ import org.infinispan.remoting.RemoteException;
 import org.infinispan.statetransfer.OutdatedTopologyException;
 
 /**
- * Has writes tried again that met a backup whose cache was about to stop: it leaves the cache's
- * cluster as it stops, and in the next topology others own its entries. Infinispan does so for all
- * that is asked of an owner, save for what a primary owner sends its backups: there, what a stopping
- * cache says of itself would be the answer to the write.
+ * Tries writes again that met a backup whose cache was about to stop. The backup leaves the cache's
+ * cluster as it stops, and in the next topology other nodes own its entries. Infinispan itself
+ * tries all requests to an owner again, except writes that a primary owner sends its backups: there
+ * the error of the stopping cache would be the answer to the write.
  */
 public final class StoppingOwners extends BaseAsyncInterceptor {
     private final InvocationExceptionFunction<VisitableCommand> later =

@@ -4,10 +4,10 @@ import io.entresol.StoreException;
 import java.util.Optional;
 
 /**
- * What is wrong with a node's store.
+ * The fault of a node's store.
  *
  * @param kind how it fails
- * @param what the sentence that said so
+ * @param what the sentence that describes it
  */
 public record StoreFault(Kind kind, String what) {
     /** How a store fails; the later, the less it is good for. */

@@ -3,11 +3,12 @@ package io.entresol.infinispan.recovery;
 import io.entresol.StoreStatistics;
 
 /**
- * What a node says of its store of a cache when another one asks.
+ * A node's report on its store of a cache when another node asks.
  *
- * @param sound whether it may be relied on; a full one is, while its node does not want to leave
- * @param capacityBytes of its device that segments take
- * @param liveBytes what its entries take
+ * @param sound whether the store can be relied on; a full store can, while its node does not want
+ *     to leave
+ * @param capacityBytes bytes of its device that segments take
+ * @param liveBytes bytes that its entries take
  */
 record StoreReport(boolean sound, long capacityBytes, long liveBytes) {
     static StoreReport of(boolean sound, StoreStatistics figures) {

@@ -15,9 +15,9 @@ import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.persistence.util.EntryLoader;
 
 /**
- * The versions of entries that are on flash alone. Infinispan takes what is not in the memory of the
- * primary owner for new, where a write has no other use for what there was, and begins anew with
- * the first version.
+ * The versions of entries that are only on flash. If an entry is not in the memory of the primary
+ * owner, and a write does not need the old value, Infinispan takes the entry for new and begins
+ * again with the first version.
  */
 final class StoredVersions {
     /** Null in a cache of one node. */

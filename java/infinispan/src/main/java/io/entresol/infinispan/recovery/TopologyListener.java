@@ -10,8 +10,8 @@ import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
 import org.infinispan.partitionhandling.AvailabilityMode;
 
 /**
- * Has a topology written down before this node takes part in it: Infinispan waits for what the
- * methods return. Public because Infinispan calls it.
+ * Writes a topology down before this node takes part in it: Infinispan waits for the stages that
+ * the methods return. Public because Infinispan calls it.
  */
 @Listener
 public final class TopologyListener {

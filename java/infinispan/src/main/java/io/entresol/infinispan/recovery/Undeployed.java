@@ -18,8 +18,8 @@ import org.infinispan.security.actions.SecurityActions;
 
 /**
  * The lineages of recovering caches that were undeployed, as this node knows them: a file in the
- * global state. A node that was away meanwhile asks for its own, and does not wait for others who
- * never come. A name would not do: there may be a new cache of it.
+ * global state. A node that was away asks for its own lineages, and so does not wait for nodes that
+ * never come. A name is not enough, because a new cache may have it.
  */
 public final class Undeployed {
     private static final String NAME = "entresol.undeployed";

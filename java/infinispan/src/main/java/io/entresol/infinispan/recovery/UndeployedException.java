@@ -4,7 +4,10 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.infinispan.persistence.spi.PersistenceException;
 
-/** The cache that starts was undeployed while this node was away, or was another's that is gone. */
+/**
+ * The starting cache was undeployed while this node was away, or belonged to another node that is
+ * gone.
+ */
 public final class UndeployedException extends PersistenceException {
     private static final long serialVersionUID = 1;
 

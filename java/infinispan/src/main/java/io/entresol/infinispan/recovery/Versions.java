@@ -26,20 +26,21 @@ import org.infinispan.persistence.util.EntryLoader;
 import org.infinispan.remoting.rpc.RpcManager;
 
 /**
- * Has the versions that optimistic transactions compare be those of what was committed last.
+ * Makes optimistic transactions compare the versions of the last commits.
  *
- * <p>Infinispan gives an entry the version of its commit once that is in the store, which got the
- * former one on backups. Read from there it was another than the primary owner's, and every change
- * by the backup failed; or the same as before, and a change was not noticed. So it is given before.
+ * <p>On backups Infinispan gives an entry the version of its commit only after the entry is in the
+ * store, which so gets the former version. An entry read from there would have another version than
+ * the primary owner's, and every change by the backup would fail; or it would have the same version
+ * as before, and a change would go unnoticed. So the version is given before.
  *
- * <p>What is not in the memory of the primary owner it takes for new, and begins anew with the first
- * version: that may be the one that others read, who then changed the entry as if nobody else had.
- * So it is loaded first.
+ * <p>Infinispan takes an entry that is not in the memory of the primary owner for new, and begins
+ * again with the first version. Other transactions may have read just that version, and would
+ * change the entry as if nobody else had. So the entry is loaded first.
  *
- * <p>A transaction on a backup reads that one's entry. A key that the backup alone has, as after a
- * put that the primary's store refused, could not be removed there, however often it was tried: so
- * the primary owner is asked before. What it has nothing of counts as nothing, as without
- * transactions, and all owners are told of the removal.
+ * <p>A transaction on a backup reads the backup's entry. A key that only the backup has, as after a
+ * put that the primary's store refused, could never be removed there. So the primary owner is asked
+ * first. If it has no entry, the key counts as absent, as without transactions, and all owners get
+ * the removal.
  */
 public final class Versions extends BaseAsyncInterceptor {
     private static final long HERE = FlagBitSets.CACHE_MODE_LOCAL | FlagBitSets.SKIP_REMOTE_LOOKUP

@@ -28,9 +28,10 @@ import org.infinispan.util.logging.Log;
 import org.infinispan.util.logging.LogFactory;
 
 /**
- * Takes this node out of a clustered cache once its store fails, if others have all that it owns:
- * the cache is stopped here, and the others make new copies from theirs. Until it has left, what
- * fails is tried again by Infinispan in the next topology, by which the others own all.
+ * Takes this node out of a clustered cache once its store fails, if other nodes have all its
+ * entries. The cache stops here, and the others make new copies from theirs. Until the node has
+ * left, Infinispan tries failed operations again in the next topology, in which the others own
+ * everything.
  *
  * <pre>
  * SOUND ──fails──► ASKING ──others have all──► LEAVING ──► stopped

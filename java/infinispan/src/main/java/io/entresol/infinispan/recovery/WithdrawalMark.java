@@ -9,9 +9,9 @@ import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.persistence.PersistenceUtil;
 
 /**
- * A file that says that this node withdrew from a cache: the entries that its store still has do
- * not count, whatever it is opened by next. It is beside the stores, not in one: that one may not
- * take a write any more.
+ * A file that says that this node withdrew from a cache: the entries in its store do not count,
+ * whichever program opens it next. The file is beside the stores, not in one, because the failed
+ * store may take no write.
  */
 public final class WithdrawalMark {
     /** Its name, in the folder of the cache. */

@@ -1,6 +1,6 @@
 package com.intel.pmem.llpl;
 
-/** What LLPL does otherwise than the heap that these classes are made of. */
+/** The behaviour of LLPL that differs from the heap under these classes. */
 final class Defaults {
     /** Accesses trust their handle; {@code entresol.heap.strict} makes them look. */
     static final boolean STRICT = Boolean.getBoolean("entresol.heap.strict");

@@ -1,6 +1,6 @@
 package com.intel.pmem.llpl;
 
-/** What programs may set before they use a heap. */
+/** Settings that programs may make before they use a heap. */
 public final class Util {
     private Util() {
     }

@@ -1,6 +1,6 @@
 package io.entresol.heap.engine;
 
-/** What a native function that failed said: a kind and a sentence. */
+/** The failure of a native function: a kind and a sentence. */
 public final class Failure {
     /** The heap or the file system has no room. */
     public static final int FULL = 1;

@@ -8,8 +8,8 @@ import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
 /**
- * The native library, which travels inside the jar and is unpacked into a temporary file that goes
- * as soon as it is loaded, so that a killed JVM leaves none.
+ * The native library, which lies inside the jar. It is unpacked into a temporary file that is
+ * removed as soon as the library is loaded, so that a killed JVM leaves none.
  */
 final class Library {
     private static Path file;

@@ -5,10 +5,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * Searches of radix trees in a heap's memory, without a native call. The layout is that of
- * {@code docs/internals/heap-collections.md}. Nothing outside the heap is read, whatever its bytes
- * say: memory may change and be used for something else under a search, so that what is found counts
- * only if the tree's version, which is even, is the same before and after.
+ * Searches of radix trees in a heap's memory, without a native call. The layout is that of {@code
+ * docs/internals/heap-collections.md}. A search reads nothing outside the heap, whatever the heap's
+ * bytes say. Memory may change and be reused during a search, so a result counts only if the tree's
+ * version is even, and the same before and after.
  */
 public final class RadixSearch {
     /** The key is not there. */

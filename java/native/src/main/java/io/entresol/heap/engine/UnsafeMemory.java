@@ -5,8 +5,8 @@ import java.lang.reflect.Field;
 import sun.misc.Unsafe;
 
 /**
- * What {@link Memory} is made of before Java 22. Nothing is checked here: callers have
- * proved that the addresses are theirs. The ordered and atomic forms need a multiple of their size.
+ * The implementation of {@link Memory} before Java 22. Nothing is checked here: callers have proved
+ * that the addresses are theirs. The ordered and atomic forms need a multiple of their size.
  */
 final class UnsafeMemory {
     private static final Unsafe UNSAFE = find();

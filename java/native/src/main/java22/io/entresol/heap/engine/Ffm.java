@@ -12,9 +12,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
- * The Foreign Function and Memory API of Java 22, found by reflection once, so that these classes
- * compile where only Java 17 is. What is kept are method handles and var handles in static final
- * fields, which the compiler sees through: no reflection is left when they are called.
+ * The Foreign Function and Memory API of Java 22, found once by reflection, so that these classes
+ * compile with Java 17 alone. Static final fields keep method handles and var handles, which the
+ * compiler sees through: calls use no reflection.
  */
 final class Ffm {
     private static final Class<?> SEGMENT = named("MemorySegment");

@@ -5,9 +5,9 @@ import java.util.function.BiFunction;
 import java.util.function.Consumer;
 
 /**
- * A {@link LongART} that several threads may use: readers beside each other and beside one that
- * writes; a transaction that changes the map makes others that would wait until it ends. Iterators
- * are of the moment they were made at and hold no lock.
+ * A {@link LongART} that several threads may use: readers run beside each other and beside one
+ * writer. If a transaction has changed the map, other transactions wait with their changes until it
+ * ends. Iterators show the moment of their creation and hold no lock.
  */
 public final class ConcurrentLongART {
     private final LongART map;

@@ -14,8 +14,8 @@ import java.util.function.Consumer;
 /**
  * A persistent ordered map from byte strings, which are not empty, to longs: an adaptive radix
  * tree. Every change is a transaction, or part of the current one, in heaps of every kind. Methods
- * give 0 for an absent key; 0 can be a value all the same. Iterators are of the moment they were
- * made at. Not thread-safe; {@link ConcurrentLongART} is.
+ * return 0 for an absent key, but 0 can also be a value. Iterators show the moment of their
+ * creation. Not thread-safe; {@link ConcurrentLongART} is.
  */
 public final class LongART {
     private final RadixTree tree;

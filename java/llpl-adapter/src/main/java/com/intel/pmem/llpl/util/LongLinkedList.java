@@ -10,7 +10,7 @@ import java.util.function.LongSupplier;
 
 /**
  * A persistent, singly linked list of longs. Every change is a transaction, or part of the current
- * one; nothing of the list is kept in Java, so that an abort undoes all of it. Not thread-safe.
+ * one; Java memory holds nothing of the list, so that an abort undoes all changes. Not thread-safe.
  */
 public final class LongLinkedList implements Iterable<Long> {
     private static final long VERSION = 100;
