@@ -5,9 +5,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /**
- * An attempt of this node to make a cache that the cluster was told to have. It may be taken back
- * before it has ended, as on a node that is slow: then it is as soon as it has. Whoever takes a
- * deployment back names the attempts that are of it: there may be another of the name by then.
+ * An attempt of this node to make a cache that was deployed in the cluster. It may be taken back
+ * before it has ended, for example on a slow node: then the node drops the cache as soon as the
+ * attempt ends. A withdrawal of a deployment names its own attempts, because there may be another
+ * deployment of the name by then.
  */
 final class Attempt {
     private final boolean known;

@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.infinispan.commons.dataconversion.internal.Json;
 
-/** The caches of a grid that people deployed, or that its endpoints began with. */
+/** The caches of a grid: those that people deployed, and the initial caches of its endpoints. */
 final class Caches {
     private static final String KIND = "entresol-kind";
     /** Infinispan's number for a node that was lost while it was asked. */

@@ -25,13 +25,14 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * The classes of a node as Java maps them, instead of reading and verifying each: a start takes
- * half of the processor's time then. It is a file in the user's cache, one for each Java and class
- * path. A node that started without lists what it loaded; once it serves, a process beside it
- * makes the file of that list, at the lowest priority.
+ * An archive of a node's classes that Java maps, instead of reading and verifying each class: a
+ * start then takes half of the processor's time. It is a file in the user's cache, one for each
+ * Java and class path. A node that started without an archive lists its loaded classes. Once it
+ * serves, a process beside it makes the archive from that list, at the lowest priority.
  *
- * <p>Nothing depends on the file. It appears as a whole; who starts a node has Java verify it and
- * removes one that is damaged; and where there can be none nodes start from their jars, in silence.
+ * <p>Nothing depends on the archive. It appears as a whole. The start of a node has Java verify it,
+ * and removes a damaged archive. If there can be none, nodes start from their jars, without a
+ * message.
  */
 public final class ClassArchive {
     /** In a node: the list of the classes that it loaded, of which an archive is to be made. */

@@ -12,7 +12,7 @@ import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.security.actions.SecurityActions;
 
-/** The cache of Infinispan's in which the cluster keeps which caches it has. */
+/** Infinispan's own cache with the list of the cluster's caches. */
 final class ClusterState {
     /**
      * A write that tells the cluster of a cache ends once all nodes have opened its store: a large

@@ -8,10 +8,10 @@ import org.jgroups.util.DefaultThreadFactory;
 import org.jgroups.util.Util;
 
 /**
- * Has JGroups make its threads outside of Infinispan's group of those that may block. A server
- * starts the cluster in such a thread, and each that JGroups makes would be of that group: what a
- * node is asked to do would run in the thread that brings the cluster's messages, and the messages
- * behind it would wait, the answers among them that it waits for itself.
+ * Makes JGroups create its threads outside of Infinispan's group of threads that may block. A
+ * server starts the cluster in such a thread, and each thread of JGroups would belong to that
+ * group. Then a node would carry out requests in the thread that brings the cluster's messages, and
+ * later messages would wait, among them the answers that the request needs.
  */
 public final class ClusterThreads implements ProtocolHook {
     /** What the transport takes if nobody sets a factory. */

@@ -38,15 +38,17 @@ import org.infinispan.util.concurrent.BlockingManager;
 import org.jboss.logging.Logger;
 
 /**
- * What a node saves of deployed caches. At its start Infinispan makes them one after another, each
- * under a lock of the whole cluster: a cache that recovers waits in its start for other nodes, and
- * these would wait for the lock. So those are started here, before anybody takes it, in the order
- * of their names, which is the same on all nodes; Infinispan then finds them running.
+ * The deployed caches that a node has saved. At its start Infinispan makes them one after another,
+ * each under a lock of the whole cluster. A recovering cache waits in its start for other nodes,
+ * and these would wait for the lock. So recovering caches start here, before any node takes the
+ * lock, in the order of their names, which is the same on all nodes. Infinispan then finds them
+ * running.
  *
- * <p>Of a cache that recovers its lineage tells whether it was undeployed while this node was away:
- * the cache asks for it as it waits. Else it is there, whoever does not know it. While it waits it
- * is offered to the nodes that lack it, as it was deployed while they were away: they start it.
- * Another cache that the cluster lacks is not made again, for nobody can tell.
+ * <p>The lineage of a recovering cache shows whether it was undeployed while this node was away:
+ * the cache asks for it while it waits. If not, the cache exists, even if other nodes do not know
+ * it. While it waits, it is offered to nodes that lack it because they were away when it was
+ * deployed, and they start it. A cache of another kind that the cluster lacks is not made again,
+ * because nobody can tell whether it was undeployed.
  */
 public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private static final Logger LOG = Logger.getLogger(DeployedCaches.class);

@@ -20,14 +20,14 @@ import org.infinispan.eviction.EvictionStrategy;
 import org.infinispan.partitionhandling.PartitionHandling;
 
 /**
- * A cache as it is asked for.
+ * A request for a cache.
  *
- * @param template what it is kept in, and where
- * @param encoding how it keeps keys and values
- * @param flash its store; null: it is in RAM
+ * @param template where its entries are kept, and on how many nodes
+ * @param encoding the form of keys and values
+ * @param flash its store; null: the cache is in RAM
  * @param entriesInHeap how many entries Java's heap keeps beside the store; empty: no limit
  * @param indexed types whose declared fields are indexed
- * @param databases numbers that RESP clients select the cache by
+ * @param databases numbers with which RESP clients select the cache
  * @param otherSite the site that changes go to; null: none
  */
 public record Deployment(Template template, Encoding encoding, Flash flash,

@@ -9,7 +9,7 @@ import org.infinispan.commons.configuration.io.ConfigurationWriter;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.parsing.ParserRegistry;
 
-/** The caches that RESP and memcached begin with; each node is configured with them. */
+/** The initial caches of RESP and memcached; each node is configured with them. */
 final class Endpoints {
     static final String RESP = "respCache";
     static final String MEMCACHED = "memcachedCache";

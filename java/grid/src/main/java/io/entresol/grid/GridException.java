@@ -1,6 +1,6 @@
 package io.entresol.grid;
 
-/** What could not be done, and what to do next: a sentence for people. */
+/** A failure, with what to do next: a sentence for people. */
 public sealed class GridException extends RuntimeException permits RefusedException,
         LateException {
     private static final long serialVersionUID = 1;

@@ -7,9 +7,9 @@ import java.util.Properties;
 import org.infinispan.server.Server;
 
 /**
- * Infinispan's server. Whoever stops a cluster waits for all caches that start, also for those that
- * a node began to start because others wait in them: all nodes give these back first, whichever way
- * the stop was asked for.
+ * Infinispan's server. A stop of the cluster waits for all starting caches, also for caches that a
+ * node began to start because other nodes wait in them. So all nodes give these up first, however
+ * the stop was requested.
  */
 final class GridServer extends Server {
     GridServer(File root, List<Path> configurations, Properties properties) {

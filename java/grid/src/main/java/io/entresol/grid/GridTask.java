@@ -5,7 +5,7 @@ import org.infinispan.tasks.TaskContext;
 import org.infinispan.tasks.TaskExecutionMode;
 import org.infinispan.tasks.TaskInstantiationMode;
 
-/** What every node does when one of them is asked; each answers with a text. */
+/** A task that every node carries out when one of them is asked; each answers with a text. */
 abstract class GridTask implements ServerTask<String> {
     private final String name;
     private TaskContext context;

@@ -1,6 +1,6 @@
 package io.entresol.grid;
 
-/** What a node was asked for and had not answered when nobody waited any longer. */
+/** A node did not answer a request in time. */
 final class LateException extends GridException {
     private static final long serialVersionUID = 1;
 

@@ -13,9 +13,8 @@ import org.infinispan.server.Server;
 import org.jboss.logging.Logger;
 
 /**
- * Between the moment in which a node is told to stop and that in which it does: it serves until
- * nothing is lost by its leaving, or somebody says that it is to leave all the same, and notes in
- * its folder what it waits for.
+ * The time between the order to stop and the stop of a node: the node serves until its leaving
+ * loses nothing, or until somebody forces it to leave, and notes in its folder what it waits for.
  */
 final class Leave {
     private static final Logger LOG = Logger.getLogger(Leave.class);

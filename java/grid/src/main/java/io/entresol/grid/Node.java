@@ -29,8 +29,8 @@ import org.wildfly.security.auth.server.SecurityDomain;
 import org.wildfly.security.evidence.PasswordGuessEvidence;
 
 /**
- * The process of a node: an Infinispan server on what {@link NodeFolder#prepare} wrote. On the
- * standard output it says one line, once it serves or cannot: a JSON object.
+ * The process of a node: an Infinispan server on the files that {@link NodeFolder#prepare} wrote.
+ * It prints one line on the standard output, once it serves or cannot serve: a JSON object.
  */
 public final class Node {
     /** With this argument the node stops when its standard input ends, as its launcher does. */

@@ -27,8 +27,8 @@ import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.globalstate.ScopedPersistentState;
 
 /**
- * What a node keeps in its folder: the console's files, configuration, data, diagnostics, and
- * whether it runs.
+ * The folder of a node: the console's files, configuration, data, diagnostics, and whether the node
+ * runs.
  *
  * @param root the folder
  */

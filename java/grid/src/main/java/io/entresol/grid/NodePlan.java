@@ -7,20 +7,20 @@ import java.nio.file.Path;
 import java.util.Properties;
 
 /**
- * All that is decided about a node before it starts.
+ * All decisions about a node before its start.
  *
  * @param name the node's name in its cluster
- * @param folder where it keeps everything
- * @param ports where it listens
+ * @param folder the folder with everything of the node
+ * @param ports the ports on which it listens
  * @param bind the address of its endpoints
- * @param clusterAddress the address that other nodes reach it at
+ * @param clusterAddress the address at which other nodes reach it
  * @param members cluster addresses of nodes to join, {@code HOST[PORT],…} as JGroups writes them
- * @param clusterName nodes of other names are strangers
- * @param site where the grid is one of two; null: it is alone
- * @param machine what it shares with the nodes that fail with it; null: nobody said
+ * @param clusterName the name of the cluster; nodes of another cluster are strangers
+ * @param site the site, if the grid is one of two; null: it is alone
+ * @param machine the machine or rack that it shares with nodes that fail together; null: not given
  * @param heap Java's heap, as {@code -Xmx} takes it
  * @param users a file of names and passwords; null: anybody may connect
- * @param endpoints what RESP and memcached keep their entries in
+ * @param endpoints the caches in which RESP and memcached keep their entries
  */
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
         String members, String clusterName, Site site, String machine, String heap, Path users,

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import org.infinispan.commons.dataconversion.internal.Json;
 
-/** A node as its launcher sees it: a JVM of its own. */
+/** A node from the point of view of its launcher: a JVM of its own. */
 final class NodeProcess {
     private static final String SETSID = "/usr/bin/setsid";
     private static final int FIRST_WITH_NATIVE_ACCESS = 22;

@@ -5,7 +5,7 @@ import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.remoting.transport.Transport;
 
-/** Asks every node what it says of itself, its ports among it: JSON text from each. */
+/** Asks every node about itself, for example for its ports: JSON text from each. */
 public final class NodeTask extends GridTask {
     static final String NAME = "entresol-node";
     /** Of the node that speaks with the other site: those that it hears. */

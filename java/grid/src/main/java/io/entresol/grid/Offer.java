@@ -10,8 +10,8 @@ import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
- * Tells the nodes of the view, again and again until it is closed, that this one waits for them in
- * the start of a cache that they may not have: those that come later, too.
+ * Tells the nodes of the view, again and again until it is closed, that this node waits for them in
+ * the start of a cache that they may lack. It also tells nodes that join later.
  */
 final class Offer implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Offer.class);

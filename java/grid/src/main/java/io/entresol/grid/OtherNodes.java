@@ -21,8 +21,8 @@ import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
- * What the other nodes of the view have come to. What a node that runs does not have is not the
- * cluster's; one that comes up may only not have come to it, and may die before it does.
+ * The progress of the other nodes of the view. If a running node lacks a cache, the cluster does
+ * not have that cache. A starting node may only not have reached it, and may die before it does.
  */
 final class OtherNodes {
     private static final Logger LOG = Logger.getLogger(OtherNodes.class);

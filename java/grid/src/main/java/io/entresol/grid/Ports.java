@@ -9,7 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Where a node listens: the usual ports, moved by an offset.
+ * The ports of a node: the usual ports, moved by an offset.
  *
  * @param offset added to each
  */

@@ -1,6 +1,6 @@
 package io.entresol.grid;
 
-/** What a node answered that it did not do; not that it did not answer. */
+/** A node answered that it refuses a request. (A missing answer is another failure.) */
 final class RefusedException extends GridException {
     private static final long serialVersionUID = 1;
 

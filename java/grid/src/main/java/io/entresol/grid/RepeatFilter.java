@@ -15,10 +15,10 @@ import org.apache.logging.log4j.core.config.plugins.PluginFactory;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 
 /**
- * Keeps a node's log from being one complaint for each of many entries: of warnings and errors that
- * say the same the first of each minute are written, then how many were left out. Infinispan writes
- * a stack for each put that a full store refuses: a minute of them pushed all that came before out
- * of the log.
+ * Keeps a node's log from repeating one complaint for many entries. Of warnings and errors with the
+ * same text, the log gets the first ones of each minute, then the number of those left out.
+ * Infinispan writes a stack trace for each put that a full store refuses: a minute of these would
+ * push all earlier lines out of the log.
  */
 @Plugin(name = "RepeatFilter", category = "Core", elementType = Filter.ELEMENT_TYPE)
 public final class RepeatFilter extends AbstractFilter {

@@ -9,9 +9,9 @@ import java.util.TreeMap;
 import org.infinispan.configuration.cache.Configuration;
 
 /**
- * A file in which a node has configurations by name: of the caches that were deployed, or of
- * templates. Each change leaves all others in it, those too that the node has not come to in its
- * start: a node that is killed there has them when it starts again.
+ * A file with a node's configurations by name: those of deployed caches, or of templates. A change
+ * leaves all other configurations in the file, even those that a starting node has not reached. So
+ * a node that is killed in its start has them when it starts again.
  */
 final class SavedCaches {
     private final Path file;

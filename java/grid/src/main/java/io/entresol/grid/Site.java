@@ -1,11 +1,11 @@
 package io.entresol.grid;
 
 /**
- * A grid that sends changes to another one, and takes that one's.
+ * A grid that sends its changes to another grid, and takes that grid's changes.
  *
  * @param name this site's name
- * @param other the other one's
- * @param bridge addresses where the other one's nodes listen for ours, {@code HOST[PORT],…}
+ * @param other the name of the other site
+ * @param bridge addresses where the nodes of the other site listen for ours, {@code HOST[PORT],…}
  */
 record Site(String name, String other, String bridge) {
     /** From {@code LON} and {@code NYC=HOST:PORT,…}; null where both are null. */

@@ -5,9 +5,9 @@ import org.jgroups.stack.Protocol;
 import org.jgroups.stack.ProtocolHook;
 
 /**
- * Has a node join the other site once its caches are there, and not when it joins its cluster: the
- * other site would send it changes of a cache that it has not come to, hear that there is no such
- * cache, and send nothing more until somebody told it to.
+ * Makes a node join the other site once its caches have started, not when it joins its cluster.
+ * Otherwise the other site would send it changes of a cache that it has not reached, hear that
+ * there is no such cache, and send nothing more until somebody told it to.
  */
 public final class SiteBridge implements ProtocolHook {
     private static final CountDownLatch SERVES = new CountDownLatch(1);

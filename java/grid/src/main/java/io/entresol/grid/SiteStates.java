@@ -9,7 +9,7 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.infinispan.commons.dataconversion.internal.Json;
 
-/** Whether the changes of caches reach the sites that they are to go to. */
+/** Whether the changes of caches reach their other sites. */
 final class SiteStates {
     /** It is heard, and changes go to it. */
     static final String ONLINE = "online";

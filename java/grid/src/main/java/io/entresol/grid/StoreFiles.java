@@ -18,8 +18,8 @@ import org.infinispan.persistence.PersistenceUtil;
 import org.infinispan.security.actions.SecurityActions;
 
 /**
- * What the store of a cache has in its node's folder, or in that which its configuration names;
- * devices that were named are none of it.
+ * The files of a cache's store in its node's folder, or in the folder that its configuration names.
+ * Named devices do not count.
  */
 final class StoreFiles {
     private StoreFiles() {

@@ -2,7 +2,7 @@ package io.entresol.grid;
 
 /**
  * Removes the file of a dropped cache's store on every node: Infinispan empties the store of such a
- * cache and never tells it that it is not needed any more. Devices that were named stay.
+ * cache, but never tells the store that it is no longer needed. Named devices stay.
  */
 public final class SweepTask extends GridTask {
     static final String NAME = "entresol-sweep";

@@ -8,11 +8,11 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * What a cache's entries are kept in, and on how many nodes and sites: words with commas between.
+ * Where a cache's entries are kept, and on how many nodes and sites: words separated by commas.
  *
- * @param words at most one of {@code ram} and {@code flash} (if none: flash), at most one of
- *     {@code partitioned} and {@code partitioned-with-backup} (if none: partitioned), and
- *     {@code two-sites}
+ * @param words at most one of {@code ram} and {@code flash} (if none: flash), at most one of {@code
+ *     partitioned} and {@code partitioned-with-backup} (if none: partitioned), and {@code
+ *     two-sites}
  */
 public record Template(Set<Word> words) {
     /** A word of a template. */

@@ -24,9 +24,9 @@ import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
- * Takes a cache back from all nodes that one of them could not make, whoever asked for it: first
- * each node drops what it made, then the cluster forgets the cache. One that a node had before is
- * left alone: that has its entries.
+ * Takes a cache back from all nodes if one of them could not make it, whichever way it was
+ * deployed. First each node drops what it made, then the cluster forgets the cache. A cache that a
+ * node had before stays, because it has entries.
  */
 final class Undo {
     private static final Logger LOG = Logger.getLogger(Undo.class);

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Properties;
 
 /**
- * A file that says who may connect: lines {@code NAME=PASSWORD}, each as it is but for blanks around
- * both. Empty lines, and those that begin with {@code #}, say nothing.
+ * A file of the users who may connect: lines {@code NAME=PASSWORD}, without the blanks around both.
+ * Empty lines, and lines that begin with {@code #}, are ignored.
  */
 final class UserLines {
     private UserLines() {

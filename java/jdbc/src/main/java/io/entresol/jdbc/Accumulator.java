@@ -22,13 +22,13 @@ import org.apache.calcite.sql.validate.SqlUserDefinedAggFunction;
 import org.apache.calcite.util.Optionality;
 
 /**
- * An aggregate that is computed value by value, as Calcite asks for it of functions that are not
- * its own.
+ * An aggregate that is computed value by value, in the form that Calcite needs for functions other
+ * than its own.
  *
  * @param type of the result
- * @param first what is there before the first value
+ * @param first the state before the first value
  * @param owner of the method
- * @param method gives of what is there and of the next value what is there then
+ * @param method computes the next state from the state and the next value
  * @param more further arguments of the method
  */
 record Accumulator(RelDataType type, Expression first, Class<?> owner, String method,

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.infinispan.statetransfer.OutdatedTopologyException;
 
-/** What a node tells of the entries that it has by itself, as bytes. */
+/** A node's answer from its own entries, as bytes. */
 final class Answer {
     /** How it begins. */
     private enum Kind {

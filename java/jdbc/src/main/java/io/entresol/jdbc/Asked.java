@@ -3,9 +3,9 @@ package io.entresol.jdbc;
 import java.util.Map;
 
 /**
- * What is asked of the index.
+ * A request to the index.
  *
- * @param ickle all after the name of the type
+ * @param ickle the query after the name of the type
  * @param parameters values by their names
  * @param offset rows to leave out
  * @param limit most rows

@@ -11,9 +11,9 @@ import org.apache.calcite.avatica.AvaticaClientRuntimeException;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
- * The changes of a batch, one after another, up to the first that fails: how many rows each of
- * those before it changed is told with the failure, over Avatica's protocol as well, which has no
- * place for it but the traces of exceptions.
+ * The changes of a batch, one after another, up to the first that fails. The failure carries the
+ * number of rows that each earlier change changed. Avatica's protocol has no place for these
+ * numbers but the traces of exceptions.
  */
 final class Batch {
     private static final Pattern TOLD = Pattern.compile(

@@ -15,12 +15,12 @@ import org.apache.calcite.linq4j.function.Function1;
 import org.apache.calcite.linq4j.function.Function2;
 
 /**
- * A join that reads of a cache what its left input asks for, a batch of cells at a time and each
- * cell once. Where that comes to a good part of what there is, the rest is joined with all of it,
- * read once in the order of the device.
+ * A join that reads from a cache only the rows for its left input, a batch of cells at a time and
+ * each cell once. If these rows come to a good part of the cache, the rest of the left input is
+ * joined with the whole cache, read once in the order of the device.
  *
- * @param cache what is read
- * @param query how
+ * @param cache the cache to read
+ * @param query how to read it
  */
 record BatchJoin(CacheTable cache, CacheQuery query) implements Joining {
     /** Rows of the left that wait for their batch, where many have the same cell. */

@@ -17,11 +17,11 @@ import org.infinispan.container.entries.CacheEntry;
 
 /**
  * The carrying out of INSERT, UPDATE and DELETE. Each row is a change of its own: one that fails
- * ends the statement, and those before it stay. An UPDATE or DELETE never overwrites what somebody else
- * changed since the row was read.
+ * ends the statement, and those before it stay. An UPDATE or DELETE never overwrites a change that
+ * somebody else made since the row was read.
  *
- * @param table what is changed
- * @param operation how
+ * @param table the table to change
+ * @param operation the kind of change
  * @param updated names of the columns that an UPDATE sets
  * @param readsItself whether the rows may come from the cache that is changed
  */

@@ -18,17 +18,17 @@ import org.apache.calcite.linq4j.Linq4j;
 import org.infinispan.commons.marshall.WrappedByteArray;
 
 /**
- * What a statement asks of one cache.
+ * The request of a statement to one cache.
  *
- * @param columns places of the columns that are wanted
- * @param keys keys that are asked for; null: not by key
+ * @param columns places of the required columns
+ * @param keys keys to read; null: not by key
  * @param where conditions for the index, all of which must hold
  * @param order columns to sort by
  * @param offset rows to leave out; null: none
  * @param limit most rows; null: all
- * @param counted whether the number of rows is wanted, and not the rows
- * @param totals what is computed of the columns, and wanted instead of them; null: nothing
- * @param lookup column of which a join gives the cells that are wanted; null: none
+ * @param counted whether only the number of rows is needed
+ * @param totals totals to compute of the columns, in place of these; null: none
+ * @param lookup column whose required cells a join gives; null: none
  */
 record CacheQuery(List<Integer> columns, List<Condition.Operand> keys, List<Condition> where,
         List<Order> order, Condition.Operand offset, Condition.Operand limit, boolean counted,

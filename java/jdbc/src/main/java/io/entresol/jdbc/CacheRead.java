@@ -22,7 +22,7 @@ import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.convert.ConverterRule;
 import org.apache.calcite.rel.metadata.RelMetadataQuery;
 
-/** A {@link CacheScan} that is carried out. */
+/** A {@link CacheScan} that can be carried out. */
 final class CacheRead extends CacheScan implements EnumerableRel {
     static final RelOptRule RULE = ConverterRule.Config.INSTANCE
             .withConversion(CacheScan.class, Convention.NONE, EnumerableConvention.INSTANCE,

@@ -19,7 +19,9 @@ import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.apache.calcite.sql.type.SqlTypeName;
 
-/** The reading of a cache in a plan, with all of the statement that the cache can do itself. */
+/**
+ * The reading of a cache in a plan, with all parts of the statement that the cache can do itself.
+ */
 class CacheScan extends TableScan {
     /** Of all rows, those that are taken to be in a group of their own. */
     private static final double GROUPS_SHARE = 0.1;

@@ -6,7 +6,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.LongSupplier;
 import org.apache.calcite.DataContext;
 
-/** Whether somebody cancelled a run of a statement, or it took too long, for what takes long. */
+/**
+ * Tells long operations whether somebody cancelled their run of a statement, or whether the run
+ * took too long.
+ */
 final class Cancellation {
     private final AtomicBoolean flag;
     private final LongSupplier nanoseconds;

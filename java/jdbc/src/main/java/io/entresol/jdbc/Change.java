@@ -3,7 +3,7 @@ package io.entresol.jdbc;
 import org.apache.calcite.DataContext;
 import org.apache.calcite.linq4j.Enumerable;
 
-/** What the code that is made for a statement calls to change a cache. Not for other uses. */
+/** Methods that the code generated for a statement calls to change a cache. Not for other uses. */
 public interface Change {
     /** Changes the cache by each of the rows; the one row that comes back counts them. */
     Enumerable<Object> carryOut(Enumerable<?> rows, DataContext run);

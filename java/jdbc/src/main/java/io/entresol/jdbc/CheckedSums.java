@@ -9,8 +9,8 @@ import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * Sums of BIGINT that leave their type are mistakes, as other arithmetic is; Calcite's own wrap
- * around. For the code that Calcite makes, not for other uses.
+ * Sums of BIGINT for which leaving the type is an error, as in other arithmetic; Calcite's own sums
+ * wrap around. For the code that Calcite generates, not for other uses.
  */
 public final class CheckedSums {
     /** What people are told of instead of a column. */

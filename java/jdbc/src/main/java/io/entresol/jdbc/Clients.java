@@ -17,9 +17,9 @@ import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.server.handler.HandlerWrapper;
 
 /**
- * The requests that a server is answering, and whether their clients still wait. Who answers one
- * reads nothing of its connection meanwhile, and so does not learn that it has ended: the system is
- * asked, once a second, for those of which a run takes that long, and the runs of clients that have
+ * The requests that a server is answering, and whether their clients still wait. A thread that
+ * answers a request does not read its connection meanwhile, and so does not notice its end. For
+ * runs longer than a second, the system is asked once a second, and the runs of clients that have
  * gone are cancelled.
  */
 final class Clients implements AutoCloseable {

@@ -14,10 +14,10 @@ import org.infinispan.interceptors.DDAsyncInterceptor;
 import org.infinispan.query.mapper.mapping.SearchMapping;
 
 /**
- * What Infinispan's own indexing leaves out where entries are on flash and on several nodes. It
+ * The parts that Infinispan's own indexing lacks for entries on flash and on several nodes. It
  * takes an entry out of the index of a backup only if the backup has the old value in memory, and
- * does not read it from flash for that. And it believes that an index has nothing of the entries
- * that another node sends, which one that was rebuilt from the store may.
+ * does not read it from flash for that. And it assumes that an index holds none of the entries that
+ * another node sends, but an index that was rebuilt from the store may hold them.
  */
 public final class ClusterIndexing extends DDAsyncInterceptor {
     private final AdvancedCache<?, ?> cache;

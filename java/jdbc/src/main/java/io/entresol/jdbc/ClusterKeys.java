@@ -17,8 +17,8 @@ import org.infinispan.util.function.SerializableFunction;
 
 /**
  * The keys that the indexes of all nodes find, without their entries. The nodes send keys, and
- * Infinispan then gets the entries; of a cache that looks into no store and asks no other node, so
- * that nothing is read.
+ * Infinispan then gets the entries. Here it gets them from a cache that looks into no store and
+ * asks no other node, so that nothing is read.
  */
 final class ClusterKeys {
     /** What answers on each node; it is sent to them by name. */

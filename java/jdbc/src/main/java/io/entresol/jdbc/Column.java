@@ -8,10 +8,10 @@ import org.infinispan.protostream.descriptors.FieldDescriptor;
 /**
  * A column of a table: the key of the entries, or a field of their values.
  *
- * @param name its name in SQL; fields of messages inside of others have dots in theirs
+ * @param name its name in SQL; names of fields of nested messages have dots
  * @param path the fields that lead to it from the value; empty for the key
- * @param type what it holds
- * @param index what the index can do with it
+ * @param type the type of its values
+ * @param index the abilities of the index for it
  */
 record Column(String name, List<FieldDescriptor> path, ColumnType type, Set<Index> index) {
     private static final Double NEGATIVE_ZERO = -0.0;

@@ -11,8 +11,8 @@ import org.infinispan.protostream.descriptors.EnumValueDescriptor;
 import org.infinispan.protostream.descriptors.FieldDescriptor;
 
 /**
- * What a column holds, and how its values look on both sides: <em>fields</em> are what ProtoStream
- * reads and Ickle compares, <em>cells</em> what the SQL engine computes with.
+ * The type of a column's values, and their form on both sides: ProtoStream reads and Ickle compares
+ * <em>fields</em>, the SQL engine computes with <em>cells</em>.
  */
 enum ColumnType {
     BOOLEAN(SqlTypeName.BOOLEAN),

@@ -11,9 +11,9 @@ import org.apache.calcite.rex.RexSubQuery;
 import org.apache.calcite.rex.RexUtil;
 
 /**
- * Conditions with what all branches of an {@code or} have in common before it: {@code (a and b) or
- * (a and c)} is {@code a and (b or c)}, with nulls too. The condition of a join that stands inside
- * of each branch is one that a join can be made by; all pairs of rows were tried otherwise.
+ * Conditions in which the common parts of all branches of an {@code or} stand before it: {@code (a
+ * and b) or (a and c)} is {@code a and (b or c)}, with nulls too. So a condition of a join in each
+ * branch can drive the join; otherwise all pairs of rows would be tried.
  */
 final class CommonFactors {
     private CommonFactors() {}

@@ -7,11 +7,10 @@ import org.apache.calcite.DataContext;
 import org.apache.calcite.sql.SqlKind;
 
 /**
- * Comparisons of a column with a value. An index compares floating-point numbers by their bits:
- * both zeros are values of their own to it, and what is no number equals itself. It leaves the
- * infinities out of what is less or greater than something, and fails to look beyond the ends of
- * whole numbers. In SQL both zeros are equal, and what is no number differs from everything, itself
- * too, and is neither less nor greater.
+ * Comparisons of a column with a value. An index compares floating-point numbers by their bits: it
+ * tells both zeros apart, and NaN equals itself. It leaves the infinities out of ranges, and fails
+ * on bounds beyond the ends of whole numbers. In SQL both zeros are equal, and NaN differs from
+ * everything, itself too, and is neither less nor greater.
  */
 final class Comparison {
     private Comparison() {}

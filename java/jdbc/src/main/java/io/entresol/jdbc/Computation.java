@@ -12,7 +12,7 @@ import org.apache.calcite.rex.RexBuilder;
 import org.apache.calcite.rex.RexExecutorImpl;
 import org.apache.calcite.rex.RexNode;
 
-/** {@link Formulas} of rows, computed by the code that Calcite makes for any statement. */
+/** {@link Formulas} of rows, computed by the code that Calcite generates. */
 final class Computation {
     /** The cells of a row in what is computed, where that code expects them. */
     private static final String ROW = "inputRecord";

@@ -13,8 +13,9 @@ import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
- * The containers of this process that connections reach: those that the program named, and those of
- * configuration files, which start with their first connection and stop with their last.
+ * The containers of this process that connections reach: containers that the program named, and
+ * containers of configuration files, which start with their first connection and stop with their
+ * last.
  */
 final class Containers {
     private static final Map<String, EmbeddedCacheManager> NAMED = new ConcurrentHashMap<>();

@@ -13,8 +13,8 @@ import org.apache.calcite.sql.validate.SqlConformanceEnum;
 import org.apache.calcite.sql.validate.SqlDelegatingConformance;
 
 /**
- * The SQL that statements are in, unless the URL names another {@code conformance}: that of the
- * standard with some of what other databases have, and numbers that grow too large are mistakes.
+ * The SQL that statements are in, unless the URL names another {@code conformance}: the SQL of the
+ * standard with some extensions of other databases; numbers that grow too large are errors.
  */
 final class Dialect extends SqlDelegatingConformance {
     private Dialect() {

@@ -9,7 +9,7 @@ import org.apache.calcite.avatica.AvaticaStatement;
 import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.jdbc.CalciteConnection;
 
-/** A statement that is given its SQL when it runs, in this process or another one. */
+/** A statement that gets its SQL when it runs, in this process or another one. */
 final class DirectStatement extends AvaticaStatement implements Runs {
     private final Run run = new Run(cancelFlag);
     private final List<String> batch = new ArrayList<>();

@@ -4,7 +4,7 @@ import java.sql.Types;
 import org.apache.calcite.avatica.ColumnMetaData;
 import org.apache.calcite.avatica.Meta;
 
-/** How many letters the cells of columns have at most, as {@code getString} gives them. */
+/** The largest number of letters in the cells of each column, as {@code getString} gives them. */
 final class DisplaySizes {
     private DisplaySizes() {}
 

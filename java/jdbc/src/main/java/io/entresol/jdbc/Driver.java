@@ -30,14 +30,16 @@ import org.infinispan.manager.EmbeddedCacheManager;
  * <ul>
  *   <li>{@code jdbc:entresol:config=/etc/grid.xml}: the container of a configuration file, started
  *       in this process with the first connection and stopped with the last;
- *   <li>{@code jdbc:entresol:container=NAME}: one that this program runs, see {@link #register};
- *   <li>{@code jdbc:entresol:remote:http://host:port}: those that an {@link SqlServer} serves, with
- *       {@code user} and {@code password} where it asks for them.
+ *   <li>{@code jdbc:entresol:container=NAME}: a container that this program runs, see {@link
+ *       #register};
+ *   <li>{@code jdbc:entresol:remote:http://host:port}: the containers that an {@link SqlServer}
+ *       serves, with {@code user} and {@code password} if it asks for them.
  * </ul>
  *
  * Further parts follow after semicolons: {@code keys=cache:TYPE,cache:TYPE} names the SQL types of
- * caches' keys, which are taken from a key that is there otherwise; {@code timeout=SECONDS} is what
- * statements have until {@code setQueryTimeout} gives them another, which Avatica tells no server.
+ * caches' keys, otherwise the type of an existing key counts; {@code timeout=SECONDS} is the
+ * timeout of statements until {@code setQueryTimeout} gives them another, which Avatica does not
+ * pass on to a server.
  */
 public final class Driver extends org.apache.calcite.jdbc.Driver {
     /** What every URL of this driver begins with. */

@@ -17,7 +17,7 @@ import org.infinispan.query.mapper.work.SearchIndexer;
 import org.jboss.logging.Logger;
 
 /**
- * Takes entries that ended out of the index of a cache that is not clustered. Infinispan issues no
+ * Takes expired entries out of the index of a cache that is not clustered. Infinispan issues no
  * command for them there, and its indexing follows commands.
  */
 final class EndedEntries implements ExpirationConsumer<Object, Object> {

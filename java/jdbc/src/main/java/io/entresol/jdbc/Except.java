@@ -4,7 +4,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Map;
 
-/** Objects that do what others do, except for some of their methods. */
+/** Objects that act like others, except for some methods. */
 final class Except {
     private Except() {}
 

@@ -27,9 +27,8 @@ import org.apache.calcite.sql.type.SqlTypeUtil;
 import org.apache.calcite.sql.validate.SqlUserDefinedFunction;
 
 /**
- * What expressions are computed by where Calcite's own does something else than SQL has: functions
- * of {@link Texts} and {@link Numbers}, under the names of those that they are exchanged for. No
- * rule of the planner sees them.
+ * Replacements for functions of Calcite that differ from SQL: functions of {@link Texts} and {@link
+ * Numbers}, under the names of the functions that they replace. No rule of the planner sees them.
  */
 final class Exchange extends RexShuttle {
     private static final SqlOperator LIKE = function("LIKE", Texts.class, "isLike", 2);

@@ -16,7 +16,7 @@ import org.apache.calcite.util.mapping.Mappings.TargetMapping;
 
 /**
  * The least and the greatest of columns, each by a look-up of its own: the first row in the order
- * of the index. What lacks the field comes last there, whichever way it sorts.
+ * of the index. Entries that lack the field come last there, in either direction.
  */
 final class Extremes {
     private Extremes() {}

@@ -10,9 +10,8 @@ import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
  * The least and the greatest of floating-point numbers, in the order in which rows are sorted by
- * them: what is no number comes after the infinities. Calcite's own leave out the infinities, and
- * give or leave out what is no number as the rows come. For the code that Calcite makes, not for
- * other uses.
+ * them: NaN comes after the infinities. Calcite's own functions leave out the infinities, and treat
+ * NaN by the order of the rows. For the code that Calcite generates, not for other uses.
  */
 public final class FloatExtremes {
     private FloatExtremes() {}

@@ -15,8 +15,8 @@ import org.infinispan.remoting.transport.Address;
 import org.infinispan.util.concurrent.BlockingManager;
 
 /**
- * Takes out of an index that was rebuilt from a store what is in segments that the node does not
- * own any more, as Infinispan takes it out of the store: once, when the node has joined.
+ * Takes entries in segments that the node no longer owns out of an index that was rebuilt from a
+ * store, as Infinispan takes them out of the store: once, when the node has joined.
  */
 @Listener
 public final class ForeignSegments {

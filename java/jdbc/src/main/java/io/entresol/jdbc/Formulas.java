@@ -32,11 +32,12 @@ import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.util.JsonBuilder;
 
 /**
- * Expressions over the cells of a row as nodes tell them each other, in Calcite's JSON. Only what
- * another node understands as it was meant, and computes to the same, becomes one.
+ * Expressions over the cells of a row, in the form that nodes exchange: Calcite's JSON. An
+ * expression becomes a formula only if every other node reads it alike and computes the same
+ * result.
  *
- * @param values what is computed of each row that counts
- * @param condition which rows count: those of which it is true; null: all
+ * @param values expressions to compute for each row that counts
+ * @param condition the rows that count are those for which it is true; null: all
  */
 record Formulas(List<String> values, String condition) {
     static final Formulas NONE = new Formulas(List.of(), null);

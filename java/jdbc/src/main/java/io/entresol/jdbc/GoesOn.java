@@ -13,8 +13,8 @@ import org.apache.calcite.schema.ScalarFunction;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * What a condition calls beside each pair of rows that it tries: always true, or the end of a run
- * that is cancelled. For the code that is made for a statement, not for other uses.
+ * A function that a condition calls for each pair of rows that it tries: it is always true, or ends
+ * a cancelled run. For the code generated for a statement, not for other uses.
  */
 public final class GoesOn implements ScalarFunction, ImplementableFunction {
     GoesOn() {}

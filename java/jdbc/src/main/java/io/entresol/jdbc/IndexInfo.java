@@ -8,9 +8,9 @@ import org.apache.calcite.jdbc.CalciteSchema;
 import org.apache.calcite.schema.Table;
 
 /**
- * What {@code DatabaseMetaData} tells of indexes: each column that is looked up by itself, the key
- * first, as it is the one that is unique. Avatica's protocol has no question for it, so that a
- * statement asks which no SQL is, and that becomes one where the tables are.
+ * The answer of {@code DatabaseMetaData} about indexes: each column that can be looked up by
+ * itself, the key first, because it alone is unique. Avatica's protocol has no question for this.
+ * So a statement that is not SQL asks, and becomes SQL where the tables are.
  */
 final class IndexInfo {
     private static final String WORDS = "{entresol indexes ";

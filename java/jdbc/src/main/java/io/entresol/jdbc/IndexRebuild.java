@@ -24,8 +24,8 @@ import org.jboss.logging.Logger;
 
 /**
  * Makes an index in memory anew: one reader goes through the store in the order of the device, as
- * many threads as there are processors index what it reads. Nobody uses the cache meanwhile, which
- * has not started.
+ * many threads as there are processors index what it reads. Nobody uses the cache meanwhile,
+ * because it has not started.
  */
 final class IndexRebuild {
     private static final Logger LOG = Logger.getLogger(IndexRebuild.class.getPackageName());

@@ -5,7 +5,7 @@ import org.infinispan.Cache;
 import org.infinispan.factories.ComponentRegistry;
 
 /**
- * How much of a cache its index knows. What is not complete answers nothing, rather than a part.
+ * How complete the index of a cache is. An incomplete index answers nothing, rather than a part.
  *
  * <pre>
  * REBUILT ──► COMPLETE          UNKNOWN: Infinispan rebuilds it by itself and tells nobody when it

@@ -11,8 +11,8 @@ import org.apache.calcite.rel.metadata.RelMetadataProvider;
 import org.apache.calcite.rel.metadata.RelMetadataQuery;
 
 /**
- * How many rows a join is taken to have. Calcite takes a part of all pairs, which of large tables
- * is far more than there are. For Calcite, not for other uses.
+ * The estimated number of rows of a join. Calcite takes a share of all pairs, which is far too many
+ * for large tables. For Calcite, not for other uses.
  */
 public final class JoinRows implements MetadataHandler<BuiltInMetadata.RowCount> {
     static final RelMetadataProvider SOURCE = ReflectiveRelMetadataProvider.reflectiveSource(

@@ -5,7 +5,7 @@ import org.apache.calcite.linq4j.Enumerable;
 import org.apache.calcite.linq4j.function.Function1;
 import org.apache.calcite.linq4j.function.Function2;
 
-/** What the code that is made for a statement calls to join by batches. Not for other uses. */
+/** Methods that the code generated for a statement calls to join by batches. Not for other uses. */
 public interface Joining {
     /**
      * The rows of the join.

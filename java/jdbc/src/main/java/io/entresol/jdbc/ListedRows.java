@@ -36,9 +36,9 @@ import org.apache.calcite.rex.RexSubQuery;
 import org.apache.calcite.rex.RexUtil;
 
 /**
- * Rows that a statement lists, as in {@code in} with many values. Calcite has a node for each row
- * that is more than constants, and one expression for all of them, which code of Java has limits
- * for; and rows of constants come in the order of texts in which strings of Java are.
+ * Rows that a statement lists, as in {@code in} with many values. Calcite makes a node for each row
+ * that is not all constants, and one expression for all of them, which may exceed the limits of
+ * Java code. It also sorts rows of constants by the order of Java's strings.
  */
 final class ListedRows extends AbstractRelNode implements EnumerableRel {
     /** Cells that are computed by one piece of code. */

@@ -11,7 +11,7 @@ import org.eclipse.jetty.security.authentication.BasicAuthenticator;
 import org.eclipse.jetty.server.UserIdentity;
 import org.eclipse.jetty.util.security.Constraint;
 
-/** Lets requests through that name a user and the password, by HTTP's basic authentication. */
+/** Lets requests pass that name a user and the right password, by HTTP's basic authentication. */
 final class Login implements LoginService {
     private static final String REALM = "entresol";
     private static final String USER = "user";

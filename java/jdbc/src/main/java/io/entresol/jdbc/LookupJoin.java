@@ -33,9 +33,9 @@ import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.util.Util;
 
 /**
- * A join with a cache of which it reads, by batches, what the rows of the left match. Each batch is
- * joined as Calcite joins two inputs. The right is a {@link CacheRead} of a query with a lookup,
- * under what is computed from its rows.
+ * A join with a cache from which it reads, by batches, only the matches of the rows on the left.
+ * Each batch is joined as Calcite joins two inputs. The right is a {@link CacheRead} of a query
+ * with a lookup, below the computations on its rows.
  */
 final class LookupJoin extends Join implements EnumerableRel {
     /** An entry that is read by itself, in entries that are read in the order of the device. */

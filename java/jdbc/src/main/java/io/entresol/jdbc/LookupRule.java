@@ -22,8 +22,8 @@ import org.apache.calcite.rel.logical.LogicalProject;
 import org.apache.calcite.rex.RexOver;
 
 /**
- * Finds joins whose right is a cache, with a filter and a projection above it perhaps, and asks for
- * equality with its key or with a field of its index: what matches can be looked up.
+ * Finds joins whose right side is a cache, perhaps under a filter and a projection, and whose
+ * condition is equality with its key or with a field of its index: matches can then be looked up.
  */
 final class LookupRule extends RelRule<ScanRules.Settings> {
     /** For each shape of the right, from the join down. */

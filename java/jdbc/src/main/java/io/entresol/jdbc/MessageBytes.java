@@ -8,8 +8,8 @@ import java.util.TreeMap;
 import org.infinispan.protostream.descriptors.FieldDescriptor;
 
 /**
- * Messages in the encoding of protocol buffers, changed field by field: what is not changed stays
- * as it is, fields that the schema does not know included.
+ * Messages in the encoding of protocol buffers, changed field by field: all other fields stay as
+ * they are, even fields that the schema does not know.
  */
 final class MessageBytes {
     private static final int VARINT = 0;

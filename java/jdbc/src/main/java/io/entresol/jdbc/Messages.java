@@ -15,7 +15,7 @@ import org.infinispan.protostream.descriptors.FieldDescriptor;
 
 /**
  * Values as a cache keeps them, messages of ProtoStream, taken apart into the cells of a row and
- * put together from them. No class of the values is needed, the schema is enough.
+ * put together from them. This needs the schema of the values, not their class.
  */
 final class Messages {
     private final ImmutableSerializationContext context;

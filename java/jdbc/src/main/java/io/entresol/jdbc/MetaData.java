@@ -9,7 +9,7 @@ import org.apache.calcite.avatica.AvaticaDatabaseMetaData;
 import org.apache.calcite.config.NullCollation;
 import org.apache.calcite.jdbc.CalciteConnection;
 
-/** What a connection tells of the caches; that it is as it tells Avatica does not know. */
+/** The metadata of a connection about the caches, which Avatica itself does not know. */
 final class MetaData extends AvaticaDatabaseMetaData {
     /** What is no letter in a pattern. */
     private static final Pattern PATTERN = Pattern.compile("[\\\\%_]");

@@ -9,7 +9,7 @@ import org.apache.calcite.rex.RexShuttle;
 import org.apache.calcite.rex.RexVariable;
 import org.apache.calcite.rex.RexVisitor;
 
-/** A column in an expression for people: it has its name where Calcite has its place. */
+/** A column in an expression for people, with its name in place of Calcite's number. */
 final class Named extends RexVariable {
     private Named(String name, RelDataType type) {
         super(name, type);

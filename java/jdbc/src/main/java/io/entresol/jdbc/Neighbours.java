@@ -13,9 +13,9 @@ import org.apache.calcite.sql.fun.SqlStdOperatorTable;
 import org.apache.calcite.util.Optionality;
 
 /**
- * {@code lead} and {@code lag} while a statement is planned. Those of Calcite, which compute them
- * all the same, are taken to be never null where they have a default that is not: but that stands
- * for rows that are not there, and a row that is there may have null.
+ * {@code lead} and {@code lag} while a statement is planned; Calcite's functions compute them.
+ * Calcite assumes that these are never null if their default is not null. But the default stands
+ * for missing rows, and a present row may have null.
  */
 final class Neighbours extends SqlAggFunction {
     private static final Map<SqlOperator, SqlOperator> ALL = Map.of(

@@ -20,8 +20,8 @@ import org.infinispan.query.objectfilter.impl.syntax.parser.IckleParsingResult;
 import org.infinispan.server.core.query.impl.RemoteQueryManager;
 
 /**
- * The index that this node has by itself. Fields and keys come from it together: Ickle has no word
- * for the key of ProtoStream values, what it is translated into has.
+ * This node's own index. It gives fields and keys together: Ickle has no word for the key of
+ * ProtoStream values, but the language that it is translated into has.
  */
 final class NodeIndex {
     /** Hits that are taken out of the index at once. */

@@ -7,8 +7,8 @@ import org.apache.calcite.avatica.util.DateTimeUtils;
 import org.apache.calcite.linq4j.function.Strict;
 
 /**
- * Arithmetic that leaves its type only with a word, and loses no digits that its type has. For the
- * code that Calcite makes, not for other uses.
+ * Arithmetic that reports an error when it leaves its type, and loses no digits that its type has.
+ * For the code that Calcite generates, not for other uses.
  */
 @Strict
 public final class Numbers {

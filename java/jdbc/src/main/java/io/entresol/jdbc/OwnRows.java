@@ -10,7 +10,7 @@ import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.server.core.query.impl.ProtobufMetadataManagerImpl;
 
-/** Answers questions with what this node has by itself. */
+/** Answers questions from this node's own entries. */
 final class OwnRows {
     /** Groups that are known at once; whoever asks for more takes parts of the segments. */
     private static final int GROUPS_MAX = 100_000;

@@ -13,12 +13,12 @@ import org.infinispan.statetransfer.OutdatedTopologyException;
 import org.infinispan.statetransfer.StateTransferLock;
 
 /**
- * Who owns which segments of a cache, for questions to the indexes of its nodes. Each node answers
- * for the segments that the asking one believes to be its own: where owners change meanwhile, the
- * answer may lack what moved, and the question is asked again.
+ * The owners of a cache's segments, for questions to the indexes of its nodes. Each node answers
+ * for the segments that it owns in the view of the asking node. If owners change meanwhile, the
+ * answer may lack entries that moved, and the question is asked again.
  *
- * <p>A node lets go of a segment's index only after all nodes know who reads it now, so owners that
- * are the same before and after the question were the same in it.
+ * <p>A node lets go of a segment's index only after all nodes know its new owner. So if the owners
+ * are the same before and after the question, they were the same during it.
  */
 final class Owners {
     /** Changes of owners that one question outlasts; a cluster that changes faster says so. */

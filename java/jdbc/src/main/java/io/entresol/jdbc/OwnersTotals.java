@@ -26,10 +26,10 @@ import org.apache.calcite.util.ImmutableBitSet;
 import org.apache.calcite.util.mapping.Mappings;
 
 /**
- * Aggregates that each owner of entries computes of its own, and the node that is asked puts
- * together: totals go from node to node, rows do not. So do expressions that are aggregated, and
- * conditions that no index decides, where they mean the same to all nodes. A node that has all
- * entries computes totals of what its index keeps, hit by hit, and keeps no rows.
+ * Aggregates that each owner computes of its own entries, and that the node that is asked combines:
+ * totals travel from node to node, rows do not. The owners also compute the expressions in
+ * aggregates, and conditions that no index decides, if these mean the same on all nodes. A node
+ * that has all entries computes totals from its index, hit by hit, and keeps no rows.
  */
 final class OwnersTotals extends RelRule<ScanRules.Settings> {
     /** For each shape of what is aggregated, from the aggregate down. */

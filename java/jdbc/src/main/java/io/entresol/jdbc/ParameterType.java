@@ -10,13 +10,13 @@ import org.apache.calcite.avatica.util.ByteString;
 import org.apache.calcite.avatica.util.DateTimeUtils;
 
 /**
- * The type that a statement gives a parameter, and what a value becomes that is set to it. Whoever
- * reads the parameter, an index, a row that is written or the code that Calcite makes, gets the one
- * form that the type has: Calcite takes of a number what fits, a day for milliseconds, and no texts.
- * What loses nothing on its way fits; all else is a mistake.
+ * The type that a statement gives a parameter, and the conversion of values to it. All readers of
+ * the parameter (an index, a written row, the code that Calcite generates) get the one form of that
+ * type. Calcite itself would cut numbers, take a day for milliseconds, and refuse texts. A value
+ * fits if its conversion loses nothing; any other value is an error.
  *
  * @param parameter its number, from 1
- * @param type that of JDBC
+ * @param type its type in JDBC
  */
 record ParameterType(int parameter, int type) {
     /** Set to a parameter, the value as the type has it. */

@@ -31,8 +31,8 @@ import org.apache.calcite.avatica.remote.TypedValue;
 import org.apache.calcite.jdbc.CalciteConnection;
 
 /**
- * A statement that is prepared, in this process or another one. A parameter is what it is set to,
- * or a mistake; Avatica leaves those that are set in some ways as they were in the run before.
+ * A prepared statement, in this process or another one. A parameter has the value that it is set
+ * to, or setting it fails; with some setters Avatica would leave the value of the run before.
  */
 final class ParametrizedStatement extends AvaticaPreparedStatement implements Runs {
     private final Run run = new Run(cancelFlag);

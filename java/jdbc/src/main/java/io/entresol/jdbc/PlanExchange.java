@@ -36,10 +36,10 @@ import org.apache.calcite.tools.Program;
 import org.apache.calcite.tools.Programs;
 
 /**
- * Plans that are ready to be carried out, with {@link Exchange} in their expressions, sums that are
- * {@link CheckedSums}, {@link FloatExtremes} and {@link TextExtremes}, and rows that are sorted by
- * texts in the order of {@link Texts}: Calcite sorts them by columns that are added for that. Joins
- * are {@link Watched}.
+ * Replaces parts of plans that are ready to be carried out: expressions by {@link Exchange}, sums
+ * by {@link CheckedSums}, extremes by {@link FloatExtremes} and {@link TextExtremes}. Rows sorted
+ * by texts get the order of {@link Texts}: Calcite sorts them by columns that are added for that.
+ * Joins are {@link Watched}.
  */
 final class PlanExchange extends RelHomogeneousShuttle {
     /** Factors in front, rows that are listed as such, Calcite's own planning, then that. */

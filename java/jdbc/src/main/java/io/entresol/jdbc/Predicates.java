@@ -19,8 +19,8 @@ import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.util.NlsString;
 
 /**
- * Conditions of SQL as conditions of Ickle, where an index decides them exactly as SQL does. Null
- * is what makes them differ: an index finds what lacks a field where SQL says unknown.
+ * Conditions of SQL as conditions of Ickle, if an index decides them exactly as SQL does. They
+ * differ in nulls: an index finds entries that lack a field where SQL says unknown.
  */
 final class Predicates {
     /** More alternatives than this are not asked of an index, which has a limit of its own. */

@@ -36,7 +36,9 @@ import org.apache.calcite.sql2rel.SqlRexConvertletTable;
 import org.apache.calcite.tools.Program;
 import org.apache.calcite.util.Holder;
 
-/** The planning of statements, with the rules of caches, and mistakes told with what there is. */
+/**
+ * The planning of statements with the rules of caches; errors name the existing tables and columns.
+ */
 final class Preparation extends CalcitePrepareImpl {
     private static final Pattern NO_TABLE = Pattern.compile("Object '([^']*)' not found.*");
     private static final Pattern NO_PREFIX = Pattern.compile("Table '([^']*)' not found.*");

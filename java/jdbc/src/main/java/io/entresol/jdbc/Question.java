@@ -9,15 +9,15 @@ import org.apache.calcite.avatica.util.ByteString;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * What a node is asked to tell of the entries that it has by itself: columns of them, or totals.
+ * A question to a node about its own entries: columns of them, or totals.
  *
  * @param table which entries
- * @param source where it finds them
- * @param asked what it asks its index
- * @param columns places of the columns that are wanted
- * @param totals what is computed of the columns; null: they are wanted themselves
+ * @param source where the node finds them
+ * @param asked the request to its index
+ * @param columns places of the required columns
+ * @param totals totals to compute of the columns; null: the columns themselves
  * @param given parameters of the totals' formulas, by their names
- * @param inParts whether an answer that is too long may be refused, and asked for in parts
+ * @param inParts whether the node may refuse an answer that is too long, to be asked for parts
  */
 record Question(Table table, CacheQuery.Source source, Asked asked, List<Integer> columns,
         Totals totals, Map<String, Object> given, boolean inParts) {

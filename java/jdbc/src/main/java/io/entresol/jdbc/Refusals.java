@@ -12,9 +12,9 @@ import org.apache.calcite.avatica.AvaticaConnection;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
- * Says why something cannot be done. Of a statement that cannot be prepared Calcite and Avatica say
- * which one, and leave the reason to whoever looks behind the exception. Transactions they refuse by
- * exceptions that are none of JDBC's, a commit too, which here has nothing left to do.
+ * Gives the reason of a refusal. If a statement cannot be prepared, Calcite and Avatica name the
+ * statement, and leave the reason in the cause of the exception. They refuse transactions by
+ * exceptions that are not JDBC's, even a commit, which here has nothing to do.
  */
 final class Refusals {
     /** The exceptions that a trace begins with, by their whole names. */

@@ -7,8 +7,8 @@ import java.util.regex.Pattern;
 import org.apache.calcite.avatica.AvaticaStatement;
 
 /**
- * The end of what a server runs for a statement: Avatica's protocol has no word for it, so that
- * another statement of the connection says it, which no SQL is.
+ * Ends the run of a statement at a server. Avatica's protocol has no message for this, so another
+ * statement of the connection, which is not SQL, says it.
  */
 final class RemoteCancel {
     /** What is carried out in its place, so that it has a result. */

@@ -30,8 +30,8 @@ import org.apache.calcite.avatica.util.ByteString;
 import org.apache.calcite.avatica.util.DateTimeUtils;
 
 /**
- * Rows of a result: what goes wrong between two of them is an {@link SQLException}, and a cell is
- * what it is asked for as, or a mistake.
+ * Rows of a result: a failure between two rows is an {@link SQLException}, and a cell has the
+ * requested type, or the request fails.
  */
 final class Result extends AvaticaResultSet {
     private static final BigDecimal LEAST = BigDecimal.valueOf(Long.MIN_VALUE);

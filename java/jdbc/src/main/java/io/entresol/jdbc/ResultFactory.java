@@ -19,7 +19,7 @@ import org.apache.calcite.avatica.QueryState;
 import org.apache.calcite.avatica.UnregisteredDriver;
 import org.apache.calcite.jdbc.CalciteConnection;
 
-/** Makes what another factory makes, and statements and results that do what JDBC says. */
+/** Makes the objects of another factory, but statements and results that act as JDBC says. */
 final class ResultFactory implements AvaticaFactory {
     /** Statements beside those that Calcite was given, until they are asked for. */
     private static final Map<AvaticaStatement, AvaticaStatement> OURS =

@@ -3,7 +3,7 @@ package io.entresol.jdbc;
 import org.apache.calcite.DataContext;
 import org.apache.calcite.linq4j.Enumerable;
 
-/** What the code that is made for a statement calls to read a cache. Not for other uses. */
+/** Methods that the code generated for a statement calls to read a cache. Not for other uses. */
 public interface Rows {
     /** The rows, as one run of the statement asks for them; a row of one column is its cell. */
     Enumerable<Object> read(DataContext run);

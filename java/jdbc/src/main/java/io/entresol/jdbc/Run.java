@@ -5,9 +5,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
 /**
- * The run of a statement that is under way, if one is: it alone is what somebody cancels, and no
- * later one. It is over when it has failed, has changed what it was to change, or its result is
- * closed, which may be after the next one began.
+ * The current run of a statement, if there is one. A cancellation ends this run and no later one. A
+ * run is over when it has failed, has made its changes, or its result is closed, which may be after
+ * the next run began.
  */
 final class Run {
     /** What all that reads looks at. */

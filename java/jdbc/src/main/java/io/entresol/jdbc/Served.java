@@ -11,7 +11,7 @@ import org.apache.calcite.avatica.ColumnMetaData.Rep;
 import org.apache.calcite.avatica.Meta;
 import org.apache.calcite.jdbc.CalciteConnection;
 
-/** Connections that Avatica's server has for its clients, and asks as no program does. */
+/** The connections that Avatica's server holds for its clients, and uses as no program does. */
 final class Served {
     /** The property that they have. */
     static final String MARK = "served";

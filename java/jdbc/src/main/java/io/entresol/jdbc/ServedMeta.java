@@ -21,7 +21,7 @@ import org.apache.calcite.avatica.remote.TypedValue;
 /**
  * The connections of a {@link SqlServer}'s clients. A statement lives as long as its connection,
  * and a connection until it is closed, or nobody used it or a statement of it for a day; Avatica
- * lets go of both after minutes, of a connection also while its statements are used.
+ * itself would drop both after minutes, a connection even while its statements are used.
  */
 final class ServedMeta extends JdbcMeta {
     /** What a client may say of its connection: others name classes and files of the server. */

@@ -10,11 +10,12 @@ import org.infinispan.query.mapper.mapping.SearchIndexedEntity;
 import org.infinispan.query.mapper.mapping.SearchMapping;
 
 /**
- * What columns are made of: the schemas, of which each that is registered anew is another one, and
- * the index, which is another one once it was told of them. Two are equal if nothing changed.
+ * The sources of columns: the schemas and the index. A schema that is registered anew is a new
+ * object, and so is an index after an update of its schema. Two shapes are equal if nothing
+ * changed.
  *
- * @param schemas all of them: one may have parts of its types in another
- * @param index that of the values; null: there is none
+ * @param schemas all schemas, because types of one may be parts of another
+ * @param index the index of the values; null: there is none
  */
 record Shape(List<FileDescriptor> schemas, IndexManager index) {
     static Shape of(AdvancedCache<?, ?> cache, String type, SerializationContext schemas) {

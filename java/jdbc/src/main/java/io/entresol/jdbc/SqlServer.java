@@ -15,9 +15,9 @@ import org.eclipse.jetty.server.ServerConnector;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
- * Serves the caches of a container to {@code jdbc:entresol:remote:http://HOST:PORT}. Whoever it lets
- * in may read and write all of them; where nobody is asked for a password these are all who reach
- * the port, and it listens on the loopback interface unless told otherwise.
+ * Serves the caches of a container to {@code jdbc:entresol:remote:http://HOST:PORT}. A client that
+ * it lets in may read and write all of them. Without users these are all clients that reach the
+ * port; the server listens on the loopback interface unless told otherwise.
  */
 public final class SqlServer implements AutoCloseable {
     private static final AtomicLong STARTED = new AtomicLong();

@@ -6,10 +6,11 @@ import org.apache.calcite.rel.type.RelDataTypeSystemImpl;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * Types of what is computed: sums of INTEGER are BIGINT, means of whole numbers are DOUBLE, and those
- * of decimals have digits for their fraction. Calcite's own are of the column's type, in which sums
- * wrap around, means lose their fraction, and deviations are no deviations. Decimals have as many
- * digits as in most databases, and moments their milliseconds. For Calcite, not for other uses.
+ * Types of computed values: sums of INTEGER are BIGINT, means of whole numbers are DOUBLE, and
+ * means of decimals have digits for their fraction. Calcite's own results have the column's type,
+ * in which sums wrap around, means lose their fraction, and deviations are wrong. Decimals have as
+ * many digits as in most databases, and moments their milliseconds. For Calcite, not for other
+ * uses.
  */
 public final class SqlTypes extends RelDataTypeSystemImpl {
     /** Digits of a decimal, before and behind its point. */

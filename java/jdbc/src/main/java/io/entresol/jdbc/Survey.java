@@ -26,10 +26,9 @@ import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.util.function.SerializableFunction;
 
 /**
- * A question that each owner of a cache's entries answers for itself. Of each segment one node is
- * asked, its first owner, and the answers of all count only if owners were the same all the while;
- * so each entry is in one answer. A long answer comes in parts, one after another, each of some of
- * the segments.
+ * A question that each owner of a cache's entries answers for itself. For each segment its first
+ * owner is asked, and the answers count only if the owners stayed the same. So each entry is in one
+ * answer. A long answer comes in parts, one after another, each for some of the segments.
  */
 final class Survey {
     /** Rows that this node tells itself at once. */

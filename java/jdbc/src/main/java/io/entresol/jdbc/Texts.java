@@ -9,9 +9,9 @@ import org.apache.calcite.linq4j.function.Strict;
 
 /**
  * Texts in the order of their code points, which is that of an index and of their bytes, and
- * patterns that mean what they mean to an index. Strings of Java are in another order: what is
- * beyond U+FFFF begins with a unit that is less than U+E000. For the code that Calcite makes, not
- * for other uses.
+ * patterns that mean what they mean to an index. Java's strings have another order: characters
+ * beyond U+FFFF begin with a unit that is less than U+E000. For the code that Calcite generates,
+ * not for other uses.
  */
 public final class Texts {
     static final Comparator<String> ORDER = Texts::compare;

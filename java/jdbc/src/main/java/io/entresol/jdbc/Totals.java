@@ -10,12 +10,13 @@ import java.util.function.IntFunction;
 import org.apache.calcite.sql.type.SqlTypeName;
 
 /**
- * What an aggregate computes of some of the rows, so that several of these make that of all: sums
- * are added, the least and the greatest compared. It computes as the code does that Calcite makes.
+ * The result of an aggregate for some of the rows, which combines with others to the result for
+ * all: sums are added, minima and maxima compared. It computes as the code that Calcite generates.
  *
  * @param groups places of the cells that rows of a group share
- * @param calls what is computed of each group
- * @param formulas what is computed of the columns first: its cells follow theirs
+ * @param calls aggregates to compute for each group
+ * @param formulas expressions to compute from the columns first: their cells follow those of the
+ *     columns
  */
 record Totals(List<Integer> groups, List<Call> calls, Formulas formulas) {
     /** What is computed. */

@@ -12,8 +12,8 @@ import org.apache.calcite.avatica.AvaticaConnection;
 
 /**
  * Connections that changed something since they were told to commit or to roll back, and that do
- * not commit each change by themselves: what they changed cannot be taken back, and whoever rolls
- * back must be told so. Where nothing was changed there is nothing to take back.
+ * not commit each change by themselves: their changes cannot be undone, so a rollback must fail. If
+ * nothing was changed, a rollback has nothing to undo.
  */
 final class Unfinished {
     private static final Set<AvaticaConnection> CHANGED =

@@ -3,8 +3,8 @@ package io.entresol.jdbc;
 import java.util.Collection;
 
 /**
- * Which rows of a table a join asks for: those that have one of some cells, or all. For the code
- * that is made for a statement, not for other uses.
+ * The rows of a table that a join needs: rows with one of some cells, or all. For the code
+ * generated for a statement, not for other uses.
  */
 public final class Wanted {
     private final Collection<Object> cells;

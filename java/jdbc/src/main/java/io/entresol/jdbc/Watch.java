@@ -4,7 +4,7 @@ import org.apache.calcite.DataContext;
 import org.apache.calcite.linq4j.Enumerable;
 
 /**
- * What the code that is made for a statement calls to end with its run, where it would make rows
+ * A method that the code generated for a statement calls to end with its run, where it makes rows
  * without reading any. Not for other uses.
  */
 public interface Watch {

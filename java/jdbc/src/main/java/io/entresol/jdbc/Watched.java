@@ -33,8 +33,8 @@ import org.apache.calcite.sql.type.SqlTypeName;
 import org.apache.calcite.sql.validate.SqlUserDefinedFunction;
 
 /**
- * Rows of a join, which may be many more than were read for them, until the run is cancelled. Where
- * a join tries pairs of rows, and finds none for long, its condition looks as well.
+ * Rows of a join, until the run is cancelled; they may be many more than the rows read. If a join
+ * tries pairs of rows and finds no match for long, its condition checks for the cancellation, too.
  */
 final class Watched extends SingleRel implements EnumerableRel {
     /** One of so many rows looks: a look takes longer than a row. */

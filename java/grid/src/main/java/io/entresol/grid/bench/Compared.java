@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 
-/** Caches that differ in nothing but what they are kept in; all go when it is closed. */
+/** Caches that differ only in where their entries are kept; closing this removes all of them. */
 final class Compared implements AutoCloseable {
     private static final long LEAST_CAPACITY = 64L << 20;
     private static final long LEAST_MEMORY = 32L << 20;

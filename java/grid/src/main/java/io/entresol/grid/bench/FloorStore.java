@@ -18,9 +18,9 @@ import org.infinispan.persistence.spi.MarshallableEntryFactory;
 import org.infinispan.persistence.spi.NonBlockingStore;
 
 /**
- * A store that costs as little as a store can: marshalled entries in a map, answered at once. What a
- * cache over it takes more than one without a store is what Infinispan takes for any. For comparisons
- * only: nothing outlives the process.
+ * A store that costs as little as a store can: marshalled entries in a map, answered at once. A
+ * cache over it costs more than one without a store only by the cost that Infinispan has with any
+ * store. It is for comparisons only: no entry outlives the process.
  */
 public final class FloorStore<K, V> implements NonBlockingStore<K, V> {
     private final Map<WrappedByteArray, Stored> entries = new ConcurrentHashMap<>();

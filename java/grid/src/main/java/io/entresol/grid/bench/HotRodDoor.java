@@ -6,7 +6,7 @@ import org.infinispan.client.hotrod.RemoteCacheManager;
 import org.infinispan.client.hotrod.configuration.ConfigurationBuilder;
 import org.infinispan.commons.marshall.IdentityMarshaller;
 
-/** By Hot Rod; one client serves all threads. */
+/** Access by Hot Rod; one client serves all threads. */
 final class HotRodDoor implements Door {
     private final RemoteCacheManager manager;
     private final RemoteCache<byte[], byte[]> cache;

@@ -16,11 +16,11 @@ import java.util.concurrent.Future;
  * Threads that put and get entries of one size; keys are numbers, and a value begins with its key's
  * number, so that a wrong one is noticed.
  *
- * @param threads how many, each with keys of its own unless it chooses among all
+ * @param threads number of threads, each with keys of its own unless it chooses among all keys
  * @param perThread operations of each thread
  * @param valueBytes length of each value
- * @param seed what values and choices follow from
- * @param shown each so many seconds a line tells what it does; 0: none does
+ * @param seed seed of values and choices
+ * @param shown seconds between two lines about the running load; 0: no lines
  */
 record Load(int threads, int perThread, int valueBytes, long seed, long shown) {
     /** What a thread does one after another. */

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
 
-/** What a load does while it runs: a line each so many seconds, of that time alone. */
+/** Figures of a running load: a line every few seconds, each for the time since the line before. */
 final class Meter implements AutoCloseable {
     /** Buckets for each doubling of a latency. */
     private static final int STEPS = 8;

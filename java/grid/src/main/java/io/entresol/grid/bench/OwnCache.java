@@ -7,13 +7,13 @@ import io.entresol.grid.Target;
 import java.util.Locale;
 
 /**
- * A cache that people deployed, which one load at a time is put on: it stays, with its entries.
+ * A cache that people deployed, for one load at a time: the cache and its entries stay.
  *
  * @param target where the grid is
  * @param name the cache's
- * @param work what is done with it
- * @param protocol by which door
- * @param respPort that of RESP
+ * @param work the operations of the load
+ * @param protocol the protocol of the load
+ * @param respPort the port for RESP
  */
 record OwnCache(Target target, String name, Work work, Protocol protocol, int respPort) {
     /** What is done. */

@@ -2,7 +2,7 @@ package io.entresol.grid.bench;
 
 import io.entresol.grid.Target;
 
-/** By which of the nodes' doors a load comes. */
+/** The protocol of a load. */
 enum Protocol {
     HOTROD("Hot Rod") {
         @Override

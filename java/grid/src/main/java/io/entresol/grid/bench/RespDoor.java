@@ -3,7 +3,7 @@ package io.entresol.grid.bench;
 import io.entresol.grid.Target;
 import java.io.IOException;
 
-/** By RESP; each thread has a connection of its own. */
+/** Access by RESP; each thread has a connection of its own. */
 record RespDoor(Target target, int port, String cache) implements Door {
     @Override
     public Connection connect() throws IOException {

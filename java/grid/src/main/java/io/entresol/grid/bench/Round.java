@@ -6,9 +6,9 @@ import java.util.function.ToDoubleFunction;
 import org.infinispan.commons.dataconversion.internal.Json;
 
 /**
- * What one run of a load came to.
+ * The result of one run of a load.
  *
- * @param operations of all threads
+ * @param operations number of operations of all threads
  * @param seconds from the first thread's start to the last one's end
  * @param threadSeconds a thread's own time, on average
  * @param threadRate operations a second of a thread, on average

@@ -11,8 +11,8 @@ import org.infinispan.server.resp.RespRequestHandler;
 
 /**
  * Infinispan's command of this name, which gives no answer at all to a subcommand that it does not
- * know. Clients that ask for newer ones as they connect waited for ever. A class has the name of its
- * command.
+ * know. Clients that send newer subcommands as they connect would wait for ever. The class has the
+ * name of its command.
  */
 final class CLIENT extends org.infinispan.server.resp.commands.connection.CLIENT {
     private static final Set<String> KNOWN = Set.of("CACHING", "UNPAUSE", "PAUSE", "NO-EVICT",

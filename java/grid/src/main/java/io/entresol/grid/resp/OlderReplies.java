@@ -7,9 +7,9 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * Writes replies of RESP 3 as RESP 2 has them: maps, sets and pushes as arrays, what is absent, and
- * numbers that are not whole, as strings, and pairs one after the other in those replies that are
- * expected to have them. Takes the bytes as they come; a reply may be cut anywhere.
+ * Writes replies of RESP 3 in the form of RESP 2: maps, sets and pushes as arrays, nulls and
+ * fractions as strings, and pairs one after the other in replies whose clients expect that. It
+ * takes the bytes as they come; a reply may be cut anywhere.
  */
 final class OlderReplies {
     private static final byte[] END = {'\r', '\n'};

@@ -10,8 +10,9 @@ import org.infinispan.server.resp.RespRequestHandler;
 import org.infinispan.server.resp.serialization.ResponseWriter;
 
 /**
- * Infinispan's command of this name, which waits for the keys in a thread that has to bring them: of
- * a cache on flash it never had an answer, and the thread never another task.
+ * Replaces Infinispan's command of this name, which waits for the keys in the very thread that has
+ * to bring them: with a cache on flash it would never answer, and the thread would never do another
+ * task.
  */
 final class RANDOMKEY extends org.infinispan.server.resp.commands.generic.RANDOMKEY {
     @Override

@@ -12,7 +12,7 @@ import org.infinispan.server.resp.RespRequestHandler;
 
 /**
  * The replies of a connection: in RESP 2 until its client says HELLO 3, and one for each command.
- * Infinispan speaks RESP 3 to whoever comes, and gives no reply where it does not know what to say.
+ * Infinispan speaks RESP 3 to every client, and gives no reply to a command that it does not know.
  */
 final class Replies extends ChannelDuplexHandler {
     private static final int NEWER = 3;

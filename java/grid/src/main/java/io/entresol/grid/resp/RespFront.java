@@ -15,8 +15,8 @@ import org.infinispan.server.resp.RespServer;
 import org.infinispan.server.resp.commands.Commands;
 
 /**
- * What stands before Infinispan's RESP endpoint, so that clients of today can use it: commands that
- * they expect, and {@link Replies} at each connection to the port that is for RESP alone.
+ * A front of Infinispan's RESP endpoint, so that present-day clients can use it: it adds commands
+ * that they expect, and {@link Replies} at each connection to the port for RESP alone.
  */
 public final class RespFront {
     private static final String REPLIES = "entresol-replies";
