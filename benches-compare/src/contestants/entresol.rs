@@ -6,13 +6,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use entresol_device::{Device, FileDevice, FileOptions};
+use entresol_host::{Background, now};
 use entresol_tier::{
-    Admission, Budget, Durability, Error, ErrorKind, Key, Operation, Outcome, PutOptions,
+    Admission, Durability, Error, ErrorKind, Key, Operation, Outcome, PutOptions,
     Result as EngineResult, Session, SessionOptions, SessionUsers, SpaceId, StoreOptions, Tiered,
     TieredOptions, Timestamp,
 };
@@ -27,8 +25,7 @@ const THREADS: usize = 2;
 
 struct Entresol {
     store: Arc<Tiered>,
-    stop: Arc<AtomicBool>,
-    background: Option<JoinHandle<()>>,
+    background: Option<Background>,
 }
 
 /// Opens a store in the directory, with the cache that the plan gives each contestant.
@@ -63,26 +60,13 @@ fn open_with(settings: &Settings, cache_bytes: Option<u64>) -> Result<Box<dyn Co
     };
     let device: Arc<dyn Device> = Arc::new(device);
     let store = Tiered::open(device, options, now())?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let background = {
-        let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
-        std::thread::spawn(move || maintain(&store, &stop))
-    };
-    Ok(Box::new(Entresol { store, stop, background: Some(background) }))
+    let background = Background::start(Arc::clone(&store))?;
+    Ok(Box::new(Entresol { store, background: Some(background) }))
 }
 
 fn capacity(plan: &Plan) -> u64 {
     let data = plan.keys * (plan.record_bytes() + RECORD_OVERHEAD_BYTES);
     (data * 100 / plan.fill_percent).next_multiple_of(1 << 20) + (4 << 20)
-}
-
-fn maintain(store: &Tiered, stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        let more = store.maintain(now(), Budget { segments: 4 }).is_ok_and(|done| done.more);
-        if !more {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
 }
 
 impl Contestant for Entresol {
@@ -111,11 +95,7 @@ impl Contestant for Entresol {
 
 impl Drop for Entresol {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(background) = self.background.take() {
-            // A panic there has already been printed.
-            let _ = background.join();
-        }
+        drop(self.background.take());
         // What a close could not write is recovered by the next open.
         let _ = self.store.close(now());
     }
@@ -214,9 +194,4 @@ impl Tickets<'_> {
             Err(error) => self.fault = Some(error),
         }
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

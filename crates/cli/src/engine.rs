@@ -4,14 +4,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use entresol_device::{
     Device, FileDevice, FileOptions, Preparation, boot_identity, on_all_processors,
 };
-use entresol_tier::{Budget, StoreOptions, Tiered, TieredOptions, Timestamp};
+use entresol_host::Background;
+pub(crate) use entresol_host::now;
+use entresol_tier::{StoreOptions, Tiered, TieredOptions};
 
 use crate::failure::{Failure, Outcome};
 
@@ -24,15 +23,16 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<dyn Device>,
     /// The store.
     pub(crate) tiered: Arc<Tiered>,
-    keeper: Option<Keeper>,
+    background: Option<Background>,
 }
 
 impl Engine {
     /// Opens or makes the store on `device` and starts its background work.
     pub(crate) fn open(device: Arc<dyn Device>, options: TieredOptions) -> Outcome<Engine> {
         let tiered = Tiered::open(Arc::clone(&device), hosted(options), now())?;
-        let keeper = Keeper::start(Arc::clone(&tiered));
-        Ok(Engine { device, tiered, keeper: Some(keeper) })
+        let background = Background::start(Arc::clone(&tiered))
+            .map_err(|error| Failure::doing("no thread for background work", error))?;
+        Ok(Engine { device, tiered, background: Some(background) })
     }
 
     /// Opens the store on `device` without background work: for reading only.
@@ -41,12 +41,12 @@ impl Engine {
         options: TieredOptions,
     ) -> Outcome<Engine> {
         let tiered = Tiered::open(Arc::clone(&device), hosted(options), now())?;
-        Ok(Engine { device, tiered, keeper: None })
+        Ok(Engine { device, tiered, background: None })
     }
 
     /// Stops background work and closes the store cleanly: the next open loads a checkpoint.
     pub(crate) fn close(self) -> Outcome<()> {
-        drop(self.keeper);
+        drop(self.background);
         Ok(self.tiered.close(now())?)
     }
 }
@@ -55,12 +55,6 @@ impl Engine {
 fn hosted(options: TieredOptions) -> TieredOptions {
     let (boot, parallel) = (boot_identity(), on_all_processors);
     TieredOptions { store: StoreOptions { boot, parallel, ..options.store }, ..options }
-}
-
-/// The wall clock, as the engine takes it.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_millis() as u64)
 }
 
 /// Opens the file at `path` as a device; makes it, of `capacity` bytes, where it is absent.
@@ -82,45 +76,4 @@ pub(crate) fn open_file(
     }
     let options = FileOptions { capacity_bytes: capacity, preparation, ..FileOptions::default() };
     Ok(Arc::new(FileDevice::open(path, &options)?))
-}
-
-struct Keeper {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    fn start(tiered: Arc<Tiered>) -> Keeper {
-        const IDLE: Duration = Duration::from_millis(2);
-        const DEVICE: Duration = Duration::from_micros(300);
-        const BUDGET: Budget = Budget { segments: 4 };
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                match tiered.maintain(now(), BUDGET) {
-                    Ok(done) if done.more => {}
-                    Ok(done) if done.awaits_device => std::thread::park_timeout(DEVICE),
-                    // A poisoned store says so to every writer; the keeper need not repeat it.
-                    _ => std::thread::park_timeout(IDLE),
-                }
-            }
-        });
-        Keeper { stop, thread: Some(thread) }
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // A panic of the keeper has printed itself already.
-            drop(thread.join());
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.end();
-    }
 }

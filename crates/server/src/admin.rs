@@ -12,12 +12,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use entresol_device::PendingIo;
+use entresol_host::STALLED;
 
 use crate::config::ConfigError;
 use crate::error::ServeError;
 use crate::listener;
 use crate::shared::Shared;
-use crate::watch::STALLED;
 use visitors::{Door, Visitors};
 
 /// Longest request, bytes.

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_tier::{Budget, Error, Maintenance, SessionOptions, SessionUsers, Tiered};
+use entresol_host::{Upkeep, keep, now};
+use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -22,7 +23,7 @@ use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
 use crate::process::{allow_open_files, clients_within, is_ignored};
-use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared, now};
+use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
 use crate::watch::watch;
@@ -32,8 +33,6 @@ use crate::worker::{WAKER, Worker, report};
 const COMPARISONS_MAX: usize = 64;
 /// Clients that wait for a sync at a time.
 const SAVERS_MAX: usize = 10_000;
-/// Segments reclaimed before the store is asked again.
-const SEGMENTS_AT_ONCE: u32 = 4;
 
 /// A server about to start.
 #[derive(Debug)]
@@ -122,7 +121,7 @@ impl Doors {
             server.start_worker(number, depth, poll, listeners)?;
         }
         let state = Arc::clone(&shared);
-        server.spawn("maintenance", move || maintain(&state))?;
+        server.spawn("maintenance", move || maintain(state))?;
         let state = Arc::clone(&shared);
         server.spawn("passwords", move || compare(&state, &comparisons))?;
         let state = Arc::clone(&shared);
@@ -321,33 +320,32 @@ fn announce(ports: &Ports) -> std::io::Result<()> {
 }
 
 /// Does the store's background work until the server stops.
-fn maintain(shared: &Shared) -> Result<(), ServeError> {
-    let budget = Budget { segments: SEGMENTS_AT_ONCE };
-    let mut failed = false;
-    while !shared.is_stopping() {
-        if shared.wants_sync.swap(false, Ordering::AcqRel) {
-            match shared.tier.sync() {
-                Ok(()) => shared.last_save_seconds.store(now().0 / 1000, Ordering::Relaxed),
+fn maintain(shared: Arc<Shared>) -> Result<(), ServeError> {
+    let tier = Arc::clone(&shared.tier);
+    keep(&tier, &mut ServerUpkeep(shared));
+    Ok(())
+}
+
+/// The upkeep of a server's store, with the syncs that clients ask for and do not wait for.
+struct ServerUpkeep(Arc<Shared>);
+
+impl Upkeep for ServerUpkeep {
+    fn is_over(&self) -> bool {
+        self.0.is_stopping()
+    }
+
+    fn prepare(&mut self) {
+        if self.0.wants_sync.swap(false, Ordering::AcqRel) {
+            match self.0.tier.sync() {
+                Ok(()) => self.0.last_save_seconds.store(now().0 / 1000, Ordering::Relaxed),
                 Err(error) => report(&format!("a sync failed: {error}")),
             }
         }
-        let pause = match shared.tier.maintain(now(), budget) {
-            Ok(done) => {
-                failed = false;
-                done.rest()
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut failed, true) {
-                    report(&format!("background work fails: {error}"));
-                }
-                Some(Maintenance::IDLE)
-            }
-        };
-        if let Some(pause) = pause {
-            std::thread::park_timeout(pause);
-        }
     }
-    Ok(())
+
+    fn report(&mut self, error: &Error) {
+        report(&format!("background work fails: {error}"));
+    }
 }
 
 /// Compares passwords until the server stops and nobody waits any more.

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use entresol_device::{Attended, PendingIo};
-use entresol_tier::{Error, Statistics, Tiered, Timestamp};
+use entresol_device::PendingIo;
+use entresol_host::{FIGURES_WAIT, PendingAges, now};
+use entresol_tier::{Error, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
@@ -25,7 +26,6 @@ use crate::operations::{OperationId, Verdict};
 use crate::pause::Pauses;
 use crate::stream::Stream;
 use crate::users::Users;
-use crate::watch::FIGURES_WAIT;
 
 /// What all threads of a server share. Thread-safe.
 pub(crate) struct Shared {
@@ -63,8 +63,8 @@ pub(crate) struct Shared {
     pub(crate) last_save_seconds: AtomicU64,
     /// Whether someone asked for a sync in the background.
     pub(crate) wants_sync: AtomicBool,
-    /// Time that the device was watched.
-    attended: Mutex<Attended>,
+    /// For how long requests to the device have not been answered.
+    pending: PendingAges,
     /// Workers whose writes wait for the device to take what it has.
     pub(crate) stalled_workers: AtomicUsize,
     /// The memory of all clients.
@@ -196,7 +196,7 @@ impl Shared {
             seed: random_seed(),
             last_save_seconds: AtomicU64::new(now.0 / 1000),
             wants_sync: AtomicBool::new(false),
-            attended: Mutex::default(),
+            pending: PendingAges::default(),
             stalled_workers: AtomicUsize::new(0),
             memory: ClientMemory::new(parts.client_bytes_max, lender, limits.databases),
             ports: OnceLock::new(),
@@ -273,8 +273,7 @@ impl Shared {
 
     /// The oldest request that the device has not answered.
     pub(crate) fn oldest_pending(&self) -> Option<PendingIo> {
-        let now = lock(&self.attended).look(self.started.elapsed());
-        self.tier.store().device().oldest_pending(now)
+        self.pending.oldest(&self.tier)
     }
 
     /// The figures of the store, which may be those of before while the device does not answer: its
@@ -322,12 +321,6 @@ impl Tray {
     pub(crate) fn wake(&self) {
         let _ = self.waker.wake();
     }
-}
-
-/// The present moment.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_millis() as u64)
 }
 
 /// A number that differs from run to run and cannot be told from outside.

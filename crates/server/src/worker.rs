@@ -24,6 +24,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use entresol_device::Attended;
+use entresol_host::now;
 use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -36,7 +37,7 @@ use crate::core::Core;
 use crate::listener::Listener;
 use crate::meter::Batch;
 use crate::pause::Pause;
-use crate::shared::{Item, Shared, Tray, now};
+use crate::shared::{Item, Shared, Tray};
 use crate::stream::Stream;
 
 /// The token of the waker.

@@ -11,14 +11,14 @@
 //! Lock order: a lane, then the outbox, which is a leaf. `visit` runs under a lane's lock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use entresol_device::Attended;
+use entresol_host::{FIGURES_WAIT, ForeignClock, LOOK_INTERVAL, PendingAges, Upkeep, keep};
 use entresol_tier::{
-    Budget, Error, ErrorKind, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions,
-    SpaceId, Tiered, Timestamp,
+    Error, ErrorKind, Operation, Outcome, SegmentUse, Session, SessionOptions, SpaceId, Tiered,
+    Timestamp,
 };
 use mio::{Events, Poll};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -42,12 +42,6 @@ const WAITERS_DEPTH: usize = 4;
 const IDLE: Duration = Duration::from_secs(1);
 /// How long it waits where something is: whoever misses a signal is not lost for longer.
 const IN_FLIGHT: Duration = Duration::from_millis(1);
-/// Segments reclaimed before the store is asked again.
-const SEGMENTS_AT_ONCE: u32 = 4;
-/// How often the device is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long whoever asks for figures waits for a shard that is at work.
-const FIGURES_WAIT: Duration = Duration::from_millis(200);
 /// Words of outcomes that are kept allocated between batches.
 const OUTBOX_WORDS_KEPT: usize = 1 << 20;
 /// Bytes of a scan's page that are aimed at.
@@ -71,8 +65,8 @@ pub(super) struct Host {
     /// Whether a write may have to make room itself.
     short: AtomicBool,
     jobs: JobQueue,
-    clock: Clock,
-    watch: Watch,
+    clock: ForeignClock,
+    pending: PendingAges,
     threads: Mutex<Vec<JoinHandle<()>>>,
     closing: AtomicBool,
     closed: AtomicBool,
@@ -100,27 +94,15 @@ pub(super) struct Batch {
     pub(super) records: i64,
 }
 
-/// What all looks at the device are reckoned from.
-struct Watch {
-    opened: Instant,
-    attended: Mutex<Attended>,
-}
-
-/// The caller's clock, as far as known: the system's, moved.
-#[derive(Default)]
-struct Clock {
-    ahead_ms: AtomicI64,
-}
-
 impl Host {
     /// Opens the store that `options` name, or makes it.
     pub(super) fn open(options: &Options) -> Result<Arc<Host>, Failure> {
-        let clock = Clock::default();
+        let clock = ForeignClock::default();
         let tiered = options.open(clock.read(0))?;
         Host::over(tiered, clock)
     }
 
-    fn over(tiered: Arc<Tiered>, clock: Clock) -> Result<Arc<Host>, Failure> {
+    fn over(tiered: Arc<Tiered>, clock: ForeignClock) -> Result<Arc<Host>, Failure> {
         let session = SessionOptions { depth: DEPTH, ..SessionOptions::default() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let sessions: Result<Vec<Session>, Error> =
@@ -142,7 +124,7 @@ impl Host {
             short: AtomicBool::new(false),
             jobs: JobQueue::default(),
             clock,
-            watch: Watch::default(),
+            pending: PendingAges::default(),
             threads: Mutex::default(),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -308,7 +290,7 @@ impl Host {
         fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
         fields.push(format!("\"poisoned\":{}", statistics.poisoned));
         fields.push(format!("\"capacity_bytes\":{}", statistics.capacity_bytes));
-        let oldest = self.watch.oldest_pending_seconds(&tiered);
+        let oldest = self.pending.oldest(&tiered).map_or(0, |pending| pending.age.as_secs());
         fields.push(format!("\"oldest_pending_io_seconds\":{oldest}"));
         Ok(format!("{{{}}}", fields.join(",")))
     }
@@ -377,33 +359,21 @@ impl Host {
         threads.push(spawn("store jobs", Box::new(move || host.jobs.work(work, &host)))?);
         let host = Arc::clone(self);
         let tiered = self.tiered()?;
-        threads.push(spawn("store upkeep", Box::new(move || host.maintain(&tiered)))?);
+        threads.push(spawn(
+            "store upkeep",
+            Box::new(move || keep(&tiered, &mut StoreUpkeep { host, tiered: &tiered })),
+        )?);
         let host = Arc::clone(self);
         let tiered = self.tiered()?;
         threads.push(spawn("store watch", Box::new(move || host.watch(&tiered)))?);
         Ok(())
     }
 
-    /// Does the store's background work until the store is closed.
-    fn maintain(&self, tiered: &Tiered) {
-        let budget = Budget { segments: SEGMENTS_AT_ONCE };
-        while !self.closing.load(Ordering::Acquire) {
-            // A store that cannot be kept is poisoned: writes say so.
-            let done = tiered.maintain(self.now(0), budget);
-            self.short.store(tiered.store().is_short(), Ordering::Relaxed);
-            self.roster.tidy();
-            let rest = done.as_ref().map_or(Some(Maintenance::IDLE), Maintenance::rest);
-            if let Some(rest) = rest {
-                std::thread::park_timeout(rest);
-            }
-        }
-    }
-
     /// Looks at the device until the store is closed: how old a request is, is known from the
     /// first look at it on, and all other threads may wait for the device.
     fn watch(&self, tiered: &Tiered) {
         while !self.closing.load(Ordering::Acquire) {
-            self.watch.oldest_pending_seconds(tiered);
+            self.pending.oldest(tiered);
             std::thread::park_timeout(LOOK_INTERVAL);
         }
     }
@@ -488,6 +458,27 @@ impl Host {
     }
 }
 
+/// The upkeep of an open store.
+struct StoreUpkeep<'a> {
+    host: Arc<Host>,
+    tiered: &'a Tiered,
+}
+
+impl Upkeep for StoreUpkeep<'_> {
+    fn is_over(&self) -> bool {
+        self.host.closing.load(Ordering::Acquire)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.host.now(0)
+    }
+
+    fn follow_up(&mut self) {
+        self.host.short.store(self.tiered.store().is_short(), Ordering::Relaxed);
+        self.host.roster.tidy();
+    }
+}
+
 impl Outbox {
     /// Adds the outcome of an operation.
     pub(super) fn push(&mut self, token: u64, outcome: Result<Outcome<'_>, Error>) {
@@ -521,34 +512,6 @@ impl Outbox {
         to.shrink_to(OUTBOX_WORDS_KEPT);
         std::mem::swap(&mut self.words, to);
         std::mem::take(&mut self.records)
-    }
-}
-
-impl Clock {
-    /// The moment `given`, which others are reckoned from; for 0 the present one.
-    fn read(&self, given: i64) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let system = since.as_millis() as i64;
-        if given <= 0 {
-            let now = system + self.ahead_ms.load(Ordering::Relaxed);
-            return Timestamp(now.max(0) as u64);
-        }
-        self.ahead_ms.store(given - system, Ordering::Relaxed);
-        Timestamp(given as u64)
-    }
-}
-
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch { opened: Instant::now(), attended: Mutex::default() }
-    }
-}
-
-impl Watch {
-    /// For how long the oldest request to the device has not been answered, at least.
-    fn oldest_pending_seconds(&self, tiered: &Tiered) -> u64 {
-        let now = self.attended.lock().look(self.opened.elapsed());
-        tiered.store().device().oldest_pending(now).map_or(0, |pending| pending.age.as_secs())
     }
 }
 

@@ -32,9 +32,16 @@ const RUNGS: &[Rung] = &[
         uses: &["entresol-device", "entresol-flash"],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
+    Rung { name: "entresol-host", uses: &["entresol-device", "entresol-tier"], tests_use: &[] },
     Rung {
         name: "entresol-ffi",
-        uses: &["entresol-device", "entresol-flash", "entresol-heap", "entresol-tier"],
+        uses: &[
+            "entresol-device",
+            "entresol-flash",
+            "entresol-heap",
+            "entresol-host",
+            "entresol-tier",
+        ],
         tests_use: &[],
     },
     Rung {
@@ -47,6 +54,7 @@ const RUNGS: &[Rung] = &[
         uses: &[
             "entresol-device",
             "entresol-flash",
+            "entresol-host",
             "entresol-tier",
             "entresol-volume",
             "entresol-wire",
@@ -65,6 +73,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-flash",
             "entresol-heap",
+            "entresol-host",
             "entresol-tier",
             "entresol-server",
             "entresol-volume",
@@ -89,7 +98,13 @@ const RUNGS: &[Rung] = &[
     // A workspace of its own: it holds the rivals.
     Rung {
         name: "entresol-compare",
-        uses: &["entresol-device", "entresol-flash", "entresol-tier", "entresol-workload"],
+        uses: &[
+            "entresol-device",
+            "entresol-flash",
+            "entresol-host",
+            "entresol-tier",
+            "entresol-workload",
+        ],
         tests_use: &[],
     },
 ];

@@ -52,7 +52,7 @@ fn a_put_whose_outcome_finds_no_room_at_its_place_is_answered_once_by_who_reaps(
         admission: Admission::Always,
     };
     let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
-    let host = Host::over(tiered, Clock::default()).ok().unwrap();
+    let host = Host::over(tiered, ForeignClock::default()).ok().unwrap();
     let key = b"key";
     let mut row: Row = [0; WORDS];
     (row[0], row[1], row[4], row[5]) = (2, 77, key.as_ptr() as u64, key.len() as u64);
@@ -76,7 +76,7 @@ fn statistics_tell_for_how_long_the_device_has_not_answered() {
     };
     let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
     let store = tiered.store().clone();
-    let host = Host::over(tiered, Clock::default()).ok().unwrap();
+    let host = Host::over(tiered, ForeignClock::default()).ok().unwrap();
     let figures = host.statistics().ok().unwrap();
     assert!(figures.ends_with(",\"oldest_pending_io_seconds\":45}"), "{figures}");
     let capacity = store.statistics().capacity_bytes;

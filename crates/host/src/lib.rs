@@ -1,0 +1,15 @@
+//! What every process around the engine lends it: a clock, a thread for its background work, and
+//! the watch over devices that do not answer.
+//!
+//! The engine starts no thread and reads no clock; server, libraries and commands take both from
+//! here. What a process says of failures, and to whom, is its own.
+
+mod clock;
+mod figures;
+mod stall_watch;
+mod upkeep;
+
+pub use clock::{ForeignClock, now};
+pub use figures::FIGURES_WAIT;
+pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
+pub use upkeep::{Background, Upkeep, keep};
