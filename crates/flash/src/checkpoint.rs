@@ -3,16 +3,13 @@
 //!
 //! A stream of bytes, cut into segments: tables first (little-endian, counted), then the words of
 //! the index. Every segment carries its length and checksum; the superblock lists them and is
-//! written
-//! last. The next open loads the checkpoint, then rewrites the superblock without it.
+//! written last. The next open loads the checkpoint, then rewrites the superblock without it.
 //!
 //! If there are not enough free segments, there is no checkpoint: the next open reads footers.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
 use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
@@ -25,72 +22,9 @@ use crate::log::Shape;
 use crate::notes::Note;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
-use crate::store::Inner;
-use crate::types::Timestamp;
-
-/// Syncs everything, writes the checkpoint and refuses further writes. Who closes once more is told
-/// how it ended.
-pub(crate) fn close(inner: &Inner, now: Timestamp) -> Result<()> {
-    let again = inner.closed.swap(true, Ordering::AcqRel);
-    if inner.options.mode == crate::options::OpenMode::ReadOnly {
-        return Ok(());
-    }
-    let mut shards = idle_shards(inner, now);
-    if again {
-        return shards.first().map_or(Ok(()), |shard| shard.log.check_poisoned());
-    }
-    let saved = save_all(inner, &mut shards);
-    if let Err(error) = &saved {
-        let why = format!("the store could not be closed: {error}");
-        shards.iter_mut().take(1).for_each(|shard| shard.log.poison(why.clone()));
-    }
-    saved
-}
-
-/// All shards, locked, with no reclaim under way: its victim is neither in use nor free.
-fn idle_shards(inner: &Inner, now: Timestamp) -> Vec<MutexGuard<'_, Shard>> {
-    loop {
-        for number in 0..inner.shards.len() {
-            // What fails here leaves the victim as it was, and what it was is saved.
-            let _kept = inner.end_under_way(number, now);
-        }
-        // None begins any more; those under way need the shards.
-        inner.reclaims.iter().for_each(|reclaim| drop(reclaim.write()));
-        let shards: Vec<_> = inner.shards.iter().map(Mutex::lock).collect();
-        if shards.iter().all(|shard| shard.reclaiming == 0) {
-            return shards;
-        }
-    }
-}
-
-fn save_all(inner: &Inner, shards: &mut [MutexGuard<'_, Shard>]) -> Result<()> {
-    let mut lists = Vec::new();
-    for shard in shards.iter_mut() {
-        shard.log.seal_all()?;
-        shard.log.commit_all()?;
-        shard.log.refuse_appends();
-        if let Some(list) = save(shard)? {
-            lists.push(list);
-        }
-    }
-    let mut superblock = inner.superblock.lock();
-    superblock.checkpoint = if lists.len() == shards.len() { lists } else { Vec::new() };
-    superblock.next_segment_sequence =
-        shards.iter().map(|s| s.log.next_sequence()).max().unwrap_or(1);
-    superblock.record_sequence = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
-    if superblock.encode().is_none() {
-        // There is no room for it beside what was dropped.
-        superblock.checkpoint = Vec::new();
-    }
-    // Who finds the file although it was to be removed sees that nothing stands in it.
-    shards.iter_mut().for_each(|shard| shard.log.forget_buffers());
-    superblock.opening = 0;
-    inner.write_superblock(&mut superblock)?;
-    inner.buffers.remove()
-}
 
 /// Writes one shard's checkpoint; the segments it took, or `None` if there was no room.
-fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
+pub(crate) fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
     let layout = shard.index.settle();
     let tables = encode_tables(shard, &layout);
     let words = shard.index.words().len() * 8;
@@ -188,7 +122,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     if layout.address_bits != shard.index.address_bits() {
         return Err(damaged("its index is of a device of another size"));
     }
-    crate::recovery::demand_slots(shard, layout.entries)?;
+    shard.demand_slots(layout.entries)?;
     let buckets_max = shard.index.buckets_max();
     let bounds = Bounds { buckets_max, addresses_end: shard.log.shape.addresses_end() };
     let fill = &mut |words: &mut [u64]| reader.take_words(words);
@@ -335,8 +269,8 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     };
     row.encode(&mut out);
     shard.log.segments.iter().for_each(|segment| row_of(segment).encode(&mut out));
-    put_u64s(&mut out, &[shard.counts.len() as u64]);
-    for (&(space, partition), &entries) in &shard.counts {
+    put_u64s(&mut out, &[shard.counts.iter().len() as u64]);
+    for (space, partition, entries) in shard.counts.iter() {
         CountRow { space, partition, entries }.encode(&mut out);
     }
     put_u64s(&mut out, &[shard.notes.len() as u64]);
@@ -418,7 +352,7 @@ fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, 
     }
     for _ in 0..fields.u64()? {
         let CountRow { space, partition, entries } = CountRow::decode(fields)?;
-        shard.counts.insert((space, partition), entries);
+        shard.counts.set(space, partition, entries);
     }
     decode_notes_and_pieces(shard, fields)?;
     let shape = shard.log.shape;
@@ -470,41 +404,4 @@ fn decode_notes_and_pieces(shard: &mut Shard, fields: &mut Fields<'_>) -> Option
 /// The address, if it is of a segment of `shape`.
 fn address_in(shape: &Shape, address: u64) -> Option<u64> {
     (address < shape.addresses_end()).then_some(address)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::thread;
-
-    use entresol_device::MemoryDevice;
-
-    use super::*;
-    use crate::{Durability, Store, StoreOptions};
-
-    /// Turns that a thread gets to do what it must not.
-    const TURNS: usize = 20_000;
-
-    #[test]
-    fn a_store_is_closed_only_after_the_reclaims_that_began_before() {
-        let device = Arc::new(MemoryDevice::new(16 << 20).unwrap());
-        let options = StoreOptions { durability: Durability::Memory, ..StoreOptions::default() };
-        let options = StoreOptions { segment_bytes: 64 << 10, shards: 1, ..options };
-        let store = Arc::new(Store::open(device, options, Timestamp(0)).unwrap());
-        let under_way = store.inner.reclaims[0].read();
-        store.inner.shards[0].lock().reclaiming += 1;
-        let closed = Arc::clone(&store);
-        let closes = thread::spawn(move || closed.close(Timestamp(0)));
-        let waits = |closes: &thread::JoinHandle<_>| {
-            (0..TURNS).all(|_| {
-                thread::yield_now();
-                !closes.is_finished()
-            })
-        };
-        assert!(waits(&closes), "closed while a victim is read");
-        drop(under_way);
-        assert!(waits(&closes), "closed before the victim's fate is noted");
-        store.inner.shards[0].lock().reclaiming -= 1;
-        closes.join().unwrap().unwrap();
-    }
 }

@@ -8,7 +8,9 @@
 //! The engine starts no thread and reads no clock: [`Store::maintain`] does background work when it
 //! is called, and time is an argument.
 
+mod buffers;
 mod checkpoint;
+mod engine;
 mod error;
 mod format;
 #[doc(hidden)]
@@ -19,7 +21,6 @@ mod large;
 mod log;
 mod notes;
 mod options;
-mod reclaim;
 mod record;
 mod recovery;
 mod segment;

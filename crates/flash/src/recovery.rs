@@ -11,26 +11,29 @@
 //! beside, and by twice `PASS_BYTES` a shard.
 
 mod again;
-mod buffers;
 mod claims;
+mod context;
 mod entries;
+mod footers;
 mod former;
+mod former_parts;
 mod growth;
+mod intake;
 mod remains;
+mod rows;
 mod scan;
-mod slots;
 mod survey;
 
+use context::Context;
 use entries::Taken;
 pub(crate) use scan::{Scanner, parse, seal_image};
-pub(crate) use slots::demand_slots;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use entresol_device::{Device, IoBuffer, OverlayDevice, check_unknown};
-use parking_lot::{Mutex, RwLock};
+use entresol_device::{Device, IoBuffer, OverlayDevice, SharedFile, check_unknown};
+use parking_lot::Mutex;
 
+use crate::buffers::Attached;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
 use crate::index::{BESIDE_TABLE_BYTES, Index};
@@ -39,13 +42,10 @@ use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_M
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard, seconds_of};
-use crate::statistics::Opened;
-use crate::store::{Inner, Outliving};
+use crate::statistics::{FormerBuffers, Opened};
 use crate::superblock;
 use crate::types::{Durability, Timestamp};
-pub(crate) use buffers::Layout;
 use former::Former;
-pub(crate) use former::{Attached, create as create_buffers};
 use survey::Images;
 
 /// Segments below this many a shard make no store.
@@ -56,12 +56,27 @@ const UNITS_MIN: u32 = 4;
 const SHARD_BYTES_MAX: u64 = RECORD_ALIGNMENT as u64 * (1 << ADDRESS_BITS_MAX);
 const ADDRESS_BITS_MAX: u32 = 36;
 
+/// A store as an opening found or made it.
+pub(crate) struct Recovered {
+    pub device: Arc<dyn Device>,
+    /// Those given, with what was fixed when the store was made.
+    pub options: StoreOptions,
+    pub shards: Vec<Shard>,
+    pub payloads: Arc<Payloads>,
+    pub hash_seed: HashSeed,
+    pub superblock: Superblock,
+    /// The file of the write buffers, if they outlive the process.
+    pub buffer_file: Option<SharedFile>,
+    pub former_buffers: FormerBuffers,
+    pub opened: Opened,
+}
+
 /// Opens or makes the store on `device`.
 pub(crate) fn open(
     device: Arc<dyn Device>,
     mut options: StoreOptions,
     now: Timestamp,
-) -> Result<Inner> {
+) -> Result<Recovered> {
     check_options(&options)?;
     let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
     let (mut superblock, made) = find_or_make_root(&*device, &mut options, &payloads, now)?;
@@ -94,7 +109,7 @@ pub(crate) fn open(
     } else if opened != Opened::Checkpoint {
         let read_only = options.mode == OpenMode::ReadOnly;
         let scratch_bytes = options.scratch_bytes_max / u64::from(superblock.shards);
-        let context = scan::Context { same_boot, read_only, now, scratch_bytes };
+        let context = Context { same_boot, read_only, now, scratch_bytes };
         recover_all(&mut shards, std::mem::take(&mut images), context, options.parallel)?;
     }
     renew_sequences(&mut shards, &mut superblock, opened);
@@ -104,7 +119,7 @@ pub(crate) fn open(
     shards.iter_mut().for_each(|shard| shard.log.collect_free());
     // Nobody else may have their file open by now.
     drop(images);
-    let (former_state, mut outliving) = (former.state.clone(), None);
+    let (former_state, mut buffer_file) = (former.state.clone(), None);
     if options.mode != OpenMode::ReadOnly {
         let root = (&*device, &mut superblock);
         let Attached { shards: buffers, file } =
@@ -113,29 +128,19 @@ pub(crate) fn open(
         superblock.boot = options.boot;
         superblock::write(&*device, &mut superblock)?;
         shards.iter_mut().zip(buffers).for_each(|(shard, buffers)| shard.log.attach(buffers));
-        outliving = file;
+        buffer_file = file;
     }
-    let mut inner = Inner {
-        sector_bytes: u64::from(device.geometry().sector_bytes),
+    Ok(Recovered {
         device,
-        reclaims: shards.iter().map(|_| RwLock::new(())).collect(),
-        shards: shards.into_iter().map(Mutex::new).collect(),
+        options,
+        shards,
         payloads,
         hash_seed,
-        session_counters: Default::default(),
-        sessions: AtomicUsize::new(0),
-        ahead_bytes: AtomicU64::new(0),
-        superblock: Mutex::new(superblock),
-        buffers: Outliving::new(outliving, former_state),
-        last_sync_ms: AtomicU64::new(now.0),
-        closed: AtomicBool::new(false),
-        segment_memory: Mutex::new(Vec::new()),
-        latest: Mutex::default(),
+        superblock,
+        buffer_file,
+        former_buffers: former_state,
         opened,
-        options,
-    };
-    inner.first_figures();
-    Ok(inner)
+    })
 }
 
 /// The root of the store, as large as `options` want it, and whether it was made just now.
@@ -204,7 +209,7 @@ fn load_checkpoint(
 fn recover_all(
     shards: &mut [Shard],
     images: Images,
-    context: scan::Context,
+    context: Context,
     parallel: Parallel,
 ) -> Result<()> {
     let taken: Vec<Mutex<Option<Taken>>> = shards.iter().map(|_| Mutex::default()).collect();

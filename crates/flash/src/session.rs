@@ -25,14 +25,13 @@ use std::sync::atomic::Ordering;
 
 use entresol_device::{Completion, Queue, QueueOptions};
 
+use crate::engine::{Engine, SESSION_COUNTERS, SessionCounters, Waits, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Manifest, RecordKind};
 use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
 use crate::shard::{Known, Located, Mark, PutRequest, PutStep, Written};
-use crate::store::wait_for;
-use crate::store::{Inner, SESSION_COUNTERS, Waits};
 use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
@@ -77,7 +76,7 @@ impl Default for SessionOptions {
 
 /// One thread's operations on a store. Not shared; the store behind it is.
 pub struct Session {
-    inner: Arc<Inner>,
+    engine: Arc<Engine>,
     /// Which of the store's counters it adds to.
     counters: usize,
     queue: Box<dyn Queue>,
@@ -141,16 +140,16 @@ impl Ack {
 }
 
 impl Session {
-    pub(crate) fn new(inner: Arc<Inner>, options: SessionOptions) -> Result<Session> {
+    pub(crate) fn new(engine: Arc<Engine>, options: SessionOptions) -> Result<Session> {
         let of_queue =
             QueueOptions { depth: options.depth, buffer_bytes: options.read_buffer_bytes };
         let queue = match options.users {
-            SessionUsers::Several => inner.device.queue(of_queue)?,
-            SessionUsers::One => inner.device.queue_of_thread(of_queue)?,
+            SessionUsers::Several => engine.device.queue(of_queue)?,
+            SessionUsers::One => engine.device.queue_of_thread(of_queue)?,
         };
-        let counters = inner.sessions.fetch_add(1, Ordering::Relaxed) % SESSION_COUNTERS;
+        let counters = engine.sessions.fetch_add(1, Ordering::Relaxed) % SESSION_COUNTERS;
         Ok(Session {
-            inner,
+            engine,
             counters,
             queue,
             completions: Vec::with_capacity(options.depth),
@@ -204,8 +203,8 @@ impl Session {
     /// ones take more.
     pub fn measure(&self, key: Key<'_>) -> Result<u64> {
         self.check_key(key)?;
-        let hash = hash_key(self.inner.hash_seed, key);
-        let mut shard = self.inner.shards[self.inner.shard_of(hash)].lock();
+        let hash = hash_key(self.engine.hash_seed, key);
+        let mut shard = self.engine.shards[self.engine.shard_of(hash)].lock();
         Ok(match shard.locate(key, hash, &[])? {
             Located::Absent => 0,
             Located::Read(plan) => plan.bytes,
@@ -219,14 +218,14 @@ impl Session {
     /// Starts loading what an operation on `key` will touch first in the index. Worth it for
     /// batches, some 8 operations ahead.
     pub fn prefetch(&self, key: Key<'_>) {
-        self.prefetch_hash(hash_key(self.inner.hash_seed, key));
+        self.prefetch_hash(hash_key(self.engine.hash_seed, key));
     }
 
     /// As `prefetch`, for the key whose hash by `Store::hash` this is.
     #[inline]
     pub fn prefetch_hash(&self, hash: u128) {
         // A racy look at a shard is not possible without its lock; an uncontended one is cheap.
-        if let Some(shard) = self.inner.shards[self.inner.shard_of(hash)].try_lock() {
+        if let Some(shard) = self.engine.shards[self.engine.shard_of(hash)].try_lock() {
             shard.prefetch(hash);
         }
     }
@@ -284,7 +283,7 @@ impl Session {
     /// Descriptors that poll readable when `poll(0, …)` may have something to visit: this session's
     /// reads, and the shards' writes.
     pub fn poll_fds(&self) -> Vec<RawFd> {
-        let shards = self.inner.shards.iter().filter_map(|shard| shard.lock().log.poll_fd());
+        let shards = self.engine.shards.iter().filter_map(|shard| shard.lock().log.poll_fd());
         self.queue.poll_fd().into_iter().chain(shards).collect()
     }
 
@@ -345,10 +344,10 @@ impl Session {
     ) -> Result<()> {
         self.check_key(key)?;
         check_value(value)?;
-        let hash = hash_key(self.inner.hash_seed, key);
+        let hash = hash_key(self.engine.hash_seed, key);
         let request =
             PutRequest { key, hash, value, options, now, version: None, mark: Mark::Full };
-        match self.inner.put(request, Known::Nothing, self.waits)? {
+        match self.engine.put(request, Known::Nothing, self.waits)? {
             PutStep::Stored(written) => {
                 self.acknowledge(
                     (token, hash),
@@ -389,9 +388,9 @@ impl Session {
         (durability, ack): (Option<Durability>, Ack),
         visit: Visit<'_>,
     ) {
-        let goal = goal_of(durability, &self.inner);
-        let (shard, stamp) = (self.inner.shard_of(hash), written.stamp);
-        match (goal, self.inner.options.write_mode) {
+        let goal = goal_of(durability, &self.engine);
+        let (shard, stamp) = (self.engine.shard_of(hash), written.stamp);
+        match (goal, self.engine.options.write_mode) {
             (Some(goal), WriteMode::Through) => {
                 let shard = shard as u16;
                 self.waiting.push(Waiting { token, shard, stamp, goal, outcome: ack });
@@ -399,7 +398,7 @@ impl Session {
             }
             // The store's own level has a period.
             (Some(_), WriteMode::Behind) if durability.is_some() => {
-                self.inner.shards[shard].lock().log.owe(stamp);
+                self.engine.shards[shard].lock().log.owe(stamp);
             }
             _ => {}
         }
@@ -415,14 +414,14 @@ impl Session {
     }
 
     fn begin_rounds(&mut self) -> Result<()> {
-        for number in 0..self.inner.shards.len() {
+        for number in 0..self.engine.shards.len() {
             let mut wanted = None;
             for waiting in self.waiting.iter().filter(|w| usize::from(w.shard) == number) {
                 wanted = wanted.max(Some(waiting.goal));
             }
             if let Some(goal) = wanted {
                 // A poisoned log is reported to each waiting write by `reap_commits`.
-                let _poisoned = self.inner.gather(number).log.begin_round(goal);
+                let _poisoned = self.engine.gather(number).log.begin_round(goal);
             }
         }
         Ok(())
@@ -434,9 +433,9 @@ impl Session {
         let mut descriptors = std::mem::take(&mut self.descriptors);
         descriptors.clear();
         let mut silent = false;
-        for number in 0..self.inner.shards.len() {
+        for number in 0..self.engine.shards.len() {
             if self.waiting.iter().any(|waiting| usize::from(waiting.shard) == number) {
-                let descriptor = self.inner.shards[number].lock().log.poll_fd();
+                let descriptor = self.engine.shards[number].lock().log.poll_fd();
                 silent |= descriptor.is_none();
                 descriptors.extend(descriptor);
             }
@@ -451,11 +450,11 @@ impl Session {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        for number in 0..self.inner.shards.len() as u16 {
+        for number in 0..self.engine.shards.len() as u16 {
             if !self.waiting.iter().any(|w| w.shard == number) {
                 continue;
             }
-            let mut shard = self.inner.gather(usize::from(number));
+            let mut shard = self.engine.gather(usize::from(number));
             let goal = self.waiting.iter().filter(|w| w.shard == number).map(|w| w.goal).max();
             let log = &mut shard.log;
             let failed = log
@@ -514,32 +513,31 @@ impl Session {
 
     /// Whether a put without a condition is answered as soon as it is appended.
     pub fn answers_at_once(&self, options: &PutOptions) -> bool {
-        self.inner.options.write_mode == WriteMode::Behind
-            || goal_of(options.durability, &self.inner).is_none()
+        self.engine.options.write_mode == WriteMode::Behind
+            || goal_of(options.durability, &self.engine).is_none()
     }
 
-    /// The store of this session.
-    pub fn store(&self) -> crate::store::Store {
-        crate::store::Store { inner: Arc::clone(&self.inner) }
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
-    fn count(&self, which: fn(&crate::store::SessionCounters) -> &std::sync::atomic::AtomicU64) {
-        which(&self.inner.session_counters[self.counters]).fetch_add(1, Ordering::Relaxed);
+    fn count(&self, which: fn(&SessionCounters) -> &std::sync::atomic::AtomicU64) {
+        which(&self.engine.session_counters[self.counters]).fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// What a write waits for: that of the store's own durability, or of the one asked for. Where the
 /// store does not keep what that keeps, the next level that it does.
-fn goal_of(asked: Option<Durability>, inner: &Inner) -> Option<Goal> {
-    let own = inner.options.durability;
+fn goal_of(asked: Option<Durability>, engine: &Engine) -> Option<Goal> {
+    let own = engine.options.durability;
     match asked.unwrap_or(own) {
         Durability::Synced => Some(Goal::Synced),
         Durability::Flushed => Some(Goal::Flushed),
         Durability::Memory => None,
         // The device keeps what the buffers cannot for now.
-        _ if inner.buffers.are_lost() && own != Durability::Memory => Some(Goal::Flushed),
+        _ if engine.buffers.are_lost() && own != Durability::Memory => Some(Goal::Flushed),
         _ if asked.is_none() => None,
-        Durability::Process if inner.buffers.outlive() => None,
+        Durability::Process if engine.buffers.outlive() => None,
         Durability::Process => Some(Goal::Flushed),
         Durability::Periodic(period) => match own {
             Durability::Periodic(own) if own <= period => None,

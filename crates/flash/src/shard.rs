@@ -13,34 +13,38 @@
 //! reads it without the lock.
 
 mod ahead;
+mod counts;
+mod decide;
+mod ends;
 mod pinned;
 mod room;
+mod victim;
 mod write;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use entresol_planted::planted;
 
 pub use ahead::SegmentUse;
 use ahead::Trail;
+use counts::Counts;
+pub(crate) use ends::seconds_of;
 use pinned::PinnedBytes;
 
 use crate::error::Result;
-use crate::format::{Floor, PIECE_SPACE};
+use crate::format::{Floor, FooterEntry, PIECE_SPACE, SizeCode};
 use crate::index::{Candidates, Index, Place};
 use crate::large::LargeValues;
 use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
 use crate::options::Reclaim;
-use crate::reclaim::UnderWay;
 use crate::record::{HashSeed, Payloads, Record};
-use crate::segment::{Segment, SegmentState, Stream};
+use crate::segment::{Segment, Stream};
 use crate::statistics::ShardCounters;
-use crate::types::{Key, SpaceId, Timestamp};
+use crate::types::{Key, SpaceId};
 
 pub(crate) use room::{Mark, Pace};
+pub(crate) use victim::{BATCH, Part, Step, Victim};
 pub(crate) use write::{Absence, Known, PutRequest, PutStep, Written};
 
 /// One shard.
@@ -50,9 +54,6 @@ pub(crate) struct Shard {
     pub(crate) index: Index,
     pub(crate) notes: Notes,
     pub(crate) large: LargeValues,
-    /// Entries by space and partition. Below zero for a while where a key was removed that had
-    /// hidden
-    /// another one and was not counted itself.
     pub(crate) counts: Counts,
     pub(crate) floors: Vec<Floor>,
     pub(crate) sequence: u64,
@@ -67,7 +68,7 @@ pub(crate) struct Shard {
     /// go what hides older ones.
     pub(crate) ended_until: u32,
     /// A victim that writers reclaim in steps; whoever goes on with it takes it out.
-    pub(crate) under_way: Option<UnderWay>,
+    pub(crate) under_way: Option<Victim>,
     /// Bytes of victims that writers owe for what they appended while segments were short.
     pub(crate) owed_bytes: u64,
     /// Segments under reclaim: what was evicted from them is still on the medium.
@@ -90,29 +91,6 @@ pub(crate) struct Shard {
     found: Candidates,
     scratch: Vec<u8>,
     pieces_scratch: Vec<u8>,
-}
-
-/// Entries by space and partition.
-pub(crate) type Counts = HashMap<(SpaceId, u16), i64, BuildHasherDefault<OwnerHasher>>;
-
-/// Spaces and partitions are few and small numbers: multiplied together they spread enough.
-#[derive(Debug, Default)]
-pub(crate) struct OwnerHasher(u64);
-
-impl Hasher for OwnerHasher {
-    /// The upper half of a product depends on all of both factors.
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u16(u16::from(*byte)));
-    }
-
-    #[inline]
-    fn write_u16(&mut self, part: u16) {
-        self.0 = (self.0 << 16 | u64::from(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
 }
 
 /// What bounds a shard.
@@ -164,7 +142,7 @@ pub(crate) enum Located<'a> {
     Absent,
 }
 
-enum Step {
+enum Sought {
     Memory(Place, u64),
     Read(Place, bool),
     Absent,
@@ -211,7 +189,7 @@ impl Shard {
         self.log.lost_bytes = 0;
         self.notes = Notes::default();
         self.large = LargeValues::default();
-        self.counts.clear();
+        self.counts = Counts::default();
         self.sequence = 1;
         self.lifespan = f64::INFINITY;
     }
@@ -224,7 +202,7 @@ impl Shard {
         tried: &[Location],
     ) -> Result<Located<'_>> {
         self.index.candidates(index_hash(hash), &mut self.found);
-        let mut step = Step::Absent;
+        let mut step = Sought::Absent;
         for at in 0..self.found.len() {
             let Some(place) = self.found.get(at) else { break };
             if self.is_tried(tried, place.address) || self.is_dropped(key, place.address) {
@@ -233,30 +211,30 @@ impl Shard {
             let generation = self.segment_sequence(place.address);
             match self.log.in_memory(place.address) {
                 None => {
-                    step = Step::Read(place, false);
+                    step = Sought::Read(place, false);
                     break;
                 }
                 Some(bytes) => {
                     let wanted = (generation as u32, Some(key));
                     if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
-                        step = Step::Memory(place, generation);
+                        step = Sought::Memory(place, generation);
                         break;
                     }
                     self.counters.collisions_get += 1;
                 }
             }
         }
-        if matches!(step, Step::Absent) && self.notes.len() > 0 {
+        if matches!(step, Sought::Absent) && self.notes.len() > 0 {
             let passed = |address| self.is_tried(tried, address) || self.is_dropped(key, address);
             let hidden = self.notes.hidden(hash).find(|note| !passed(note.address));
             if let Some(note) = hidden {
-                step = Step::Read(Place { address: note.address, size: note.size }, true);
+                step = Sought::Read(Place { address: note.address, size: note.size }, true);
             }
         }
         match step {
-            Step::Absent => Ok(Located::Absent),
-            Step::Read(place, hidden) => Ok(Located::Read(self.plan(place, hidden))),
-            Step::Memory(place, generation) => {
+            Sought::Absent => Ok(Located::Absent),
+            Sought::Read(place, hidden) => Ok(Located::Read(self.plan(place, hidden))),
+            Sought::Memory(place, generation) => {
                 self.index.mark_referenced(index_hash(hash), place.address);
                 let bytes = self.log.in_memory(place.address).unwrap_or_default();
                 let wanted = (generation as u32, Some(key));
@@ -312,6 +290,30 @@ impl Shard {
     fn is_tried(&self, tried: &[Location], address: u64) -> bool {
         let mut there = tried.iter().filter(|location| location.place.address == address);
         there.any(|location| location.segment_sequence == self.segment_sequence(address))
+    }
+
+    /// Where the record stands that a footer of `segment` tells of.
+    pub(crate) fn place_of(&self, segment: u32, entry: &FooterEntry) -> Place {
+        Place {
+            address: self.log.shape.address(segment, entry.offset),
+            size: SizeCode::covering(u64::from(entry.record_bytes)),
+        }
+    }
+
+    /// Whether segments are under reclaim.
+    pub(crate) fn is_reclaiming(&self) -> bool {
+        self.reclaiming > 0
+    }
+
+    /// One more segment is under reclaim, or one less.
+    #[cfg(test)]
+    pub(crate) fn count_reclaim(&mut self, change: i32) {
+        self.reclaiming = self.reclaiming.saturating_add_signed(change);
+    }
+
+    /// Of all records appended the latest has this sequence.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// The read of the record at `place`, hidden or not.
@@ -376,142 +378,8 @@ impl Shard {
     /// The key whose put left `note` turned out to be another one than the hidden: a new entry.
     pub(crate) fn count_owner(&mut self, note: &Note) {
         if note.owner.0 != PIECE_SPACE {
-            self.count(note.owner.0, note.owner.1, 1);
+            self.counts.add(note.owner.0, note.owner.1, 1);
         }
-    }
-
-    /// Whether a record that ends at `ends_seconds` (0: never) is over by now, or was by what a
-    /// clock said before it went back: it may hide older ones although no slot points to it.
-    pub(crate) fn is_over(&self, ends_seconds: u32, now: Timestamp) -> bool {
-        is_past(ends_seconds, now) || (ends_seconds != 0 && ends_seconds <= self.ended_until)
-    }
-
-    /// Whether a record that ends later than at `ends_seconds` may have been dropped as ended: the
-    /// clock has gone back since, and a recovery may find it.
-    pub(crate) fn dropped_later(&self, ends_seconds: u32) -> bool {
-        ends_seconds < self.ended_until
-    }
-
-    /// The same of the record at `place`. What the index has yet was not dropped: it lives as long
-    /// as the clock lets it.
-    pub(crate) fn is_over_at(
-        &self,
-        hash: u128,
-        (place, ends_seconds): (Place, u32),
-        now: Timestamp,
-    ) -> bool {
-        is_past(ends_seconds, now)
-            || (self.is_over(ends_seconds, now)
-                && !self.index.contains(index_hash(hash), place.address))
-    }
-
-    /// Drops an entry whose time is over, in full seconds: recovery knows no more of it. Its record
-    /// stays as its own tombstone; one with pieces is buried instead (`Shard::bury`).
-    pub(crate) fn expire(
-        &mut self,
-        hash: u128,
-        (place, ends_seconds): (Place, u32),
-        (space, partition): (SpaceId, u16),
-    ) {
-        self.ended_until = self.ended_until.max(ends_seconds);
-        self.counters.expired += u64::from(self.end_entry(hash, place, (space, partition)));
-    }
-
-    /// Lets the entry at `place` go.
-    pub(crate) fn evict(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
-        self.counters.evicted += u64::from(self.end_entry(hash, place, (space, partition)));
-    }
-
-    /// Lets the record at `place` go, if the index has it; whether it was an entry. What was
-    /// dropped with its space or partition is none, and counted no more.
-    fn end_entry(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) -> bool {
-        let dropped = self.is_below_floor((space, partition), place.address);
-        if !self.index.remove(index_hash(hash), place.address) {
-            return false;
-        }
-        self.forget(place);
-        if !dropped {
-            self.count(space, partition, -1);
-        }
-        !dropped
-    }
-
-    /// Lets what was dropped at `place` go; it is counted no more.
-    pub(crate) fn let_go(&mut self, hash: u128, place: Place) {
-        if self.index.remove(index_hash(hash), place.address) {
-            self.forget(place);
-        }
-    }
-
-    /// Gives up a location that no slot holds any more, pieces of a large value included.
-    pub(crate) fn forget(&mut self, place: Place) {
-        self.log.change_live(place.address, -(place.size.bytes() as i64));
-        if self.large.is_empty() {
-            return;
-        }
-        if let Some(pieces) = self.large.remove(place.address) {
-            for (address, bytes) in pieces.places {
-                let size = crate::index::SizeCode::covering(u64::from(bytes));
-                self.log.change_live(address, -(size.bytes() as i64));
-            }
-        }
-    }
-
-    /// A segment that is to be swept before a put is refused for want of room: something in it has
-    /// ended by `seconds`, or may have been dropped. What was counts as live until it is let go.
-    pub(crate) fn first_gone(&mut self, seconds: u32) -> Option<u32> {
-        let newest = self.floors.iter().map(|floor| floor.below).max().unwrap_or(0);
-        if newest > self.swept_below {
-            self.swept_below = newest;
-            self.none_ended_at = u32::MAX;
-            let used = [SegmentState::Sealed, SegmentState::Open, SegmentState::Damaged];
-            let below = |s: &&mut Segment| used.contains(&s.state) && s.sequence < newest;
-            self.log.segments.iter_mut().filter(below).for_each(|segment| segment.next_end = 0);
-        }
-        self.first_expired(seconds)
-    }
-
-    /// Seals an open segment of a store in which something has ended by `seconds`, or may have been
-    /// dropped: little is appended to it, and only sealed ones are swept. Whether there was one.
-    pub(crate) fn seals_gone(&mut self, seconds: u32) -> Result<bool> {
-        let gone = Stream::ALL.into_iter().find(|stream| self.log.first_end(*stream) <= seconds);
-        let Some(stream) = gone.filter(|_| self.limits.reclaim == Reclaim::Compact) else {
-            return Ok(false);
-        };
-        self.log.seal(stream)?;
-        self.none_ended_at = u32::MAX;
-        Ok(true)
-    }
-
-    /// A segment in which something ended by `seconds`; looked for once a second if there is none.
-    pub(crate) fn first_expired(&mut self, seconds: u32) -> Option<u32> {
-        if seconds == self.none_ended_at {
-            return None;
-        }
-        let stands = |s: &Segment| matches!(s.state, SegmentState::Sealed | SegmentState::Damaged);
-        let ended = |s: &Segment| stands(s) && s.next_end <= seconds;
-        let found = self.log.segments.iter().position(ended);
-        if let Some(segment) = found {
-            self.log.segments[segment].try_again();
-        }
-        if found.is_none() {
-            self.none_ended_at = seconds;
-        }
-        found.map(|segment| segment as u32)
-    }
-
-    #[inline]
-    pub(crate) fn count(&mut self, space: SpaceId, partition: u16, change: i64) {
-        match self.counts.get_mut(&(space, partition)) {
-            Some(count) => *count += change,
-            None => drop(self.counts.insert((space, partition), change)),
-        }
-    }
-
-    /// Entries of `space`.
-    pub(crate) fn entries(&self, space: SpaceId) -> u64 {
-        let counts = self.counts.iter().filter(|((s, _), _)| *s == space).map(|(_, n)| n);
-        counts.sum::<i64>().max(0) as u64
     }
 
     /// The floors with another one; those under everything that still stands are no longer needed.
@@ -529,9 +397,7 @@ impl Shard {
     /// Everything of a space or partition is gone at once; slots go when their segments are swept.
     pub(crate) fn drop_below(&mut self, floor: Floor, floors: Vec<Floor>) {
         self.floors = floors;
-        self.counts.retain(|(space, partition), _| {
-            *space != floor.space || floor.partition.is_some_and(|p| p != *partition)
-        });
+        self.counts.drop_all(floor.space, floor.partition);
         self.notes.disown(floor.space, floor.partition);
         self.log.segments.iter_mut().for_each(Segment::try_again);
         self.pinned.dropped(floor.space, floor.partition, &mut self.log.segments);
@@ -553,22 +419,6 @@ impl Shard {
     pub(crate) fn prefetch(&self, hash: u128) {
         self.index.prefetch(index_hash(hash));
     }
-
-    /// Whether a record of a kind that the index holds has ended.
-    pub(crate) fn has_ended(record: &Record<'_>, now: Timestamp) -> bool {
-        let end = record.header.ends_ms();
-        end != 0 && end <= now.0
-    }
-}
-
-/// Whether what ends at `ends_seconds` (0: never) is over by what the clock says.
-fn is_past(ends_seconds: u32, now: Timestamp) -> bool {
-    ends_seconds != 0 && u64::from(ends_seconds) * 1000 <= now.0
-}
-
-/// The seconds that are over `now`, as ends are counted.
-pub(crate) fn seconds_of(now: Timestamp) -> u32 {
-    (now.0 / 1000).min(u64::from(u32::MAX - 1)) as u32
 }
 
 /// The error for a record that should be whole and is not.

@@ -2,8 +2,9 @@
 
 use entresol_device::IoBuffer;
 
+use super::footers::{Found, Lines, copy_lines};
 use super::scan::{read_whole, scan_whole};
-use super::survey::{Found, Lines, copy_lines};
+
 use crate::error::Result;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, TRAILER_BYTES, Trailer,

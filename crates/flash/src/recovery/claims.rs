@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use entresol_device::{IoBuffer, Table};
 
-use super::entries::{Gathered, Rows};
-use super::scan::{Context, unreadable};
-use super::survey::scratch_table;
+use super::context::{Context, scratch_table};
+use super::rows::{Gathered, Rows};
+use super::scan::unreadable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FooterLine, Manifest, RecordKind};
 use crate::index::{Place, SizeCode};
@@ -20,8 +20,6 @@ use crate::large::Pieces;
 use crate::shard::Shard;
 use crate::types::SpaceId;
 
-/// Most memory for claims, bytes a shard, and again for footers kept; more take more passes.
-pub(super) const PASS_BYTES: u64 = 768 << 20;
 /// Words of a claim.
 const CLAIM_WORDS: usize = 5;
 /// Words of a winner: hash and place.
@@ -475,7 +473,7 @@ impl<'a> Settling<'a> {
     fn finish_counts(&mut self) {
         let ((space, partition), count) = self.counted;
         if count != 0 {
-            self.shard.count(space, partition, count);
+            self.shard.counts.add(space, partition, count);
         }
         self.counted.1 = 0;
     }

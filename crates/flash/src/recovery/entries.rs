@@ -8,25 +8,19 @@
 //! A pass takes what memory there is: the index's share of the cap, less what of the index is
 //! filled, and what the open may use beside.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::claims::{Claims, Cut, Settling};
-use super::scan::{Context, ROOM_BYTES_MIN};
-use super::slots::demand_slots;
-use super::survey::{Found, Images, Sample, Survey, sample, survey};
+use super::context::{Context, ROOM_BYTES_MIN};
+use super::footers::Found;
+use super::intake::Intake;
+use super::rows::{Gathered, Places};
+use super::survey::{Images, Sample, Survey, sample, survey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{
-    FOOTER_ENTRY_BYTES, FooterLine, PieceName, RECORD_ALIGNMENT, RecordKind, SEGMENT_HEADER_BYTES,
-    TRAILER_BYTES,
-};
-use crate::index::{Index, SizeCode};
-use crate::log::Shape;
+use crate::format::{FOOTER_ENTRY_BYTES, SEGMENT_HEADER_BYTES, TRAILER_BYTES};
+use crate::index::Index;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::{Shard, seconds_of};
-
-/// Pieces found, by the value they belong to: number, address, record bytes.
-pub(super) type Gathered = HashMap<u64, Vec<(u32, u64, u32)>>;
 
 /// What the segments of a shard hold, and the claims of the first pass.
 pub(super) struct Taken {
@@ -111,11 +105,11 @@ pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Resu
             let all = winners * cut.parts() as u64 / pass.len() as u64;
             let margin = if pass.len() == cut.parts() { 0 } else { all / 64 };
             let (bits, buckets_max) = (shard.index.address_bits(), shard.index.buckets_max());
-            demand_slots(shard, all - margin)?;
+            shard.demand_slots(all - margin)?;
             shard.index = Index::with_expected(bits, buckets_max, all + margin)?;
         }
         end = shard.index.append_ordered(end, claims.winners());
-        demand_slots(shard, shard.index.len())?;
+        shard.demand_slots(shard.index.len())?;
         if pass.end == cut.parts() {
             break;
         }
@@ -181,113 +175,5 @@ fn order_pieces(shard: &Shard, pieces: &mut Gathered) {
             (*number, std::cmp::Reverse(shard.segment_sequence(*address)))
         });
         list.dedup_by_key(|(number, ..)| *number);
-    }
-}
-
-/// What has been found out about all records, and the claims of one pass.
-pub(super) struct Intake {
-    rows: Rows,
-    claims: Claims,
-    pieces: Gathered,
-    /// The highest sequence.
-    highest: u64,
-    cut: Cut,
-}
-
-impl Intake {
-    /// For the parts of `pass` first, in memory of `bytes`.
-    fn new(shape: Shape, (cut, pass): (Cut, Range<usize>), bytes: u64) -> Result<Intake> {
-        let mut claims = Claims::new(cut, bytes)?;
-        claims.begin(pass, bytes)?;
-        Ok(Intake { rows: Rows::new(shape), claims, pieces: Gathered::new(), highest: 0, cut })
-    }
-
-    /// Takes one record in.
-    #[inline]
-    pub(super) fn take(&mut self, segment: u32, line: FooterLine) {
-        let Some(address) = self.rows.places.address_of(segment, line) else { return };
-        self.highest = self.highest.max(line.sequence());
-        let counted = SizeCode::covering(u64::from(line.record_bytes())).bytes();
-        let row = &mut self.rows.rows[segment as usize];
-        row.used_bytes += counted;
-        row.before_end = row.before_end.min(line.ends_seconds().wrapping_sub(1));
-        if line.is_kind(RecordKind::Tombstone) {
-            // Live until reclaim decides it, also beneath a newer record: that one may end first.
-            row.live_bytes += counted;
-            row.tombstone_bytes += counted;
-        }
-        if line.is_kind(RecordKind::Piece) {
-            let PieceName { value, number } = line.piece_name();
-            let piece = (number, address, line.record_bytes());
-            self.pieces.entry(value).or_default().push(piece);
-            return;
-        }
-        self.claims.add(line, address);
-    }
-}
-
-/// What is added up for each segment.
-pub(super) struct Rows {
-    rows: Vec<Row>,
-    places: Places,
-}
-
-/// Where records can be.
-#[derive(Debug, Clone, Copy)]
-struct Places {
-    segment_bytes: u64,
-    /// Bits of an address that count units within a segment.
-    unit_bits: u32,
-}
-
-impl Places {
-    /// The address of the record of `line`; `None` if no segment has such a place. Checksums do not
-    /// rule that out: someone may have made them.
-    #[inline]
-    fn address_of(self, segment: u32, line: FooterLine) -> Option<u64> {
-        let place = u64::from(line.place());
-        let end = place * RECORD_ALIGNMENT as u64 + u64::from(line.record_bytes());
-        (end <= self.segment_bytes).then_some(u64::from(segment) << self.unit_bits | place)
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Row {
-    used_bytes: u64,
-    live_bytes: u64,
-    tombstone_bytes: u64,
-    /// The second before the earliest end. No end is 0 on the medium, so the last of all here.
-    before_end: u32,
-}
-
-impl Rows {
-    fn new(shape: Shape) -> Rows {
-        let units = shape.segment_bytes / RECORD_ALIGNMENT as u32;
-        let segment_bytes = u64::from(shape.segment_bytes);
-        let places = Places { segment_bytes, unit_bits: units.trailing_zeros() };
-        let empty = Row { used_bytes: 0, live_bytes: 0, tombstone_bytes: 0, before_end: u32::MAX };
-        let rows = vec![empty; shape.segments as usize];
-        Rows { rows, places }
-    }
-
-    /// Counts `bytes` at `address` as live.
-    #[inline]
-    pub(super) fn add_live(&mut self, address: u64, bytes: u64) {
-        if let Some(row) = self.rows.get_mut((address >> self.places.unit_bits) as usize) {
-            row.live_bytes += bytes;
-        }
-    }
-
-    /// Puts the sums where the shard keeps them.
-    fn apply(&self, shard: &mut Shard) {
-        let saturated = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-        for (row, segment) in self.rows.iter().zip(&mut shard.log.segments) {
-            segment.used_bytes = segment.used_bytes.saturating_add(saturated(row.used_bytes));
-            segment.live_bytes = saturated(row.live_bytes);
-            segment.next_end = segment.next_end.min(row.before_end.saturating_add(1));
-            segment.tombstone_bytes = saturated(row.tombstone_bytes);
-            shard.log.live_bytes += u64::from(segment.live_bytes);
-            shard.log.tombstone_bytes += u64::from(segment.tombstone_bytes);
-        }
     }
 }

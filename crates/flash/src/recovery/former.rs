@@ -20,14 +20,14 @@
 
 use std::path::{Path, PathBuf};
 
-use entresol_device::{Device, ErrorKind as Failure, Place, SharedFile, SharedMemory};
+use entresol_device::{Device, ErrorKind as Failure, Place, SharedMemory};
 use entresol_planted::planted;
 
-use super::buffers::{FormerParts, Layout};
+use super::former_parts::FormerParts;
 use super::survey::Images;
+use crate::buffers::{Attached, Layout, attach, create};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{BUFFER_FILE_HEADER, BufferOwner, Superblock};
-use crate::log::ShardBuffers;
 use crate::options::{OpenMode, StoreOptions};
 use crate::statistics::FormerBuffers;
 use crate::superblock;
@@ -42,12 +42,6 @@ pub(super) struct Former {
     /// Files of this place in which nothing stands that the device lacks.
     drained: Vec<PathBuf>,
     pub state: FormerBuffers,
-}
-
-/// The write buffers of an opening, and what keeps them for the next process.
-pub(crate) struct Attached {
-    pub shards: Vec<ShardBuffers>,
-    pub file: Option<SharedFile>,
 }
 
 impl Former {
@@ -217,21 +211,6 @@ fn unreadable(error: &entresol_device::Error) -> Error {
          `buffer-directory`"
     );
     Error::new(ErrorKind::Device, detail)
-}
-
-/// Makes the file of an opening's write buffers.
-pub(crate) fn create(layout: &Layout, path: &Path, owner: &BufferOwner) -> Result<Attached> {
-    attach(layout, SharedMemory::create(path, layout.file_bytes(), &owner.encode())?, owner)
-}
-
-fn attach(layout: &Layout, memory: SharedMemory, owner: &BufferOwner) -> Result<Attached> {
-    let file = memory.file()?;
-    let (mut header, shards) = layout.cut(memory)?;
-    let encoded = owner.encode();
-    if header.bytes() != encoded {
-        header.bytes_mut().copy_from_slice(&encoded);
-    }
-    Ok(Attached { shards, file: Some(file) })
 }
 
 /// Whether the write buffers of an opening with these options outlive the process.

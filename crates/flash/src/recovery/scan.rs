@@ -3,7 +3,6 @@
 use entresol_device::IoBuffer;
 use entresol_planted::planted;
 
-use super::claims::PASS_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, PieceName, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
@@ -11,47 +10,9 @@ use crate::format::{
     TRAILER_BYTES, Trailer, decode_footer,
 };
 use crate::record::{HashSeed, Payloads, hash_key};
-use crate::shard::{Limits, Shard};
-use crate::types::{Key, Timestamp};
+use crate::shard::Shard;
+use crate::types::Key;
 use crate::unreadable::{Gaps, read_around};
-
-/// How to recover.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
-    /// The machine did not reboot since: completed writes are all there.
-    pub same_boot: bool,
-    pub read_only: bool,
-    pub now: Timestamp,
-    /// Memory for a shard beside the index's share, bytes.
-    pub scratch_bytes: u64,
-}
-
-/// What the recovery of a shard takes in any case, bytes.
-pub(crate) const ROOM_BYTES_MIN: u64 = 1 << 20;
-/// Requests that read a shard's footers take this part of its memory, and at most so many bytes.
-const FLIGHT_PART: u64 = 8;
-const FLIGHT_BYTES_MAX: u64 = 8 << 20;
-
-impl Context {
-    /// Memory for what is compared while `filled_bytes` of the index's share are taken.
-    pub(super) fn room_bytes(&self, limits: &Limits, filled_bytes: u64) -> u64 {
-        let share = limits.index_bytes_max.saturating_sub(filled_bytes);
-        let most = share.saturating_add(self.scratch_bytes).min(2 * PASS_BYTES);
-        // While a pass fills its part of the index, its claims are there, too: 40 bytes for each 9.
-        (most / 5 * 4).max(ROOM_BYTES_MIN)
-    }
-
-    /// The same before the first pass, with reads in flight, and `held_bytes` of write buffers.
-    pub(super) fn first_room_bytes(&self, limits: &Limits, held_bytes: u64) -> u64 {
-        self.room_bytes(limits, held_bytes + self.flight_bytes(limits) as u64)
-    }
-
-    /// Memory for reads in flight.
-    pub(super) fn flight_bytes(&self, limits: &Limits) -> usize {
-        let all = limits.index_bytes_max.saturating_add(self.scratch_bytes);
-        (all / FLIGHT_PART).clamp(ROOM_BYTES_MIN / 2, FLIGHT_BYTES_MAX) as usize
-    }
-}
 
 /// Everything a scan of a segment's records needs.
 pub(crate) struct Scanner<'a> {
@@ -67,9 +28,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// The records of the segment in `bytes` that verify, from front to back, up to the first
-    /// header
-    /// that does not, and where that one is. After a power loss a gap may precede records that were
-    /// never acknowledged.
+    /// header that does not, and where that one is. After a power loss a gap may precede records
+    /// that were never acknowledged.
     pub(crate) fn scan(&self, bytes: &[u8], header: &SegmentHeader) -> (Vec<FooterEntry>, usize) {
         let mut entries = Vec::new();
         let mut at = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT);
@@ -150,8 +110,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// Writes footer and trailer for `entries` into `bytes`: what `seal` would have written. Nothing
-/// else
-/// changes in the sync units (of `unit` bytes) that hold `entries`.
+/// else changes in the sync units (of `unit` bytes) that hold `entries`.
 pub(crate) fn seal_image(
     bytes: &mut [u8],
     unit: u32,

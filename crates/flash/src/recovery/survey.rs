@@ -9,15 +9,13 @@ use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuf
 use entresol_planted::planted;
 
 use super::again::Again;
-use super::claims::PASS_BYTES;
-use super::entries::Intake;
-use super::scan::{
-    Context, Scanner, Source, Whole, parse, read_whole, scan_whole, seal_image, unreadable,
-};
+use super::context::{Context, PASS_BYTES, scratch_table};
+use super::footers::{Found, Lines, copy_lines};
+use super::intake::Intake;
+use super::scan::{Scanner, Source, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
 use crate::error::Result;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
-    copy_words,
 };
 use crate::log::footer_of;
 use crate::segment::SegmentState;
@@ -53,32 +51,6 @@ impl Image {
     pub(crate) fn header(&self) -> Option<SegmentHeader> {
         SegmentHeader::decode(self.bytes())
     }
-}
-
-/// What a segment was found to hold.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub segment: u32,
-    pub header: SegmentHeader,
-    pub age: u64,
-    pub count: u32,
-    /// Where its last record ends.
-    pub end: u32,
-    lines: Lines,
-}
-
-/// Where a segment's footer is.
-#[derive(Debug)]
-pub(super) enum Lines {
-    /// Taken in already, and not visited again.
-    Taken,
-    /// Among the words kept, from this line on.
-    Kept(usize),
-    Own(Vec<FooterEntry>),
-    /// On the device: there are too many to keep.
-    Unread,
-    /// On the device, and it does not verify.
-    Damaged,
 }
 
 /// What a shard's segments hold.
@@ -530,37 +502,4 @@ impl Kept {
             lines => lines,
         }
     }
-}
-
-/// Takes the footer that ends where the trailer at the end of both parts together starts apart into
-/// `words`, which it fills. What it says if it verifies is that it is kept from line 0 on.
-pub(super) fn copy_lines(
-    trailer: &Trailer,
-    segment_bytes: u32,
-    [rest, tail]: [&[u8]; 2],
-    words: &mut [u64],
-) -> Lines {
-    let records_end = u64::from(segment_bytes).saturating_sub(trailer.region_bytes() as u64);
-    let bytes = words.len() * 8;
-    let tail = &tail[..tail.len() - TRAILER_BYTES];
-    let from_tail = bytes.min(tail.len());
-    let rest = rest.len().checked_sub(bytes - from_tail).and_then(|at| rest.get(at..));
-    let Some(rest) = rest else { return Lines::Unread };
-    let tail = &tail[tail.len() - from_tail..];
-    if crc32c::crc32c_append(crc32c::crc32c(rest), tail) != trailer.footer_crc {
-        return Lines::Damaged;
-    }
-    copy_words(rest, words);
-    copy_words(tail, &mut words[rest.len() / 8..]);
-    let lines = words.as_chunks::<LINE_WORDS>().0;
-    let sound = lines.iter().all(|line| FooterLine(*line).is_sound(records_end));
-    if sound { Lines::Kept(0) } else { Lines::Damaged }
-}
-
-/// Memory for at most `bytes`, taken as it is used.
-pub(super) fn scratch_table(bytes: u64) -> Result<Table> {
-    /// Below this, memory taken in huge pages would mostly lie idle.
-    const HUGE_FROM: u64 = 8 << 20;
-    let words = (bytes / 8).max(LINE_WORDS as u64) as usize;
-    Ok(if bytes < HUGE_FROM { Table::reserve(words)? } else { Table::reserve_huge(words)? })
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use entresol_device::{Completion, IoBuffer};
 
 use super::Session;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::format::{FooterEntry, RecordKind};
 use crate::log::footer_of_whole;
 use crate::notes::index_hash;
 use crate::record::Record;
 use crate::shard::Shard;
-use crate::store::Inner;
 use crate::types::{Entry, SpaceId, Timestamp, Version};
 
 pub use crate::shard::SegmentUse;
@@ -52,7 +52,7 @@ pub(super) struct Ahead {
 /// Memory of a segment that is read ahead, counted until its entries have been taken.
 #[derive(Debug)]
 struct Held {
-    inner: Arc<Inner>,
+    engine: Arc<Engine>,
     bytes: u64,
 }
 
@@ -117,7 +117,7 @@ impl Session {
         if self.ahead.mode == ReadAhead::Never {
             return Ok(());
         }
-        let Some(shard) = self.inner.shards.get(usize::from(used.shard)) else { return Ok(()) };
+        let Some(shard) = self.engine.shards.get(usize::from(used.shard)) else { return Ok(()) };
         let next = shard.lock().segment_after(used);
         next.map_or(Ok(()), |next| self.read_ahead(next))
     }
@@ -158,10 +158,10 @@ impl Session {
         if self.queue.in_flight() >= self.queue.depth() {
             return Ok(());
         }
-        let shape = self.inner.shards[usize::from(used.shard)].lock().log.shape;
+        let shape = self.engine.shards[usize::from(used.shard)].lock().log.shape;
         let offset = shape.offset_of(used.segment);
         self.queue.read(AHEAD_TOKEN | slot as u64, offset, shape.segment_bytes as usize)?;
-        let held = Held::new(&self.inner, u64::from(shape.segment_bytes));
+        let held = Held::new(&self.engine, u64::from(shape.segment_bytes));
         self.ahead.in_flight[slot] = Some((used, held));
         self.count(|c| &c.segments_ahead);
         Ok(())
@@ -169,15 +169,15 @@ impl Session {
 }
 
 impl Held {
-    fn new(inner: &Arc<Inner>, bytes: u64) -> Held {
-        inner.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Held { inner: Arc::clone(inner), bytes }
+    fn new(engine: &Arc<Engine>, bytes: u64) -> Held {
+        engine.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Held { engine: Arc::clone(engine), bytes }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.inner.ahead_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.engine.ahead_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -196,7 +196,7 @@ impl AheadSegment {
     /// Whether the store would answer a get of the entry's key with the entry now. Locks its shard.
     pub fn is_current(&self, entry: AheadEntry) -> bool {
         let Some(found) = self.entries.get(entry.at) else { return false };
-        let shard = self.held.inner.shards[usize::from(self.used.shard)].lock();
+        let shard = self.held.engine.shards[usize::from(self.used.shard)].lock();
         let place = shard.log.shape.address(self.used.segment, found.offset);
         let below = shard.floor_of(found.space, found.partition) > self.used.sequence;
         let same = shard.segment_sequence(place) == self.used.sequence;
@@ -210,7 +210,7 @@ impl AheadSegment {
         let bytes = self.bytes.get(at..at + found.record_bytes as usize)?;
         let wanted = (self.used.sequence as u32, None);
         let opened =
-            self.held.inner.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
+            self.held.engine.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
         let record: Record<'_> = opened.ok().filter(|record| !Shard::has_ended(record, now))?;
         let header = &record.header;
         Some((

@@ -49,7 +49,7 @@ impl Session {
         key: Key<'_>,
         kind: PendingKind,
     ) -> u32 {
-        let hash = hash_key(self.inner.hash_seed, key);
+        let hash = hash_key(self.engine.hash_seed, key);
         let slot = self.unused.pop().unwrap_or_else(|| {
             self.pending.push(Pending {
                 token,

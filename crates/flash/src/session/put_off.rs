@@ -5,9 +5,9 @@
 
 use super::pending::PendingKind;
 use super::{Ack, Session, Visit, wait_for};
+use crate::engine::Waits;
 use crate::error::Result;
 use crate::shard::{Known, Mark, PutRequest, PutStep};
-use crate::store::Waits;
 use crate::types::Condition;
 
 impl Session {
@@ -60,7 +60,7 @@ impl Session {
             version: None,
             mark: Mark::Full,
         };
-        match self.inner.put(request, Known::Nothing, self.waits) {
+        match self.engine.put(request, Known::Nothing, self.waits) {
             Ok(PutStep::Stored(written)) => {
                 self.give_back(slot);
                 let ack = (options.durability, Ack::Stored(written.version));
@@ -82,8 +82,8 @@ impl Session {
     /// Waits a moment for the devices of shards that have to give back a buffer.
     pub(super) fn await_buffers(&mut self) -> Result<()> {
         let Some(slot) = self.put_off.front() else { return Ok(()) };
-        let shard = self.inner.shard_of(self.pending[*slot as usize].hash);
-        let descriptor = self.inner.shards[shard].lock().log.poll_fd();
+        let shard = self.engine.shard_of(self.pending[*slot as usize].hash);
+        let descriptor = self.engine.shards[shard].lock().log.poll_fd();
         descriptor.map_or(Ok(()), |descriptor| wait_for(&[descriptor]))
     }
 }

@@ -52,8 +52,8 @@ impl Session {
         visit: Visit<'_>,
     ) -> Result<()> {
         self.check_key(key)?;
-        let hash = hash_key(self.inner.hash_seed, key);
-        let shards = &self.inner.shards[self.inner.shard_of(hash)];
+        let hash = hash_key(self.engine.hash_seed, key);
+        let shards = &self.engine.shards[self.engine.shard_of(hash)];
         let mut shard = shards.lock();
         let plan = match shard.locate(key, hash, &[])? {
             Located::Absent => {
@@ -101,8 +101,8 @@ impl Session {
     pub(super) fn resolve(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         let (hash, now) = (pending.hash, pending.now);
-        let inner = std::sync::Arc::clone(&self.inner);
-        let mut shard = inner.shards[inner.shard_of(hash)].lock();
+        let engine = std::sync::Arc::clone(&self.engine);
+        let mut shard = engine.shards[engine.shard_of(hash)].lock();
         match shard.locate(pending.key(), hash, &pending.tried) {
             Err(error) => {
                 drop(shard);
@@ -140,7 +140,7 @@ impl Session {
     /// Hands the read of a pending operation to the queue, which has room for it.
     pub(super) fn ask_for(&mut self, slot: u32) -> Result<()> {
         let Some(plan) = self.pending[slot as usize].plan else { return Ok(()) };
-        let (offset, length) = self.inner.read_range(&plan);
+        let (offset, length) = self.engine.read_range(&plan);
         self.queue.read(u64::from(slot), offset, length).map_err(|error| {
             self.reading_bytes -= self.planned_bytes(slot);
             error.into()
@@ -187,25 +187,25 @@ impl Session {
     fn verify(&mut self, slot: u32, read: &[u8], now: Timestamp, visit: Visit<'_>) -> Result<()> {
         let pending = &mut self.pending[slot as usize];
         let Some(plan) = pending.plan else { return Ok(()) };
-        let (offset, _) = self.inner.read_range(&plan);
+        let (offset, _) = self.engine.read_range(&plan);
         let bytes = read.get((plan.offset - offset) as usize..).unwrap_or_default();
-        let shard_number = self.inner.shard_of(pending.hash);
+        let shard_number = self.engine.shard_of(pending.hash);
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, Some(pending.key()));
         let (hash, is_get) = (pending.hash, matches!(pending.kind, PendingKind::Get));
-        let opened = self.inner.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
+        let opened = self.engine.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
         let ended = match opened {
             Ok(record) => {
                 let size = SizeCode::covering(record.header.record_bytes() as u64);
                 let mut location = plan.location();
                 if plan.hidden {
                     location.place.size = size;
-                    self.inner.shards[shard_number].lock().unhide(pending.hash, location.place);
+                    self.engine.shards[shard_number].lock().unhide(pending.hash, location.place);
                 }
                 self.count(|c| &c.gets_flash);
-                if is_get && self.inner.evicts() {
+                if is_get && self.engine.evicts() {
                     // What reclaim meets unmarked goes.
-                    let mut shard = self.inner.shards[shard_number].lock();
+                    let mut shard = self.engine.shards[shard_number].lock();
                     shard.mark_referenced(hash, location.place.address);
                 }
                 self.found(slot, (record, location), now, visit)
@@ -233,10 +233,10 @@ impl Session {
             self.count(|c| &c.collisions_get);
             return self.resolve(slot, visit);
         }
-        let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+        let mut shard = self.engine.shards[self.engine.shard_of(pending.hash)].lock();
         let mut current = shard.is_current(pending.hash, plan);
         let error = damaged(&shard.log, plan.place.address, mismatch);
-        if current && !plan.hidden && self.inner.evicts() {
+        if current && !plan.hidden && self.engine.evicts() {
             // A cache misses what it cannot give back whole.
             shard.evict(pending.hash, plan.place, (pending.space, pending.partition));
             self.count(|c| &c.damaged);
@@ -253,7 +253,7 @@ impl Session {
     fn not_read(&mut self, slot: u32, error: Error, visit: Visit<'_>) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let current = |plan: &Plan| {
-            let shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+            let shard = self.engine.shards[self.engine.shard_of(pending.hash)].lock();
             shard.is_current(pending.hash, plan)
         };
         match pending.plan.filter(current) {
@@ -294,7 +294,7 @@ impl Session {
                 self.found_larger(slot, whole_bytes(&record), visit)
             }
             PendingKind::Get | PendingKind::Touch(..) if manifest => {
-                match self.inner.assemble(pending.hash, &record) {
+                match self.engine.assemble(pending.hash, &record) {
                     Ok(Some(value)) => {
                         let whole = Record { value: &value, ..record };
                         self.found_whole(slot, whole, location, visit)
@@ -321,7 +321,7 @@ impl Session {
     ) -> Result<()> {
         let header = &record.header;
         let pending = &self.pending[slot as usize];
-        let mut shard = self.inner.shards[self.inner.shard_of(pending.hash)].lock();
+        let mut shard = self.engine.shards[self.engine.shard_of(pending.hash)].lock();
         let ends_seconds = header.ends_seconds();
         let removes = matches!(pending.kind, PendingKind::Remove(_));
         let dropped = if removes || !shard.is_over(ends_seconds, pending.now) {
@@ -333,7 +333,7 @@ impl Session {
         } else if header.flags.kind == RecordKind::Manifest {
             // There may be no room for its tombstone: then it goes later. A store that is only read
             // has none.
-            self.inner.check_open().is_ok()
+            self.engine.check_open().is_ok()
                 && shard.bury(pending.key(), pending.hash, (location, ends_seconds)).is_ok()
         } else {
             let owner = (header.space, header.partition);
@@ -431,8 +431,8 @@ impl Session {
     /// Whether an entry of a key that has none may be on the medium yet.
     fn may_come_back(&self, slot: u32) -> bool {
         let pending = &self.pending[slot as usize];
-        let shard = &self.inner.shards[self.inner.shard_of(pending.hash)];
-        self.inner.evicts() || shard.lock().dropped_later(seconds_of(pending.now))
+        let shard = &self.engine.shards[self.engine.shard_of(pending.hash)];
+        self.engine.evicts() || shard.lock().dropped_later(seconds_of(pending.now))
     }
 
     /// A key without an entry is removed, where one may come back.
@@ -440,7 +440,7 @@ impl Session {
         let pending = &self.pending[slot as usize];
         let (token, hash, now) = (pending.token, pending.hash, pending.now);
         let when = (now, self.waits);
-        match self.inner.remove_absent((pending.key(), hash), &pending.tried, when) {
+        match self.engine.remove_absent((pending.key(), hash), &pending.tried, when) {
             Ok(Absence::Changed) => self.start_over(slot, visit),
             Ok(Absence::Awaits) => {
                 self.put_off(slot);
@@ -480,7 +480,7 @@ impl Session {
                 };
                 let known =
                     present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.location));
-                self.inner.put(request, known, self.waits).map(|step| match step {
+                self.engine.put(request, known, self.waits).map(|step| match step {
                     PutStep::Stored(w) => {
                         Some(Some((w, options.durability, Ack::Stored(w.version))))
                     }
@@ -491,7 +491,7 @@ impl Session {
             (_, Some(present)) => {
                 let named = (pending.key(), hash);
                 let when = (pending.now, self.waits);
-                let removed = self.inner.remove(named, present.location, when);
+                let removed = self.engine.remove(named, present.location, when);
                 removed.map(|removed| {
                     let version = present.version;
                     let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };

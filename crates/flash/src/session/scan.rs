@@ -105,7 +105,7 @@ impl Session {
         let filter = Filter { space, partitions, now };
         for same in names.chunk_by(|one, other| one.shard == other.shard) {
             let number = usize::from(same[0].shard);
-            if number >= self.inner.shards.len() {
+            if number >= self.engine.shards.len() {
                 continue;
             }
             let plans = |session: &Session| (session.plans_of(number, same), 0);
@@ -144,7 +144,7 @@ impl Session {
 
     /// The reads of the entries that are named.
     fn plans_of(&self, number: usize, names: &[EntryName]) -> Vec<Planned> {
-        let shard = self.inner.shards[number].lock();
+        let shard = self.engine.shards[number].lock();
         let (mut plans, mut found) = (Vec::with_capacity(names.len()), Candidates::default());
         for name in names {
             shard.index.candidates(name.hash, &mut found);
@@ -169,7 +169,7 @@ impl Session {
         let filter = Filter { space, partitions, now };
         let number = (cursor & ((1 << SHARD_BITS) - 1)) as usize;
         let from = cursor >> SHARD_BITS << SHARD_BITS;
-        if number >= self.inner.shards.len() {
+        if number >= self.engine.shards.len() {
             return Ok(0);
         }
         let buckets = limit.div_ceil(6).max(1);
@@ -179,13 +179,13 @@ impl Session {
             return Ok(next | number as u64);
         }
         let following = number + 1;
-        Ok(if following < self.inner.shards.len() { following as u64 } else { 0 })
+        Ok(if following < self.engine.shards.len() { following as u64 } else { 0 })
     }
 
     /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
     fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Planned>, u64) {
         let mut plans = Vec::new();
-        let shard = self.inner.shards[number].lock();
+        let shard = self.engine.shards[number].lock();
         let visit = &mut |place| plans.push(planned(&shard, place));
         let next = shard.index.scan(from, buckets, visit);
         // Entries hidden by a put that nobody has checked yet have no slot.
@@ -208,7 +208,7 @@ impl Session {
             Some(queue) => queue,
             None => {
                 let options = QueueOptions { depth: SCAN_DEPTH, buffer_bytes: 8 << 10 };
-                self.inner.device.queue(options)?
+                self.engine.device.queue(options)?
             }
         };
         let mut whole = true;
@@ -225,7 +225,7 @@ impl Session {
                 match self.visit_in_memory(number, plan, (filter, &mut *visits)) {
                     Some(seen) => note(plan, seen),
                     None => {
-                        let (offset, length) = self.inner.read_range(&plan.plan);
+                        let (offset, length) = self.engine.read_range(&plan.plan);
                         queue.read(next as u64, offset, length)?;
                     }
                 }
@@ -237,7 +237,7 @@ impl Session {
             queue.reap(1, &mut completions)?;
             for completion in completions.drain(..) {
                 let plan = &plans[completion.token as usize];
-                let (offset, _) = self.inner.read_range(&plan.plan);
+                let (offset, _) = self.engine.read_range(&plan.plan);
                 if let Err(error) = completion.result {
                     note(plan, Seen::Damaged(error.into()));
                     continue;
@@ -258,8 +258,8 @@ impl Session {
         planned: &Planned,
         (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Option<Seen> {
-        let inner = std::sync::Arc::clone(&self.inner);
-        let shard = inner.shards[number].lock();
+        let engine = std::sync::Arc::clone(&self.engine);
+        let shard = engine.shards[number].lock();
         let place = planned.plan.place;
         let length = place.size.bytes() as usize;
         let bytes = shard.log.in_memory(place.address)?;
@@ -278,12 +278,12 @@ impl Session {
     ) -> Seen {
         let mut scratch = std::mem::take(&mut self.scratch);
         let wanted = (plan.segment_sequence as u32, None);
-        let opened = self.inner.payloads.open(number as u16, bytes, wanted, &mut scratch);
+        let opened = self.engine.payloads.open(number as u16, bytes, wanted, &mut scratch);
         let record = match opened {
             Ok(record) => record,
             Err(mismatch) => {
                 self.scratch = scratch;
-                let shard = self.inner.shards[number].lock();
+                let shard = self.engine.shards[number].lock();
                 let address = plan.place.address;
                 let error = crate::shard::damaged(&shard.log, address, mismatch);
                 let same = shard.segment_sequence(address) == plan.segment_sequence;
@@ -305,8 +305,8 @@ impl Session {
         };
         let header = record.header;
         let key = Key { space: header.space, partition: header.partition, bytes: record.key };
-        let hash = hash_key(self.inner.hash_seed, key);
-        let shard = self.inner.shards[number].lock();
+        let hash = hash_key(self.engine.hash_seed, key);
+        let shard = self.engine.shards[number].lock();
         let dropped = shard.is_dropped(key, plan.place.address);
         let current = shard.index.contains(index_hash(hash), plan.place.address)
             || shard.notes.hidden(hash).any(|note| note.address == plan.place.address);
@@ -330,7 +330,7 @@ impl Session {
         }
         if wanted && live && !Shard::has_ended(&record, filter.now) && !visits.seen.contains(&hash)
         {
-            match self.inner.whole_value(hash, plan.place, &record) {
+            match self.engine.whole_value(hash, plan.place, &record) {
                 Ok(Some(value)) => {
                     visits.seen.insert(hash);
                     (visits.wanted)(Ok(Entry {

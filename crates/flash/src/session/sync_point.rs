@@ -17,7 +17,7 @@ pub struct SyncPoint {
 impl Session {
     /// All that any session has appended to the store so far.
     pub fn sync_point(&self) -> SyncPoint {
-        let shards = self.inner.shards.iter();
+        let shards = self.engine.shards.iter();
         SyncPoint { stamps: shards.map(|shard| shard.lock().log.appended()).collect() }
     }
 
@@ -27,7 +27,7 @@ impl Session {
     /// Errors: `Poisoned`, if a write or sync failed.
     pub fn reach(&mut self, point: &SyncPoint) -> Result<bool> {
         let mut reached = true;
-        for (shard, stamp) in self.inner.shards.iter().zip(&point.stamps) {
+        for (shard, stamp) in self.engine.shards.iter().zip(&point.stamps) {
             let log = &mut shard.lock().log;
             if log.durable() < *stamp {
                 log.poll(0)?;
@@ -41,15 +41,15 @@ impl Session {
     /// Counts as a read of what may be of `key`, by the index alone: a cache keeps it as it keeps
     /// what is read.
     pub fn mark_read(&self, key: Key<'_>) {
-        let hash = hash_key(self.inner.hash_seed, key);
-        self.inner.shards[self.inner.shard_of(hash)].lock().mark_candidates(hash);
+        let hash = hash_key(self.engine.hash_seed, key);
+        self.engine.shards[self.engine.shard_of(hash)].lock().mark_candidates(hash);
     }
 
     /// Whether the store may hold an entry of `key`: never wrongly no, wrongly yes about once in
     /// two million keys that it does not hold. Reads nothing.
     pub fn may_hold(&self, key: Key<'_>) -> bool {
-        let hash = hash_key(self.inner.hash_seed, key);
-        let mut shard = self.inner.shards[self.inner.shard_of(hash)].lock();
+        let hash = hash_key(self.engine.hash_seed, key);
+        let mut shard = self.engine.shards[self.engine.shard_of(hash)].lock();
         shard.may_hold(key, index_hash(hash), hash)
     }
 }

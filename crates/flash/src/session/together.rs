@@ -48,7 +48,7 @@ impl Session {
     /// Has reads wait for [`Session::flush`] or [`Session::poll`], where those of records that lie
     /// together become one read of the device.
     pub fn read_together(&mut self) {
-        let device = &self.inner.device;
+        let device = &self.engine.device;
         let at_once = |bytes| device.answers_at_once(bytes as usize);
         let short = at_once(AT_ONCE_BYTES_MAX) && !at_once(TOGETHER_BYTES_MAX);
         self.together.bytes_max = if short { AT_ONCE_BYTES_MAX } else { TOGETHER_BYTES_MAX };
@@ -132,7 +132,7 @@ impl Session {
     /// Where on the device the read of a pending operation begins and ends.
     fn range_of(&self, slot: u32) -> Option<(u64, u64)> {
         let plan = self.pending[slot as usize].plan.as_ref()?;
-        let (offset, length) = self.inner.read_range(plan);
+        let (offset, length) = self.engine.read_range(plan);
         Some((offset, offset + length as u64))
     }
 
@@ -140,6 +140,6 @@ impl Session {
     fn segment_of(&self, slot: u32) -> Option<(usize, u64)> {
         let pending = &self.pending[slot as usize];
         let plan = pending.plan.as_ref()?;
-        Some((self.inner.shard_of(pending.hash), plan.segment_sequence))
+        Some((self.engine.shard_of(pending.hash), plan.segment_sequence))
     }
 }

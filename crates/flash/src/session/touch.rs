@@ -61,10 +61,10 @@ impl Session {
             version,
             mark: Mark::Touch,
         };
-        let step = self.inner.put(request, Known::At(present.location), self.waits);
+        let step = self.engine.put(request, Known::At(present.location), self.waits);
         if let Ok(PutStep::Stored(_)) = step {
-            let shard = self.inner.shard_of(pending.hash);
-            self.inner.shards[shard].lock().counters.touches += 1;
+            let shard = self.engine.shard_of(pending.hash);
+            self.engine.shards[shard].lock().counters.touches += 1;
         }
         step
     }

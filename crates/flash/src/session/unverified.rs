@@ -22,14 +22,14 @@ impl Session {
     ) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let (hash, now) = (pending.hash, pending.now);
-        let shard = self.inner.shard_of(hash);
+        let shard = self.engine.shard_of(hash);
         let condition = match pending.kind {
             PendingKind::Get | PendingKind::Touch(..) => None,
             PendingKind::Put(options) => Some(options.condition),
             PendingKind::Remove(condition) => Some(condition),
         };
         let needs_record = condition.is_none_or(|it| matches!(it, Condition::Version(_)));
-        let line = self.inner.line_at(shard, plan);
+        let line = self.engine.line_at(shard, plan);
         let others = |line: &FooterEntry| line.hash != hash;
         let Some(line) = line.filter(|line| others(line) || !needs_record) else {
             self.give_back(slot);
@@ -43,7 +43,7 @@ impl Session {
             return self.resolve(slot, visit);
         }
         let mut location = plan.location();
-        let mut shard = self.inner.shards[shard].lock();
+        let mut shard = self.engine.shards[shard].lock();
         if plan.hidden {
             location.place.size = SizeCode::covering(u64::from(line.record_bytes));
             shard.unhide(hash, location.place);

@@ -5,11 +5,12 @@ use entresol_planted::planted;
 use super::Shard;
 use super::write::{PutRequest, manifest_header};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::SizeCode;
 use crate::format::{
     FOOTER_ENTRY_BYTES, MANIFEST_BYTES, PieceName, RECORD_ALIGNMENT, RecordHeader,
     SEGMENT_HEADER_BYTES, TRAILER_BYTES,
 };
-use crate::index::{Place, SizeCode};
+use crate::index::{Index, Place};
 use crate::options::Reclaim;
 use crate::types::Pinning;
 
@@ -250,5 +251,25 @@ impl Shard {
             return Err(Error::new(ErrorKind::Busy, detail));
         }
         Ok(())
+    }
+
+    /// Refuses to open a shard of so many `entries` with an index that has no room for them: one
+    /// that grew all the same would pass the memory cap for good.
+    pub(crate) fn demand_slots(&self, entries: u64) -> Result<()> {
+        let most = self.index.entries_max();
+        // A few more than puts may fill come back where removals were lost, or hidden ones were
+        // found.
+        if entries <= most.saturating_add(most / 64) {
+            return Ok(());
+        }
+        let shards = u64::from(self.log.shape.shards);
+        let needed = Index::bytes_for(entries.saturating_add(entries / 32)).saturating_mul(shards);
+        let found = self.limits.index_bytes_max.saturating_mul(shards);
+        let detail = format!(
+            "an index of {found} bytes at most; shard {} of {shards} holds {entries} entries, and \
+             for all shards {needed} are needed; open the store with a larger memory cap",
+            self.log.shape.shard
+        );
+        Err(Error::too_small(detail, needed))
     }
 }

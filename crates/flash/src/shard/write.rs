@@ -126,7 +126,7 @@ impl Shard {
         match slot {
             Slot::New => {
                 self.index.insert(hash, place);
-                self.count(request.key.space, request.key.partition, 1);
+                self.counts.add(request.key.space, request.key.partition, 1);
             }
             Slot::Own(old) => {
                 self.index.replace(hash, old.address, place);
@@ -159,7 +159,7 @@ impl Shard {
         self.append_tombstone(key, hash)?;
         self.index.remove(index_hash(hash), place.address);
         self.forget(place);
-        self.count(key.space, key.partition, -1);
+        self.counts.add(key.space, key.partition, -1);
         self.counters.removes += 1;
         Ok(Some(self.log.appended()))
     }

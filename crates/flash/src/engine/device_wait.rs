@@ -8,7 +8,7 @@ use std::time::Duration;
 use entresol_device::{Doorbell, wait_readable};
 use parking_lot::MutexGuard;
 
-use super::Inner;
+use super::Engine;
 use crate::error::Result;
 use crate::log::Goal;
 use crate::shard::Shard;
@@ -20,19 +20,19 @@ const WAIT: Duration = Duration::from_millis(1);
 /// A shard, locked, whose log gathers what is written until the lock is given back: then this hands
 /// it to the device.
 pub(crate) struct Gathering<'a> {
-    inner: &'a Inner,
+    engine: &'a Engine,
     number: usize,
     /// There until dropped.
     shard: Option<MutexGuard<'a, Shard>>,
 }
 
-impl Inner {
+impl Engine {
     /// Locks a shard to write to it.
     #[inline]
     pub(crate) fn gather(&self, number: usize) -> Gathering<'_> {
         let mut shard = self.shards[number].lock();
         shard.log.hand_over_later();
-        Gathering { inner: self, number, shard: Some(shard) }
+        Gathering { engine: self, number, shard: Some(shard) }
     }
 
     #[cold]
@@ -120,7 +120,7 @@ impl Drop for Gathering<'_> {
         let due = shard.log.due();
         drop(shard);
         if let Some(doorbell) = due {
-            self.inner.hand_over(self.number, &*doorbell);
+            self.engine.hand_over(self.number, &*doorbell);
         }
     }
 }

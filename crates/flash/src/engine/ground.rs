@@ -13,11 +13,11 @@ use entresol_device::{Ground, SharedFile, SharedMemory};
 use entresol_planted::planted;
 use parking_lot::Mutex;
 
-use super::{Inner, Store};
+use super::Engine;
+use crate::buffers::{self, Attached, Layout};
 use crate::error::Result;
 use crate::format::BufferOwner;
 use crate::log::ShardBuffers;
-use crate::recovery::{Attached, Layout, create_buffers};
 use crate::statistics::FormerBuffers;
 use crate::types::Timestamp;
 
@@ -82,24 +82,7 @@ impl Outliving {
     }
 }
 
-impl Store {
-    /// What became of the write buffers that a former process left.
-    pub fn former_buffers(&self) -> &FormerBuffers {
-        self.inner.buffers.former()
-    }
-
-    /// Times that write buffers were made again since somebody removed them.
-    pub fn buffers_remade(&self) -> u64 {
-        self.inner.buffers.remade()
-    }
-
-    /// What is wrong with where the store's files or its write buffers are, if anything.
-    pub fn ground(&self) -> Option<String> {
-        self.inner.buffers.ground()
-    }
-}
-
-impl Inner {
+impl Engine {
     /// Sees whether the store's files and its write buffers are still there, and does what can be
     /// done if they are not.
     pub(crate) fn check_ground(&self, now: Timestamp) -> Result<()> {
@@ -147,7 +130,7 @@ impl Inner {
         }
         let owner =
             BufferOwner { store: self.superblock.lock().store, places: self.device.places() };
-        let Attached { shards, file: made } = create_buffers(&layout, file.path(), &owner)?;
+        let Attached { shards, file: made } = buffers::create(&layout, file.path(), &owner)?;
         self.exchange_buffers(shards)?;
         if let Some(made) = made {
             *file = made;

@@ -79,19 +79,19 @@ fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
     let memory = MemoryDevice::new(16 << 20).unwrap();
     let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
     let store = filled(&device, 64 << 10);
-    let inner = Arc::clone(&store.inner);
+    let engine = Arc::clone(&store.engine);
     // Another reclaim, and one who waits for it.
     let (other, begun, end, ended) = other_reclaim(&store);
     begun.recv().unwrap();
     let has_waited = Arc::new(AtomicBool::new(false));
     let waiter = {
-        let (inner, has_waited) = (Arc::clone(&inner), Arc::clone(&has_waited));
+        let (engine, has_waited) = (Arc::clone(&engine), Arc::clone(&has_waited));
         std::thread::spawn(move || {
-            drop(inner.reclaims[0].write());
+            drop(engine.reclaims[0].write());
             has_waited.store(true, Ordering::SeqCst);
         })
     };
-    while !inner.reclaims[0].is_locked_exclusive() && !is_awaited(&inner) {
+    while !engine.reclaims[0].is_locked_exclusive() && !is_awaited(&engine) {
         std::thread::yield_now();
     }
     let went_on = Arc::new(AtomicBool::new(false));
@@ -106,7 +106,7 @@ fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
         });
         noted.store(went, Ordering::SeqCst);
     }));
-    inner.reclaim_one(0, Timestamp(1)).unwrap();
+    engine.reclaim_one(0, Timestamp(1)).unwrap();
     assert!(device.at_read.lock().unwrap().is_none(), "a victim was read");
     assert!(!went_on.load(Ordering::SeqCst), "one who waits went on in the middle of a reclaim");
     waiter.join().unwrap();
@@ -140,11 +140,11 @@ fn released_segments_become_free_with_little_padding_while_puts_go_on() {
 
 /// Segments on the device and the padding records in them.
 fn paddings(store: &Store) -> (usize, usize) {
-    let shape = store.inner.shards[0].lock().log.shape;
+    let shape = store.engine.shards[0].lock().log.shape;
     let (mut segments, mut paddings) = (0, 0);
     for segment in 0..shape.segments {
         let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
-        store.inner.device.read_at(shape.offset_of(segment), &mut bytes).unwrap();
+        store.engine.device.read_at(shape.offset_of(segment), &mut bytes).unwrap();
         let Some(header) = SegmentHeader::decode(&bytes) else { continue };
         segments += 1;
         let mut at = SEGMENT_HEADER_BYTES;
@@ -159,8 +159,8 @@ fn paddings(store: &Store) -> (usize, usize) {
 }
 
 /// Whether somebody waits for the reclaims: nobody else may begin one the plain way.
-fn is_awaited(inner: &crate::store::Inner) -> bool {
-    inner.reclaims[0].try_read().is_none()
+fn is_awaited(engine: &crate::engine::Engine) -> bool {
+    engine.reclaims[0].try_read().is_none()
 }
 
 type Ends = (std::thread::JoinHandle<()>, Receiver<()>, Sender<()>, Receiver<()>);
@@ -170,9 +170,9 @@ fn other_reclaim(store: &Store) -> Ends {
     let (tell_begun, begun) = channel();
     let (end, told) = channel::<()>();
     let (tell_ended, ended) = channel();
-    let inner = Arc::clone(&store.inner);
+    let engine = Arc::clone(&store.engine);
     let thread = std::thread::spawn(move || {
-        let held = inner.reclaims[0].read();
+        let held = engine.reclaims[0].read();
         tell_begun.send(()).unwrap();
         told.recv().unwrap();
         drop(held);

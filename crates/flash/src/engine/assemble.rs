@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use entresol_device::IoBuffer;
 
-use super::Inner;
+use super::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, Manifest, PieceName, RecordKind};
 use crate::index::Place;
@@ -13,7 +13,7 @@ use crate::record::{Mismatch, Record, decompress};
 use crate::shard::damaged;
 use crate::types::VALUE_BYTES_MAX;
 
-impl Inner {
+impl Engine {
     /// The value of the entry whose record at `place` is `record`: its own, or put together. `None`
     /// if it was replaced meanwhile; `Corrupt` if it was not and its pieces are gone.
     pub(crate) fn whole_value<'r>(

@@ -4,14 +4,13 @@ use std::cell::OnceCell;
 
 use entresol_planted::planted;
 
-use super::place_of;
+use super::Shard;
 use crate::error::Result;
 use crate::format::{Flags, FooterEntry, PIECE_SPACE, PieceName, RecordHeader, RecordKind};
 use crate::index::Place;
 use crate::log::{Append, Log};
 use crate::notes::index_hash;
 use crate::segment::{Segment, Stream};
-use crate::shard::Shard;
 use crate::types::Timestamp;
 
 /// Bytes that were read and that a cache copies, for each byte that goes: where all of a cache is
@@ -21,15 +20,15 @@ const COPIED_PER_FREED: u64 = 3;
 const COPIED_AHEAD_PARTS: u64 = 2;
 
 /// A segment whose records are decided, while the shard is locked.
-pub(super) struct Victim<'a> {
+pub(super) struct Judged<'a> {
     number: u32,
     segment: &'a Segment,
     oldest_dead: OnceCell<Option<u64>>,
 }
 
-impl<'a> Victim<'a> {
-    pub(super) fn new(number: u32, segment: &'a Segment) -> Victim<'a> {
-        Victim { number, segment, oldest_dead: OnceCell::new() }
+impl<'a> Judged<'a> {
+    pub(super) fn new(number: u32, segment: &'a Segment) -> Judged<'a> {
+        Judged { number, segment, oldest_dead: OnceCell::new() }
     }
 
     /// The oldest other segment with records that are no longer live.
@@ -52,13 +51,13 @@ impl Shard {
     /// Decides one record of a victim; false if it is live and damaged.
     pub(super) fn reclaim_record(
         &mut self,
-        victim: &Victim<'_>,
+        victim: &Judged<'_>,
         entry: &FooterEntry,
         record: &[u8],
         now: Timestamp,
     ) -> Result<bool> {
         self.settle(victim.number, entry);
-        let place = place_of(self, victim.number, entry);
+        let place = self.place_of(victim.number, entry);
         let fate = match entry.flags.kind {
             RecordKind::Value | RecordKind::Manifest => self.entry_fate(victim, entry, place, now),
             RecordKind::Tombstone => self.tombstone_fate(victim, record),
@@ -85,7 +84,7 @@ impl Shard {
 
     fn entry_fate(
         &mut self,
-        victim: &Victim<'_>,
+        victim: &Judged<'_>,
         entry: &FooterEntry,
         place: Place,
         now: Timestamp,
@@ -137,7 +136,7 @@ impl Shard {
         spares
     }
 
-    fn tombstone_fate(&self, victim: &Victim<'_>, record: &[u8]) -> Fate {
+    fn tombstone_fate(&self, victim: &Judged<'_>, record: &[u8]) -> Fate {
         // Of a damaged one nobody knows when it was born.
         let birth = RecordHeader::decode(record).map_or(u64::MAX, |header| header.version);
         let needed = victim.oldest_dead(&self.log).is_some_and(|oldest| oldest < birth);
@@ -209,11 +208,11 @@ impl Shard {
     }
 
     /// Settles the note on a record, if there is one.
-    pub(super) fn settle(&mut self, segment: u32, entry: &FooterEntry) {
+    pub(crate) fn settle(&mut self, segment: u32, entry: &FooterEntry) {
         if self.notes.len() == 0 || entry.space == PIECE_SPACE {
             return;
         }
-        let place = place_of(self, segment, entry);
+        let place = self.place_of(segment, entry);
         let Some(note) = self.notes.take(entry.hash, (segment, place.address)) else { return };
         let notes = &mut self.log.segments[segment as usize].notes;
         *notes = notes.saturating_sub(1);

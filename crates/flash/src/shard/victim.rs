@@ -11,15 +11,18 @@
 use entresol_device::IoBuffer;
 use entresol_planted::planted;
 
-use super::fate::Victim;
+use super::decide::Judged;
+use super::{Pace, Shard};
 use crate::error::Result;
 use crate::format::FooterEntry;
 use crate::log::footer_of_whole;
 use crate::options::Reclaim;
 use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
-use crate::shard::{Pace, Shard};
+
 use crate::types::Timestamp;
 
+/// Records decided under one hold of the lock.
+pub(crate) const BATCH: usize = 32;
 /// Segments looked at for one victim.
 const VICTIM_WINDOW: usize = 1 << 15;
 /// Live eighths of a victim beyond which it is worth finding out which tombstones hide nothing.
@@ -35,7 +38,7 @@ const GAIN_PARTS: u64 = 50;
 
 /// A victim and how far it has come.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct Victim {
     number: u32,
     /// As it was when it was chosen.
     segment: Segment,
@@ -75,27 +78,27 @@ enum Stage {
     Decided(Option<IoBuffer>),
 }
 
-impl UnderWay {
-    pub(super) fn number(&self) -> u32 {
+impl Victim {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// Whether there is nothing in it to decide.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let segment = &self.segment;
         segment.live_bytes == 0 && segment.notes == 0 && segment.next_end == u32::MAX
     }
 
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self.stage, Stage::Read { .. } | Stage::Decided(_))
     }
 
-    pub(super) fn is_decided(&self) -> bool {
+    pub(crate) fn is_decided(&self) -> bool {
         matches!(self.stage, Stage::Decided(_))
     }
 
     /// What was read of it: what does not verify as a whole is not touched.
-    pub(super) fn take_bytes(&mut self, bytes: IoBuffer) {
+    pub(crate) fn take_bytes(&mut self, bytes: IoBuffer) {
         let footer = footer_of_whole(&bytes, self.segment.sequence);
         self.kept &= footer.is_some();
         self.stage = match footer {
@@ -111,7 +114,7 @@ impl UnderWay {
     }
 
     /// The memory of one that is decided.
-    pub(super) fn give_bytes(&mut self) -> Option<IoBuffer> {
+    pub(crate) fn give_bytes(&mut self) -> Option<IoBuffer> {
         match &mut self.stage {
             Stage::Decided(bytes) => bytes.take(),
             _ => None,
@@ -179,7 +182,7 @@ impl Shard {
     }
 
     /// Brings the victim under way, or a new one, a step further.
-    pub(super) fn step(&mut self, part: Part, now: Timestamp) -> Result<Step> {
+    pub(crate) fn step(&mut self, part: Part, now: Timestamp) -> Result<Step> {
         let chosen = match self.under_way.take() {
             Some(victim) => Some(victim),
             None => self.choose()?,
@@ -205,7 +208,7 @@ impl Shard {
     }
 
     /// Sees to it that the victim is read; true while that is under way.
-    fn begin_reading(&mut self, victim: &mut UnderWay) -> bool {
+    fn begin_reading(&mut self, victim: &mut Victim) -> bool {
         if matches!(victim.stage, Stage::Chosen) {
             let start = self.log.shape.address(victim.number, 0);
             if let Some(memory) = self.log.in_memory(start) {
@@ -221,7 +224,7 @@ impl Shard {
     }
 
     /// Whether a read of the victim is under way; takes what it gave if it is done.
-    pub(super) fn awaits_read(&mut self, victim: &mut UnderWay) -> bool {
+    pub(crate) fn awaits_read(&mut self, victim: &mut Victim) -> bool {
         if !matches!(victim.stage, Stage::Reading) {
             return false;
         }
@@ -234,14 +237,14 @@ impl Shard {
     }
 
     /// Decides a part of what is left of a victim that was read; how many bytes of it.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &mut self,
-        victim: &mut UnderWay,
+        victim: &mut Victim,
         part: Part,
         now: Timestamp,
     ) -> Result<u64> {
         let Stage::Read { bytes, footer, next } = &mut victim.stage else { return Ok(0) };
-        let of = Victim::new(victim.number, &victim.segment);
+        let of = Judged::new(victim.number, &victim.segment);
         let (mut decided, first) = (0, *next);
         while let Some(entry) = footer.get(*next) {
             if decided >= part.bytes || *next - first >= part.records {
@@ -261,7 +264,7 @@ impl Shard {
     }
 
     /// Ends the reclaim of a victim all of whose records are decided.
-    pub(super) fn end_reclaim(&mut self, victim: &UnderWay) {
+    pub(crate) fn end_reclaim(&mut self, victim: &Victim) {
         self.reclaiming -= 1;
         // A cache lets go of what it cannot read; what it evicted with it must not come back.
         if victim.kept || self.limits.reclaim == Reclaim::Evict {
@@ -276,13 +279,13 @@ impl Shard {
     }
 
     /// Ends the reclaim of a victim that could not be brought to its end: it stays what it was.
-    pub(super) fn keep_victim(&mut self, victim: &UnderWay) {
+    pub(crate) fn keep_victim(&mut self, victim: &Victim) {
         self.reclaiming -= 1;
         self.log.segments[victim.number as usize].state = SegmentState::Sealed;
     }
 
     /// Chooses a segment to reclaim.
-    pub(super) fn choose(&mut self) -> Result<Option<UnderWay>> {
+    pub(crate) fn choose(&mut self) -> Result<Option<Victim>> {
         let number = if self.limits.reclaim == Reclaim::Evict {
             match choose_pinned(&self.log.segments) {
                 Some(pinned) => Some(pinned),
@@ -296,7 +299,7 @@ impl Shard {
         let segment = *row;
         row.state = SegmentState::Reclaiming;
         self.reclaiming += 1;
-        Ok(Some(UnderWay { number, segment, stage: Stage::Chosen, kept: true }))
+        Ok(Some(Victim { number, segment, stage: Stage::Chosen, kept: true }))
     }
 
     fn choose_cheapest(&mut self) -> Option<u32> {

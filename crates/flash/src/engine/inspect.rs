@@ -2,7 +2,7 @@
 
 use entresol_device::IoBuffer;
 
-use super::Store;
+use super::Engine;
 use crate::error::{ErrorKind, Result};
 use crate::format::{FooterEntry, PieceName, RecordKind};
 use crate::index::{Place, SizeCode};
@@ -56,27 +56,27 @@ pub struct SegmentInfo {
     pub tombstone_bytes: u32,
 }
 
-/// Called with the store, the record's hash and place, the record, and whether it is live. What is
+/// Called with the engine, the record's hash and place, the record, and whether it is live. What is
 /// `Corrupt` is noted; other errors end the visits.
-type VisitRecord<'v> = &'v mut dyn FnMut(&Store, (u128, Place), &Record<'_>, bool) -> Result<()>;
+type VisitRecord<'v> = &'v mut dyn FnMut(&Engine, (u128, Place), &Record<'_>, bool) -> Result<()>;
 
-impl Store {
+impl Engine {
     /// Visits every live entry, segment by segment in the order they were written: large reads,
     /// fast on any device. Entries that are put meanwhile, or moved by reclaim, may or may not be
     /// visited. Damaged records are noted, and the scan goes on.
-    pub fn scan_log(
+    pub(crate) fn scan_log(
         &self,
         now: Timestamp,
         visit: &mut dyn FnMut(SpaceId, Entry<'_>),
     ) -> Result<LogScan> {
         let mut visited = 0;
-        let found = self.each_record(&mut |store, (hash, place), record, live| {
+        let found = self.each_record(&mut |engine, (hash, place), record, live| {
             let entry =
                 matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
             if !live || !entry || Shard::has_ended(record, now) {
                 return Ok(());
             }
-            let Some(value) = store.inner.whole_value(hash, place, record)? else {
+            let Some(value) = engine.whole_value(hash, place, record)? else {
                 return Ok(());
             };
             visited += 1;
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Reads every record of every segment and checks it; changes nothing.
-    pub fn verify(&self) -> Result<Verification> {
+    pub(crate) fn verify(&self) -> Result<Verification> {
         let mut found = Verification::default();
         let mut live = 0;
         let damaged = self.each_record(&mut |_, _, _, is_live| {
@@ -112,9 +112,9 @@ impl Store {
     }
 
     /// Every segment, in order of shard and number.
-    pub fn segments(&self) -> Vec<SegmentInfo> {
+    pub(crate) fn segments(&self) -> Vec<SegmentInfo> {
         let mut all = Vec::new();
-        for shard in &self.inner.shards {
+        for shard in &self.shards {
             let shard = shard.lock();
             let shape = shard.log.shape;
             all.extend(shard.log.segments.iter().enumerate().map(|(number, s)| SegmentInfo {
@@ -135,10 +135,10 @@ impl Store {
     /// live ones that do not verify where they are.
     fn each_record(&self, visit: VisitRecord<'_>) -> Result<Verification> {
         let mut found = Verification::default();
-        for (number, shard) in self.inner.shards.iter().enumerate() {
+        for (number, shard) in self.shards.iter().enumerate() {
             let shape = {
                 let mut shard = shard.lock();
-                if self.inner.check_open().is_ok() {
+                if self.check_open().is_ok() {
                     shard.log.seal_all()?;
                 }
                 shard.log.shape
@@ -158,7 +158,7 @@ impl Store {
             let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
             for (sequence, segment) in order {
                 found.segments += 1;
-                self.inner.read_segment(number, segment, &mut bytes)?;
+                self.read_segment(number, segment, &mut bytes)?;
                 let Some(footer) = footer_of_whole(&bytes, sequence) else {
                     self.note_lost_segment(number, segment, sequence, &mut found);
                     continue;
@@ -183,7 +183,7 @@ impl Store {
         (bytes, found): (&[u8], &mut Verification),
         visit: VisitRecord<'_>,
     ) -> Result<()> {
-        let shard = self.inner.shards[number].lock();
+        let shard = self.shards[number].lock();
         let address = shard.log.shape.address(segment, entry.offset);
         let live = match entry.flags.kind {
             RecordKind::Piece => shard.large.holds(PieceName::of_hash(entry.hash), address),
@@ -200,7 +200,7 @@ impl Store {
         let mut scratch = Vec::new();
         let rest = bytes.get(entry.offset as usize..).unwrap_or_default();
         let wanted = (sequence as u32, None);
-        match self.inner.payloads.open(number as u16, rest, wanted, &mut scratch) {
+        match self.payloads.open(number as u16, rest, wanted, &mut scratch) {
             Ok(record) => {
                 let size = SizeCode::covering(u64::from(entry.record_bytes));
                 match visit(self, (entry.hash, Place { address, size }), &record, live) {
@@ -213,7 +213,7 @@ impl Store {
             }
             Err(mismatch) => {
                 if live {
-                    let shard = self.inner.shards[number].lock();
+                    let shard = self.shards[number].lock();
                     let sentence = crate::shard::damaged(&shard.log, address, mismatch).to_string();
                     found.damaged.push(sentence);
                 }
@@ -229,7 +229,7 @@ impl Store {
         sequence: u64,
         found: &mut Verification,
     ) {
-        let shard = self.inner.shards[number].lock();
+        let shard = self.shards[number].lock();
         let row = shard.log.segments[segment as usize];
         if row.sequence == sequence && row.live_bytes > 0 {
             found.damaged.push(format!(

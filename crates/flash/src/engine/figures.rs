@@ -7,13 +7,62 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::Inner;
+use super::Engine;
 use crate::shard::Shard;
 use crate::statistics::StoreStatistics;
 use crate::types::SpaceId;
 
-impl Inner {
-    pub(super) fn statistics(&self) -> StoreStatistics {
+impl Engine {
+    pub(crate) fn count(&self, space: SpaceId) -> u64 {
+        let of = |shard: &Mutex<Shard>| {
+            shard.lock().counts.by_space().get(&space).map_or(0, |count| (*count).max(0) as u64)
+        };
+        self.shards.iter().map(of).sum()
+    }
+
+    pub(crate) fn count_partitions(&self, space: SpaceId) -> Vec<(u16, u64)> {
+        let mut counts = BTreeMap::<u16, i64>::new();
+        for shard in &self.shards {
+            for (_, partition, count) in shard.lock().counts.iter().filter(|(of, ..)| *of == space)
+            {
+                *counts.entry(partition).or_default() += count;
+            }
+        }
+        counts.into_iter().map(|(partition, count)| (partition, count.max(0) as u64)).collect()
+    }
+
+    pub(crate) fn count_partition(&self, space: SpaceId, partition: u16) -> u64 {
+        let shards = self.shards.iter();
+        let counts = shards.map(|shard| shard.lock().counts.of_partition(space, partition));
+        counts.sum::<i64>().max(0) as u64
+    }
+
+    pub(crate) fn spaces(&self) -> Vec<SpaceId> {
+        let mut spaces = Vec::new();
+        for shard in &self.shards {
+            spaces.extend(
+                shard.lock().counts.iter().filter(|(.., n)| *n > 0).map(|(space, ..)| space),
+            );
+        }
+        spaces.sort_unstable();
+        spaces.dedup();
+        spaces
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.shards.iter().any(|shard| {
+            let shard = shard.lock();
+            shard.log.free_count() <= (shard.log.reserve() + shard.log.free_target()) / 2
+        })
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let of = |shard: &Mutex<Shard>| shard.lock().memory_bytes();
+        let shards: u64 = self.shards.iter().map(of).sum();
+        shards + self.ahead_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn statistics(&self) -> StoreStatistics {
         let mut total = self.figures_of_store();
         for shard in &self.shards {
             add_shard(&mut total, &shard.lock());
@@ -22,7 +71,7 @@ impl Inner {
     }
 
     /// No lock is waited for longer than `patience`, and the first that is is the last.
-    pub(super) fn statistics_within(&self, patience: Duration) -> StoreStatistics {
+    pub(crate) fn statistics_within(&self, patience: Duration) -> StoreStatistics {
         let mut total = self.figures_of_store();
         for shard in &self.shards {
             match shard.try_lock_for(patience) {
@@ -88,11 +137,8 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.steps_by_writers += counters.steps_by_writers;
     total.key_sizes.merge(&counters.key_sizes);
     total.value_sizes.merge(&counters.value_sizes);
-    total.entries += shard.counts.values().sum::<i64>().max(0) as u64;
-    let mut spaces = BTreeMap::<SpaceId, i64>::new();
-    for ((space, _), count) in &shard.counts {
-        *spaces.entry(*space).or_default() += count;
-    }
+    let spaces = shard.counts.by_space();
+    total.entries += spaces.values().sum::<i64>().max(0) as u64;
     for (space, count) in spaces {
         *total.entries_of.entry(space).or_default() += count.max(0) as u64;
     }

@@ -1,76 +1,16 @@
-//! Write buffers that outlive the process: how a file of them is laid out.
+//! What stands in the write buffers that a former process left.
 
 use entresol_device::{Device, IoBuffer, SharedMemory, WriteBuffer};
 
 use super::shape_of;
 use super::survey::{Image, Images};
+use crate::buffers::Layout;
 use crate::error::Result;
 use crate::format::{
-    BUFFER_FILE_HEADER, LAST_WRITE_BYTES, LastWrite, MARK_BYTES, SEGMENT_HEADER_BYTES,
-    SegmentHeader, Superblock, mark_of,
+    BUFFER_FILE_HEADER, LastWrite, SEGMENT_HEADER_BYTES, SegmentHeader, Superblock, mark_of,
 };
 use crate::log::{Shape, ShardBuffers};
 use crate::options::StoreOptions;
-
-/// How a file of write buffers is laid out: a header, the buffers shard by shard, and the marks
-/// shard by shard.
-pub(crate) struct Layout {
-    shards: usize,
-    per_shard: usize,
-    bytes: usize,
-}
-
-impl Layout {
-    /// That of a store with these options, which are those of its root.
-    pub(crate) fn of(options: &StoreOptions) -> Layout {
-        let (shards, bytes) = (usize::from(options.shards), options.segment_bytes as usize);
-        Layout { shards, per_shard: usize::from(options.buffers_per_shard), bytes }
-    }
-
-    /// That of a file of so many bytes; `None` if it has no marks, as those of the first versions.
-    fn of_file(length: usize, superblock: &Superblock) -> Option<Layout> {
-        let (shards, bytes) = (usize::from(superblock.shards), superblock.segment_bytes as usize);
-        let most = length.checked_sub(BUFFER_FILE_HEADER)? / bytes.max(1) / shards.max(1);
-        let layout = Layout { shards, per_shard: most, bytes };
-        (most > 0 && layout.file_bytes() == length).then_some(layout)
-    }
-
-    fn mark_bytes(&self) -> usize {
-        (self.per_shard * MARK_BYTES + LAST_WRITE_BYTES).next_multiple_of(4096)
-    }
-
-    /// Bytes of a file.
-    pub(crate) fn file_bytes(&self) -> usize {
-        BUFFER_FILE_HEADER + self.shards * (self.per_shard * self.bytes + self.mark_bytes())
-    }
-
-    /// The buffers of each shard in memory of this process, which take memory as they are used.
-    pub(crate) fn anonymous(&self) -> Result<Vec<ShardBuffers>> {
-        let shard = || {
-            let buffers = (0..self.per_shard).map(|_| WriteBuffer::anonymous(self.bytes));
-            let buffers = buffers.collect::<entresol_device::Result<Vec<_>>>()?;
-            Ok(ShardBuffers { buffers, marks: None })
-        };
-        (0..self.shards).map(|_| shard()).collect()
-    }
-
-    /// The header of a file and the buffers of each shard.
-    pub(crate) fn cut(&self, memory: SharedMemory) -> Result<(WriteBuffer, Vec<ShardBuffers>)> {
-        let mut lengths = vec![BUFFER_FILE_HEADER];
-        lengths.resize(1 + self.shards * self.per_shard, self.bytes);
-        lengths.resize(lengths.len() + self.shards, self.mark_bytes());
-        let mut parts = memory.parts(&lengths)?;
-        let marks = parts.split_off(1 + self.shards * self.per_shard);
-        let mut rest = parts.split_off(1);
-        let shards = marks.into_iter().map(|marks| {
-            let later = rest.split_off(self.per_shard);
-            let buffers = std::mem::replace(&mut rest, later);
-            ShardBuffers { buffers, marks: Some(marks) }
-        });
-        let shards = shards.collect();
-        Ok((parts.remove(0), shards))
-    }
-}
 
 /// The buffers of a former process, shard by shard where the layout is known.
 pub(super) struct FormerParts {

@@ -1,0 +1,347 @@
+//! What all clones and sessions of a store share: shards on one device, and the operations on them.
+//!
+//! Lock order: one shard's lock at a time, except `drop_below` and `close`, which take all in order
+//! of number; then the superblock's lock. No other lock is taken under them.
+
+mod assemble;
+mod close;
+mod device_wait;
+mod figures;
+mod ground;
+mod inspect;
+mod maintain;
+mod make_room;
+mod reclaim;
+mod sweep;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use entresol_device::{Device, IoBuffer};
+use parking_lot::{Mutex, RwLock};
+
+pub(crate) use device_wait::wait_for;
+use ground::Outliving;
+pub use inspect::{LogScan, SegmentInfo, Verification};
+pub use maintain::{Budget, Maintenance};
+use make_room::Reclaims;
+pub(crate) use make_room::Waits;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Floor, Superblock};
+use crate::options::{Reclaim, StoreOptions};
+use crate::record::{HashSeed, Payloads, check_space};
+use crate::recovery::{self, Recovered};
+use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
+use crate::statistics::{Opened, StoreStatistics};
+use crate::superblock;
+use crate::types::{Durability, Key, SpaceId, Timestamp};
+
+/// What all clones and sessions of a store share.
+pub(crate) struct Engine {
+    pub device: Arc<dyn Device>,
+    pub options: StoreOptions,
+    pub shards: Vec<Mutex<Shard>>,
+    pub payloads: Arc<Payloads>,
+    pub hash_seed: HashSeed,
+    pub sector_bytes: u64,
+    pub session_counters: [SessionCounters; SESSION_COUNTERS],
+    /// Sessions opened.
+    pub sessions: AtomicUsize,
+    /// Bytes of segments that sessions read ahead and nobody has taken yet.
+    pub ahead_bytes: AtomicU64,
+    pub superblock: Mutex<Superblock>,
+    pub buffers: Outliving,
+    /// When the last periodic sync began, ms.
+    pub last_sync_ms: AtomicU64,
+    pub closed: AtomicBool,
+    pub segment_memory: Mutex<Vec<IoBuffer>>,
+    /// One a shard, shared while segments of it are reclaimed: who finds no other victim waits.
+    pub reclaims: Vec<RwLock<()>>,
+    /// The figures of all shards when somebody had them last. A leaf.
+    pub latest: Mutex<StoreStatistics>,
+    pub opened: Opened,
+}
+
+/// A count that many threads add to passes from one processor to the other each time.
+pub(crate) const SESSION_COUNTERS: usize = 16;
+
+/// Counts made without a shard's lock; sessions by turns have one of a few.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct SessionCounters {
+    pub gets_flash: AtomicU64,
+    pub gets_missed: AtomicU64,
+    pub collisions_get: AtomicU64,
+    pub segments_ahead: AtomicU64,
+    pub damaged: AtomicU64,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("device", &self.device.name()).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the store on `device`, or makes one. Recovers after a crash.
+    pub(crate) fn open(
+        device: Arc<dyn Device>,
+        options: StoreOptions,
+        now: Timestamp,
+    ) -> Result<Engine> {
+        let found = recovery::open(device, options, now)?;
+        let Recovered { device, options, shards, payloads, hash_seed, superblock, .. } = found;
+        let mut engine = Engine {
+            sector_bytes: u64::from(device.geometry().sector_bytes),
+            device,
+            reclaims: shards.iter().map(|_| RwLock::new(())).collect(),
+            shards: shards.into_iter().map(Mutex::new).collect(),
+            payloads,
+            hash_seed,
+            session_counters: Default::default(),
+            sessions: AtomicUsize::new(0),
+            ahead_bytes: AtomicU64::new(0),
+            superblock: Mutex::new(superblock),
+            buffers: Outliving::new(found.buffer_file, found.former_buffers),
+            last_sync_ms: AtomicU64::new(now.0),
+            closed: AtomicBool::new(false),
+            segment_memory: Mutex::new(Vec::new()),
+            latest: Mutex::default(),
+            opened: found.opened,
+            options,
+        };
+        engine.first_figures();
+        Ok(engine)
+    }
+
+    #[inline]
+    pub(crate) fn shard_of(&self, hash: u128) -> usize {
+        let shards = self.shards.len() as u64;
+        // A division of 64 bits takes longer than all the rest of a choice.
+        let number = match shards.is_power_of_two() {
+            true => hash as u64 & (shards - 1),
+            false => hash as u64 % shards,
+        };
+        number as usize
+    }
+
+    /// The aligned range to read for a plan: offset and length.
+    pub(crate) fn read_range(&self, plan: &Plan) -> (u64, usize) {
+        let start = plan.offset / self.sector_bytes * self.sector_bytes;
+        let wanted = plan.place.size.bytes().min(u64::from(plan.length));
+        let end = (plan.offset + wanted).next_multiple_of(self.sector_bytes);
+        (start, (end - start) as usize)
+    }
+
+    /// Puts, making room by reclaim where that is what is missing.
+    ///
+    /// `waits` is how often it waits for the device before it answers [`PutStep::Awaits`].
+    pub(crate) fn put(
+        &self,
+        request: PutRequest<'_>,
+        known: Known<'_>,
+        mut waits: Waits,
+    ) -> Result<PutStep> {
+        self.check_open()?;
+        let number = self.shard_of(request.hash);
+        let evicts = self.evicts();
+        let mut pace = Pace::Marked;
+        let mut reclaims = Reclaims::default();
+        let mut waits_for_room = Waits::FOR_ROOM;
+        let mut swept = None;
+        loop {
+            let mut shard = self.gather(number);
+            match shard.put(request, known, pace) {
+                Err(_) if shard.log.lacks_buffer() => {
+                    if !waits.take() {
+                        return Ok(PutStep::Awaits);
+                    }
+                    shard.await_buffer()?;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    let seconds = (request.now.0 / 1000) as u32;
+                    let gone = shard.first_gone(seconds);
+                    let Some(segment) = gone.filter(|gone| swept != Some(*gone)) else {
+                        if gone.is_none() && shard.seals_gone(seconds)? {
+                            continue;
+                        }
+                        return Err(error);
+                    };
+                    drop(shard);
+                    swept = Some(segment);
+                    if self.sweep(number, segment, request.now).is_err() {
+                        // A footer cannot be read: maintenance says so. The put lacks room.
+                        return Err(error);
+                    }
+                    continue;
+                }
+                // Reclaim moved what was read, and would again if that were read before there is
+                // room.
+                Ok(PutStep::Changed)
+                    if evicts && reclaims.counted && shard.lacks_room(&request, pace) => {}
+                Ok(PutStep::Stored(written)) => {
+                    let bytes = request.key.bytes.len() + request.value.len();
+                    shard.contribute(bytes as u64, pace, request.now);
+                    return Ok(PutStep::Stored(written));
+                }
+                decided => return decided,
+            }
+            let bytes = request.key.bytes.len() + request.value.len();
+            // Where a slot is missing, segments that become free are no help.
+            let wanted = match shard.has_slot() {
+                true => shard.wanted_free(bytes as u64, pace),
+                false => u32::MAX,
+            };
+            drop(shard);
+            if !waits_for_room.go_on(reclaims.awaited) {
+                return Ok(PutStep::Awaits);
+            }
+            match pace {
+                _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
+                _ if evicts && reclaims.seals() && self.seal_for_slots(number)? => {}
+                Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
+                Pace::Unmarked => return Err(self.full(number)),
+            }
+        }
+    }
+
+    /// Removes the entry at `location`, which was found to be the key's.
+    pub(crate) fn remove(
+        &self,
+        (key, hash): (Key<'_>, u128),
+        location: Location,
+        (now, waits): (Timestamp, Waits),
+    ) -> Result<Option<Option<u64>>> {
+        self.entomb((hash, now, waits), |shard| shard.remove(key, hash, location))
+    }
+
+    /// Sees to it that nothing of a key comes back that was found to have no entry: all that
+    /// matched, those that were `tried`, are of other keys or over.
+    pub(crate) fn remove_absent(
+        &self,
+        (key, hash): (Key<'_>, u128),
+        tried: &[Location],
+        (now, waits): (Timestamp, Waits),
+    ) -> Result<Absence> {
+        let entombed =
+            self.entomb((hash, now, waits), |shard| shard.remove_absent((key, hash), tried, now));
+        Ok(entombed?.unwrap_or(Absence::Awaits))
+    }
+
+    /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is
+    /// gone. `None`: the device has yet to answer.
+    fn entomb<T>(
+        &self,
+        (hash, now, mut waits): (u128, Timestamp, Waits),
+        mut write: impl FnMut(&mut Shard) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.check_open()?;
+        let number = self.shard_of(hash);
+        let mut reclaims = Reclaims::default();
+        let mut waits_for_room = Waits::FOR_ROOM;
+        loop {
+            let mut shard = self.gather(number);
+            match write(&mut shard) {
+                Err(_) if shard.log.lacks_buffer() => {
+                    if !waits.take() {
+                        return Ok(None);
+                    }
+                    shard.await_buffer()?;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
+                decided => return decided.map(Some),
+            }
+            let wanted = shard.log.reserve();
+            drop(shard);
+            if !waits_for_room.go_on(reclaims.awaited) {
+                return Ok(None);
+            }
+            if !self.gains_room((number, wanted), now, &mut reclaims)? {
+                return Err(self.full(number));
+            }
+        }
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        if self.options.mode == crate::options::OpenMode::ReadOnly {
+            let detail = "the store was opened for reading only; open it for writing";
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(())
+    }
+
+    /// On return every write acknowledged before the call survives power loss.
+    pub(crate) fn sync(&self) -> Result<()> {
+        for number in 0..self.shards.len() {
+            self.sync_shard(number)?;
+            if self.evicts() {
+                // What was evicted must not come back: its key may have been removed since.
+                self.free_released(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_below(&self, space: SpaceId, partition: Option<u16>) -> Result<()> {
+        check_space(space)?;
+        self.check_open()?;
+        let mut shards: Vec<_> = self.shards.iter().map(Mutex::lock).collect();
+        // Since then a close may have written what the next open believes.
+        self.check_open()?;
+        // Segments that are open are below it: what comes for the partition next opens others.
+        let below = shards.first().map_or(0, |shard| shard.log.next_sequence());
+        let oldest = shards.iter().filter_map(|s| s.log.oldest_dead(None)).min();
+        let floor = Floor { space, partition, below };
+        let floors: Vec<_> = shards.iter().map(|shard| shard.floors_with(floor, oldest)).collect();
+        let mut superblock = self.superblock.lock();
+        let mut next = superblock.clone();
+        let identity = |f: &Floor| (f.space, f.partition, f.below);
+        let needed: HashSet<_> = floors.iter().flatten().map(identity).collect();
+        next.floors.retain(|f| *f != floor && needed.contains(&identity(f)));
+        next.floors.push(floor);
+        next.next_segment_sequence = next.next_segment_sequence.max(below);
+        // Before anything is changed: what does not fit leaves all as it was.
+        next.encode().ok_or_else(|| superblock::too_many_floors(superblock.floors.len()))?;
+        for (shard, floors) in shards.iter_mut().zip(floors) {
+            shard.drop_below(floor, floors);
+        }
+        *superblock = next;
+        let written = self.write_superblock(&mut superblock);
+        if let Err(error) = &written {
+            // What the failed sync should have covered may be lost although a later one succeeds.
+            let why = format!("the superblock could not be written: {error}");
+            shards.iter_mut().take(1).for_each(|shard| shard.log.poison(why.clone()));
+        }
+        written
+    }
+
+    /// Writes the next generation of the superblock over its older copy, and syncs.
+    pub(crate) fn write_superblock(&self, superblock: &mut Superblock) -> Result<()> {
+        superblock::write(&*self.device, superblock)
+    }
+
+    /// The goal of periodic and process-level maintenance.
+    pub(crate) fn period_ms(&self) -> Option<u64> {
+        match self.options.durability {
+            Durability::Periodic(ms) => Some(u64::from(ms.get())),
+            Durability::Synced | Durability::Flushed
+                if self.options.write_mode == crate::options::WriteMode::Behind =>
+            {
+                Some(100)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn evicts(&self) -> bool {
+        self.options.reclaim == Reclaim::Evict
+    }
+}

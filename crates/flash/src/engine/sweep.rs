@@ -1,0 +1,153 @@
+//! Sweeping a segment: notes settled, ended and dropped records let go, by its footer alone.
+
+use entresol_device::IoBuffer;
+
+use super::Engine;
+use crate::error::{ErrorKind, Result};
+use crate::format::FooterEntry;
+use crate::index::Place;
+use crate::log::{footer_of, read_footer};
+use crate::segment::SegmentState;
+use crate::shard::Plan;
+use crate::types::{Key, Timestamp};
+use crate::unreadable::read_around;
+
+/// `next_end` of a segment where all that will end has ended: its records may still need
+/// tombstones, so it is not as one where nothing ends. Beyond every real end.
+const ENDED: u32 = u32::MAX - 1;
+
+impl Engine {
+    /// Settles the notes on a segment and drops what ended in it, by its footer alone. False if
+    /// large values are left for want of room for their tombstones: the segment is to be swept
+    /// again.
+    pub(crate) fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<bool> {
+        let (shape, state, held) = {
+            let shard = self.shards[number].lock();
+            let (shape, state) = (shard.log.shape, shard.log.segments[segment as usize]);
+            // Its last write may be under way: the device may have the footer of a former use yet.
+            let memory = shard.log.in_memory(shape.address(segment, 0));
+            let sealed = memory.filter(|_| state.state == SegmentState::Sealed);
+            (shape, state, sealed.map(|memory| footer_of(memory, state.sequence)))
+        };
+        let footer = match held {
+            Some(footer) => footer,
+            None => read_footer(&*self.device, &shape, segment, state.sequence)?,
+        };
+        let mut shard = self.shards[number].lock();
+        let current = shard.log.segments[segment as usize];
+        if current.sequence != state.sequence || current.state != SegmentState::Sealed {
+            return Ok(true);
+        }
+        let Some(footer) = footer else {
+            let row = &mut shard.log.segments[segment as usize];
+            // Not swept again, nor freed unread.
+            row.next_end = ENDED;
+            if self.evicts() {
+                // It goes in its turn: older records of its keys must go before it.
+                row.notes = 0;
+            } else {
+                row.state = SegmentState::Damaged;
+            }
+            return Ok(true);
+        };
+        let mut next_end = u32::MAX;
+        let mut ended = false;
+        let mut large = Vec::new();
+        let noted = shard.notes.in_segment(segment);
+        for entry in &footer {
+            if noted.binary_search(&shape.address(segment, entry.offset)).is_ok() {
+                shard.settle(segment, entry);
+            }
+            if state.sequence < shard.floor_of(entry.space, entry.partition) {
+                let place = shard.place_of(segment, entry);
+                shard.let_go(entry.hash, place);
+                continue;
+            }
+            if entry.ends_seconds == 0 {
+                continue;
+            }
+            let place = shard.place_of(segment, entry);
+            let over = shard.is_over_at(entry.hash, (place, entry.ends_seconds), now);
+            ended |= over;
+            if over {
+                let owner = (entry.space, entry.partition);
+                if shard.large.is_manifest(place.address) {
+                    large.push((entry.hash, place, entry.ends_seconds));
+                    continue;
+                }
+                shard.expire(entry.hash, (place, entry.ends_seconds), owner);
+            } else {
+                next_end = next_end.min(entry.ends_seconds);
+            }
+        }
+        if ended {
+            next_end = next_end.min(ENDED);
+        }
+        shard.log.segments[segment as usize].next_end = next_end;
+        drop(shard);
+        self.bury_all(number, (segment, state.sequence), large)
+    }
+
+    /// Buries large values of a segment whose time is over. False if there was no room for all of
+    /// their tombstones.
+    fn bury_all(
+        &self,
+        number: usize,
+        (segment, sequence): (u32, u64),
+        large: Vec<(u128, Place, u32)>,
+    ) -> Result<bool> {
+        for (hash, place, ends_seconds) in large {
+            match self.bury_large(number, hash, (place, ends_seconds)) {
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    let row = &mut self.shards[number].lock().log.segments[segment as usize];
+                    if (row.sequence, row.state) == (sequence, SegmentState::Sealed) {
+                        row.next_end = row.next_end.min(ends_seconds);
+                    }
+                    return Ok(false);
+                }
+                buried => buried?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
+    /// it would look like one that never was whole.
+    fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Result<()> {
+        let (plan, held) = {
+            let shard = self.shards[number].lock();
+            let held = shard.log.in_memory(place.address);
+            let held =
+                held.map(|bytes| bytes[..bytes.len().min(place.size.bytes() as usize)].to_vec());
+            (shard.plan(place, false), held)
+        };
+        let (offset, length) = self.read_range(&plan);
+        let mut bytes = IoBuffer::aligned(length);
+        if held.is_none() {
+            read_around(&*self.device, offset, &mut bytes)?;
+        }
+        let read = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
+        let record = held.as_deref().unwrap_or(read);
+        let wanted = (plan.segment_sequence as u32, None);
+        let mut scratch = Vec::new();
+        let mut shard = self.shards[number].lock();
+        let opened = self.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
+        // What does not verify, or was just replaced, is left to reads and to reclaim.
+        let Ok(record) = opened else { return Ok(()) };
+        let key = Key {
+            space: record.header.space,
+            partition: record.header.partition,
+            bytes: record.key,
+        };
+        shard.bury(key, hash, (plan.location(), ends))
+    }
+
+    /// What the footer of its segment says of the record that `plan` was to read.
+    pub(crate) fn line_at(&self, number: usize, plan: &Plan) -> Option<FooterEntry> {
+        let shape = self.shards[number].lock().log.shape;
+        let (segment, at) = shape.split(plan.place.address);
+        let footer = read_footer(&*self.device, &shape, segment, plan.segment_sequence);
+        let footer = footer.ok().flatten();
+        footer?.into_iter().find(|entry| entry.offset == at)
+    }
+}
