@@ -9,7 +9,7 @@ PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-
 PACKAGES_DEMO := fio
 PACKAGES_BENCH := fio redis-server redis-tools memcached librocksdb-dev liblmdb-dev
 
-.PHONY: demo test bench soak clean
+.PHONY: demo test bench docs soak clean
 
 demo:
 	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
@@ -22,6 +22,10 @@ test:
 bench:
 	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_BENCH)
 	@$(CARGO) x bench
+
+docs:
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_JAVA)
+	@$(CARGO) x book
 
 soak:
 	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST) $(PACKAGES_OUTSIDE)

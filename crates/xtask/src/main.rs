@@ -4,6 +4,8 @@
 //! Exit status: 0 done, 1 something that was checked failed, 2 the task could not be run.
 
 mod bench;
+mod book;
+mod chart;
 mod ci;
 mod failures;
 mod fuzz;
@@ -115,6 +117,18 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the library documentation, with every warning an error",
         perform: ci::perform_docs,
+    },
+    Task {
+        name: "book",
+        arguments: "",
+        summary: "the documents as a book, with the documentation of the libraries beside",
+        perform: book::perform,
+    },
+    Task {
+        name: "chart",
+        arguments: "",
+        summary: "the chart of README.md, drawn from docs/concepts/figures.json",
+        perform: chart::perform,
     },
     Task {
         name: "hooks",

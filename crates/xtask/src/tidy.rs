@@ -12,14 +12,18 @@ mod engine;
 mod exceptions;
 mod forbidden;
 mod format_guard;
+mod glossary;
 mod ladder;
 mod leftovers;
 mod licences;
+pub(crate) mod markdown;
 mod modules;
 mod planted_names;
+mod quotes;
 mod ratchets;
 mod reflow;
 mod sizes;
+pub(crate) mod summary;
 mod test_rules;
 mod tokens;
 mod tree;
@@ -54,6 +58,9 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     engine::find,
     test_rules::find,
     documents::find,
+    summary::find,
+    quotes::find,
+    glossary::find,
     forbidden::find,
     format_guard::find,
     planted_names::find,

@@ -1,6 +1,8 @@
-//! Rule `documents`: a document names no file that is not there, and keeps to its length.
+//! Rule `documents`: a document names no file and no heading that is not there, and keeps to its
+//! length.
 
 use crate::tidy::Finding;
+use crate::tidy::markdown;
 use crate::tidy::tree::{File, Tree};
 
 /// Folders whose paths are followed when a document writes one between backticks.
@@ -20,7 +22,7 @@ const FOLDERS: &[&str] = &[
 
 /// Most lines, by path or by folder; the first that fits holds.
 const LENGTHS: &[(&str, usize)] = &[
-    ("README.md", 120),
+    ("README.md", 150),
     ("ARCHITECTURE.md", 300),
     ("STYLE.md", 250),
     ("CONTRIBUTING.md", 150),
@@ -41,6 +43,7 @@ pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
                 }
             }
         }
+        findings.extend(missing_headings(tree, file));
         let lines = file.text.lines().count();
         let limit = LENGTHS.iter().find(|(start, _)| file.path.starts_with(start));
         if let Some((_, most)) = limit.filter(|(_, most)| lines > *most) {
@@ -59,34 +62,39 @@ fn named_paths(file: &File, text: &str) -> Vec<String> {
             paths.push(quoted.trim_end_matches('/').to_string());
         }
     }
-    for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+    for target in markdown::targets(text) {
         let target = target.split('#').next().unwrap_or_default();
-        if !target.is_empty() && !target.contains(':') {
-            paths.push(resolved(&file.path, target));
+        if markdown::is_ours(target) {
+            paths.push(markdown::resolved(&file.path, target));
         }
     }
     paths
 }
 
+/// Links to headings of documents that have none of this name.
+fn missing_headings(tree: &Tree, file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (line, text) in markdown::prose(&file.text) {
+        for (target, anchor) in markdown::targets(text).filter_map(|t| t.split_once('#')) {
+            let path = match target {
+                "" => file.path.clone(),
+                target => markdown::resolved(&file.path, target),
+            };
+            let Some(document) = tree.file(&path).filter(|file| file.path.ends_with(".md")) else {
+                continue;
+            };
+            if !markdown::anchors(&document.text).iter().any(|name| name == anchor) {
+                let message = format!("`{path}` has no heading `#{anchor}`");
+                findings.push(Finding::new("documents", &file.path, line, message));
+            }
+        }
+    }
+    findings
+}
+
 /// Whether `path` names one file, and not a pattern or a command.
 fn is_plain(path: &str) -> bool {
     path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
-}
-
-/// `target` as seen from the folder of `document`, from the root.
-fn resolved(document: &str, target: &str) -> String {
-    let mut folders: Vec<&str> = document.split('/').collect();
-    folders.pop();
-    for part in target.trim_end_matches('/').split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                folders.pop();
-            }
-            part => folders.push(part),
-        }
-    }
-    folders.join("/")
 }
 
 #[cfg(test)]
@@ -105,6 +113,14 @@ mod tests {
         assert_eq!(messages("[a](a.md) [log](../../crates/flash/src/log.rs#top)").len(), 0);
         assert_eq!(messages("[gone](../gone.md)"), ["`docs/gone.md` does not exist"]);
         assert_eq!(messages("[far](https://example.org/x)").len(), 0);
+    }
+
+    #[test]
+    fn links_to_absent_headings_are_found() {
+        assert_eq!(messages("# Top\n## How it is\n[a](#how-it-is) [b](a.md#top)").len(), 0);
+        let gone = "`docs/guides/a.md` has no heading `#gone`";
+        assert_eq!(messages("# Top\n[a](#gone)"), [gone]);
+        assert_eq!(messages("# Top\n[a](a.md#gone)"), [gone]);
     }
 
     #[test]

@@ -24,7 +24,8 @@ const WORLD: &[(&[&str], &str)] = &[
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, tokens) in tree.rust() {
-        if file.is_test() || !file.crate_name().is_some_and(|name| ENGINE.contains(&name)) {
+        let is_program = file.is_test() || file.is_example();
+        if is_program || !file.crate_name().is_some_and(|name| ENGINE.contains(&name)) {
             continue;
         }
         for (pattern, what) in WORLD {

@@ -28,8 +28,8 @@ pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
                 add("leftovers", token.line, format!("`{name}!`"));
             }
         }
-        let prints =
-            file.is_test() || file.crate_name().is_none_or(|name| PROGRAMS.contains(&name));
+        let is_program = file.crate_name().is_none_or(|name| PROGRAMS.contains(&name));
+        let prints = file.is_test() || file.is_example() || is_program;
         for name in PRINTING.iter().filter(|_| !prints) {
             for token in tokens.matches(&[name, "!"]).filter(|token| !token.in_test) {
                 add("leftovers", token.line, format!("`{name}!` in a library"));

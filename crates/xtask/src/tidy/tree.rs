@@ -129,7 +129,12 @@ impl File {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
-    /// Whether the whole file is a test, a benchmark or an example.
+    /// Whether the file is an example: a program, and no part of the library beside it.
+    pub(crate) fn is_example(&self) -> bool {
+        self.path.contains("/examples/")
+    }
+
+    /// Whether the whole file is a test or a benchmark.
     pub(crate) fn is_test(&self) -> bool {
         let within = |folder: &str| self.path.contains(folder);
         within("/tests/") || within("/benches/") || self.path.ends_with("/tests.rs")

@@ -33,6 +33,7 @@ public final class Company implements AutoCloseable {
         byNumber = objects.run(this::employees);
     }
 
+    // ANCHOR: employee
     /** Somebody who works there. The compiler writes {@code PersistentCompany_Employee}. */
     @Persistent
     public interface Employee {
@@ -51,6 +52,7 @@ public final class Company implements AutoCloseable {
         /** Changes whom they report to. */
         void boss(Employee boss);
     }
+    // ANCHOR_END: employee
 
     /** What the command line asks for. */
     public static void main(String[] arguments) {
@@ -75,6 +77,7 @@ public final class Company implements AutoCloseable {
         }
     }
 
+    // ANCHOR: hire
     /** Adds an employee, who reports to the one of number {@code boss}, if there is one. */
     public Employee hire(long number, long salary, String name, long boss) {
         return objects.run(() -> {
@@ -85,6 +88,7 @@ public final class Company implements AutoCloseable {
             return employee;
         });
     }
+    // ANCHOR_END: hire
 
     /** Removes an employee, if there is one; who reported to them reports to their boss. */
     public void dismiss(long number) {

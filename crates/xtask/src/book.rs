@@ -1,0 +1,192 @@
+//! `cargo x book`: the documents as a book, with the documentation of the libraries beside.
+//!
+//! The pages are those that `docs/SUMMARY.md` names. They, and the sources that they link to, are
+//! laid below `target/book/src` under the paths that they have in the repository, so links hold.
+//! `cargo x tidy` has looked at the links; mdBook renders.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::tidy::markdown;
+use crate::tidy::summary::SUMMARY;
+
+const SETTINGS: &str = "docs/book.toml";
+/// Below the root.
+const BOOK: &str = "target/book";
+const TOOLS: &str = "target/tools";
+/// The version that the settings are written for.
+const MDBOOK: &str = "0.5.4";
+/// Made here, not a file of the repository.
+const LIBRARIES: &str = "libraries.md";
+
+const CRATES: &[&str] =
+    &["tier", "flash", "device", "heap", "volume", "workload", "certify", "wire"];
+const MODULES: [&str; 4] = ["native", "binding", "heap", "collections"];
+
+/// `cargo x book`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    if !arguments.is_empty() {
+        return Err("it takes no arguments".to_string());
+    }
+    let mdbook = installed()?;
+    let book = crate::root().join(BOOK);
+    match fs::remove_dir_all(&book) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!("{BOOK}: {error}"));
+        }
+        _ => {}
+    }
+    let java = has_javadoc();
+    lay_pages(&book.join("src"), java)?;
+    copy(SETTINGS, &book.join("book.toml"))?;
+    let build = Invocation::new(&mdbook.to_string_lossy()).with_argument("build");
+    build.with_argument(BOOK).read()?;
+    add_rust(&book)?;
+    if java {
+        add_java(&book)?;
+    } else {
+        println!("skipped: there is no javadoc here: apt-get install openjdk-17-jdk-headless");
+    }
+    println!("the book: {BOOK}/html/index.html");
+    Ok(Verdict::Passed)
+}
+
+/// The program that renders, built first where it is not there.
+fn installed() -> Result<PathBuf, String> {
+    let own = crate::root().join(TOOLS).join("bin/mdbook");
+    let version = format!("v{MDBOOK}");
+    for program in [own.as_path(), Path::new("mdbook")] {
+        let asked = Invocation::new(&program.to_string_lossy()).with_argument("--version");
+        if asked.read().is_ok_and(|told| told.contains(&version)) {
+            return Ok(program.to_path_buf());
+        }
+    }
+    println!("building mdBook {MDBOOK} in {TOOLS}, once");
+    let install = "install --quiet --locked mdbook --no-default-features --features search";
+    let install = Invocation::cargo(install).with_argument("--version").with_argument(MDBOOK);
+    install.with_argument("--root").with_argument(TOOLS).read()?;
+    Ok(own)
+}
+
+/// Every page of the book, what pages link to, and the table of contents.
+fn lay_pages(source: &Path, java: bool) -> Result<(), String> {
+    let summary = read(SUMMARY)?;
+    let pages: BTreeSet<String> = linked(SUMMARY, &summary).collect();
+    let mut others = BTreeSet::new();
+    for page in &pages {
+        let text = read(page)?;
+        others.extend(linked(page, &text).filter(|path| !pages.contains(path)));
+        copy(page, &source.join(page))?;
+    }
+    for path in others.iter().filter(|path| crate::root().join(path).is_file()) {
+        copy(path, &source.join(path))?;
+    }
+    let mut contents = rooted(&summary);
+    contents.push_str(&format!("\n- [Documentation of the libraries]({LIBRARIES})\n"));
+    write(&source.join("SUMMARY.md"), &contents)?;
+    write(&source.join(LIBRARIES), &libraries(java))
+}
+
+/// Paths of what `text`, the contents of `document`, links to in this repository.
+fn linked(document: &str, text: &str) -> impl Iterator<Item = String> {
+    let ours = |target: &str| {
+        let target = target.split('#').next().unwrap_or_default();
+        markdown::is_ours(target).then(|| markdown::resolved(document, target))
+    };
+    text.lines().flat_map(markdown::targets).filter_map(ours).collect::<Vec<_>>().into_iter()
+}
+
+/// The table of contents with paths from the root.
+fn rooted(summary: &str) -> String {
+    let mut text = String::new();
+    for line in summary.lines() {
+        match line.split_once("](").zip(markdown::targets(line).next()) {
+            Some(((start, _), target)) => {
+                text.push_str(&format!("{start}]({})", markdown::resolved(SUMMARY, target)));
+            }
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn libraries(java: bool) -> String {
+    let mut text = "# Documentation of the libraries\n\n## Rust\n\n".to_string();
+    for name in CRATES {
+        text.push_str(&format!("* [`entresol-{name}`](rust/entresol_{name}/index.html)\n"));
+    }
+    if java {
+        text.push_str(
+            "\n## Java\n\n* [`io.entresol`](java/index.html): stores, caches, heaps and ",
+        );
+        text.push_str("collections\n");
+    }
+    text
+}
+
+fn add_rust(book: &Path) -> Result<(), String> {
+    let mut documentation = Invocation::cargo("doc --quiet --no-deps --target-dir target");
+    for name in CRATES {
+        documentation =
+            documentation.with_argument("--package").with_argument(format!("entresol-{name}"));
+    }
+    documentation.read()?;
+    let copy = Invocation::new("cp --recursive target/doc");
+    copy.with_argument(book.join("html/rust").to_string_lossy()).read().map(drop)
+}
+
+fn has_javadoc() -> bool {
+    Invocation::new("javadoc --version").run_quietly().is_ok_and(|ending| ending.passed)
+}
+
+fn add_java(book: &Path) -> Result<(), String> {
+    let generated = book.join("generated").to_string_lossy().into_owned();
+    let generator = Invocation::new("java java/collections/src/generator/java/Generate.java");
+    generator.with_argument(&*generated).read()?;
+    let sources = MODULES.map(|module| format!("java/{module}/src/main/java")).join(":");
+    let javadoc = Invocation::new("javadoc -quiet -Xdoclint:none -encoding UTF-8 -protected")
+        .with_argument("-d")
+        .with_argument(book.join("html/java").to_string_lossy())
+        .with_argument("-sourcepath")
+        .with_argument(format!("{sources}:{generated}"));
+    javadoc.with_argument("-subpackages").with_argument("io.entresol").read().map(drop)
+}
+
+fn read(path: &str) -> Result<String, String> {
+    fs::read_to_string(crate::root().join(path)).map_err(|error| format!("{path}: {error}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn copy(path: &str, to: &Path) -> Result<(), String> {
+    let copied = to.parent().map_or(Ok(()), fs::create_dir_all);
+    let copied = copied.and_then(|()| fs::copy(crate::root().join(path), to));
+    copied.map(drop).map_err(|error| format!("{path} to {}: {error}", to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_contents_is_seen_from_the_root() {
+        let summary = "# Contents\n[Start](README.md)\n- [Map](../ARCHITECTURE.md)\n";
+        assert_eq!(
+            rooted(summary),
+            "# Contents\n[Start](docs/README.md)\n- [Map](ARCHITECTURE.md)\n"
+        );
+    }
+
+    #[test]
+    fn links_of_a_page_are_paths_of_the_repository() {
+        let text = "[a](../b.md#c) [d](https://e) [f](#g)\n![h](../images/i.svg)";
+        let found: Vec<String> = linked("docs/start/x.md", text).collect();
+        assert_eq!(found, ["docs/b.md", "docs/images/i.svg"]);
+    }
+}
