@@ -8,33 +8,35 @@ pub fn reference() -> String {
         "# RESP commands\n\n\
          Generated from the table in `crates/server/src/command/table.rs`; \
          a test compares the two.\n\n\
-         Commands behave, and errors read, as those of redis-server 7.0. Where they differ:\n\n\
+         Commands behave, and errors read, as those of redis-server 7.0. The differences are:\n\n\
          * A key has 1 byte to 64 KiB, a value at most 64 MiB. A hash is one value.\n\
-         * `MGET`, `EXISTS` and `DEL` of several keys work on each key by itself; commands marked \
+         * `MGET`, `EXISTS` and `DEL` of several keys work on each key by itself. Commands marked \
          *alone*, transactions included, see and change everything as one, whatever the number of \
-         threads. A crash in the middle of one leaves each key as it was or as it was to be, not \
-         all of them alike: what was answered is kept, what was not may be there in part.\n\
-         * `SCAN` answers with no more than 1000 entries a call, and may answer with none where \
-         others lie between. Cursors have at most 53 bits and outlive a restart.\n\
-         * A command whose reply would grow over `output-limit` is refused, as `KEYS`, `MGET`, \
-         `HMGET` and `HRANDFIELD`.\n\
-         * `INFO keyspace` does not count what expires: `expires` and `avg_ttl` are 0. When \
-         an entry ends stands in its record alone, and a write does not read what it replaces. \
-         `expired_keys` of `INFO stats` counts what has ended.\n\
-         * A full store takes first ends of entries (`EXPIRE`, `GETEX`) until the eight bytes of \
-         each have taken a third of what its full mark leaves, as far as a segment of each shard \
-         and sixteen records remain, or three segments where records are large; then those are \
-         refused that make their record larger. \
-         Another end, or none, is not.\n\
-         * `CONFIG SET` takes keys of redis-server's that `CONFIG GET` shows with the value that \
-         holds, and no other.\n\
-         * A user of some keys (`~pattern`) runs no command about all keys of a space: `KEYS`, \
+         threads. A crash in the middle of such a command may leave some keys changed and others \
+         not: an answered command is kept whole, an unanswered one may be there in part.\n\
+         * `SCAN` answers with at most 1000 entries a call, and may answer with none although \
+         more follow. Cursors have at most 53 bits and outlive a restart.\n\
+         * A command whose reply would grow over `output-limit` is refused, for example `KEYS`, \
+         `MGET`, `HMGET` and `HRANDFIELD`.\n\
+         * `INFO keyspace` does not count entries that expire: `expires` and `avg_ttl` are 0. \
+         Only the record of an entry says when it expires, and a write does not read the record \
+         that it replaces. `expired_keys` of `INFO stats` counts expired entries.\n\
+         * A full store refuses writes that would make it grow. It accepts a first end of an \
+         entry (`EXPIRE`, `GETEX`), although that makes the record eight bytes larger, until such \
+         ends take a third of the room above its full mark, as long as a segment of each shard \
+         and sixteen records remain (three segments if records are large). Then it refuses first \
+         ends. It always accepts another end, or none, for an entry that has one.\n\
+         * For keys of redis-server that `CONFIG GET` shows, `CONFIG SET` accepts only the \
+         present value.\n\
+         * A user of some keys (`~pattern`) cannot run commands on all keys of a space: `KEYS`, \
          `SCAN`, `RANDOMKEY`, `DBSIZE`, `FLUSHDB`.\n\
-         * `OBJECT ENCODING` says what redis-server would choose for a value that was just set.\n\
-         * There is no `SWAPDB`: a space is part of every record's key, so that all records of \
-         both would be written anew. The reply is that of a redis-server where it is disabled.\n\
+         * `OBJECT ENCODING` names the encoding that redis-server would choose for a value that \
+         was just set.\n\
+         * There is no `SWAPDB`: a space is part of every record's key, so all records of both \
+         spaces would have to be written anew. The reply is that of a redis-server on which the \
+         command is disabled.\n\
          * `SAVE` and `BGSAVE` sync the store.\n\
-         * `CONFIG REWRITE` writes only what `CONFIG SET` changed.\n\
+         * `CONFIG REWRITE` writes only keys that `CONFIG SET` changed.\n\
          * An acknowledged write has the durability of the configuration key `durability`.\n",
     );
     let groups = [
