@@ -60,8 +60,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "dir",
         Kind::Path,
         "",
-        "Directory of the data: the file `entresol.data` in it is the device, made with \
-         `capacity` bytes if it is not there. Either this or `devices`.",
+        "Directory of the data: the file `entresol.data` in it is the device. A missing file is \
+         made with `capacity` bytes. Give either `dir` or `devices`.",
     ),
     key(
         "devices",
@@ -86,41 +86,42 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "force",
         Kind::Choice(&["no", "yes"]),
         "no",
-        "Use a device although it carries a file system, a partition table, another's data (in a \
-         file: anything but zeros) or the remains of a store that has lost its superblocks, which \
-         are destroyed.",
+        "Use a device although it carries a file system, a partition table, data of another \
+         program (in a file: anything but zeros) or the remains of a store that has lost its \
+         superblocks. All these are destroyed.",
     ),
     key(
         "io",
         Kind::Choice(&["auto", "uring", "inline", "blocking"]),
         "auto",
-        "How devices are read and written: through io_uring; small transfers inline, in the thread \
-         that asks, and the others through io_uring; or one call at a time. `auto` is `inline` \
-         for what lies in memory (persistent memory, block devices in RAM, tmpfs), else `uring`.",
+        "How devices are read and written. `uring`: through io_uring. `inline`: small transfers \
+         in the thread that asks, the others through io_uring. `blocking`: one call at a time. \
+         `auto`: `inline` for media in memory (persistent memory, block devices in RAM, tmpfs), \
+         else `uring`.",
     ),
     key("io-depth", Kind::Number(1, 4_096), "256", "Device reads that one thread keeps in flight."),
     key(
         "capacity",
         Kind::Size(0, ANY),
         "0",
-        "Bytes of the device to use; 0 uses all of a block device or an existing file, and \
-         makes a new file with half of the free space, at most 8GiB. A store that is there grows \
-         to more, and its file with it.",
+        "Bytes of the device to use. 0 uses all of a block device or an existing file, and makes \
+         a new file with half of the free space, at most 8GiB. An existing store grows to a \
+         larger capacity, and its file with it.",
     ),
     key(
         "memory",
         Kind::Size(32 * MIB, ANY),
         "512MiB",
         "One cap for everything in memory: index, write buffers, cache and connections. The \
-         default is no more than three quarters of what the machine, or the process's control \
-         group, has.",
+         default is at most three quarters of the memory of the machine, or of the process's \
+         control group.",
     ),
     key(
         "durability",
         Kind::Durability,
         "process",
-        "What an acknowledged write survives: `memory` nothing, `process` the end of the \
-         process, `flushed` as far as the device got, `periodic:MS` power loss after so many \
+        "What an acknowledged write survives: `memory` nothing, `process` the end of the process, \
+         `flushed` whatever the device's cache survives, `periodic:MS` power loss after so many \
          milliseconds, `synced` power loss.",
     ),
     key(
@@ -139,7 +140,7 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "compression",
         Kind::Choice(&["none", "lz4", "zstd"]),
         "none",
-        "How values written from now on are compressed.",
+        "Compression of values that are written from now on.",
     ),
     key(
         "encryption-key",
@@ -230,29 +231,30 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "timeout",
         Kind::Duration,
         "0",
-        "Clients that were silent for so long are closed; 0 for never.",
+        "Clients that are silent for this time are closed; 0 for never.",
     ),
     live(
         "stall-timeout",
         Kind::Duration,
         "60s",
-        "Clients that neither take a byte of a waiting reply nor send one for so long are closed, \
-         and those that keep memory which others wait for and do not go on with their request; 0 \
-         for never. Time that the server does not run does not count.",
+        "A client is closed if for this time it neither sends a byte nor takes a byte of a \
+         waiting reply, or if it keeps memory that others wait for and does not go on with its \
+         request; 0 for never. Time in which the server does not run does not count.",
     ),
     live(
         "tcp-keepalive",
         Kind::Duration,
         "300",
-        "Silence after which a TCP client is asked whether it is still there; one that vanished is \
-         closed after 1.1 times as long, and so is one that does not confirm replies for that \
-         long and for `stall-timeout`. For clients that connect from then on; 0 for never.",
+        "Silence after which a TCP client is asked whether it is still there. A client that \
+         vanished is closed after 1.1 times this time, and so is a client that does not confirm \
+         replies for that time and for `stall-timeout`. A change applies to clients that connect \
+         later; 0 for never.",
     ),
     key(
         "request-limit",
         Kind::Size(MIB, 2_048 * MIB),
         "128MiB",
-        "Longest command with all its arguments, and eight bytes more for each of them.",
+        "Longest command with all its arguments; each argument counts eight bytes more.",
     ),
     key(
         "output-limit",
@@ -270,8 +272,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "slowlog-log-slower-than",
         Kind::Integer,
         "10000",
-        "Commands that took so many microseconds or more are kept for `SLOWLOG`; a negative \
-         number keeps none.",
+        "`SLOWLOG` keeps commands that took this many microseconds or more; a negative number \
+         keeps none.",
     ),
     live("slowlog-max-len", Kind::Number(0, 100_000), "128", "Most commands kept for `SLOWLOG`."),
     key(
