@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A JVM that makes garbage and collects it is killed again and again while it collects: what the
- * directory leads to is there each time, and the next collection frees the rest.
+ * A JVM that makes garbage and collects it is killed again and again during collections. All
+ * objects that the directory leads to are there each time, and the next collection frees the rest.
  */
 final class CollectKillTest {
     private static final HeapOptions OPTIONS =

@@ -12,9 +12,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A JVM that changes a list, a queue and two maps in each transaction is killed again and again; all
- * of them are found as the same transaction left them, and that is none before the last
- * acknowledged one.
+ * A JVM that changes a list, a queue and two maps in each transaction is killed again and again;
+ * all of them are found in the state after one transaction, which is the last acknowledged one or a
+ * later one.
  */
 class CollectionsKillTest {
     private static final long LENGTH = 150;

@@ -21,8 +21,9 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What is of another heap is refused where it is given. A collection took a codec of another heap,
- * and with it that heap's objects, whose handles led nowhere once the collection was opened again.
+ * Objects and codecs of another heap are refused. Otherwise a collection could take a codec of
+ * another heap, and with it that heap's objects, whose handles lead nowhere once the collection is
+ * opened again.
  */
 class ForeignTest {
     private static final HeapOptions OPTIONS = HeapOptions.DEFAULT.durability(Durability.NONE);

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Parts of lists; and what is equal to what. */
+/** Parts of lists, and equality. */
 class PartsTest {
     private static final class Undone extends RuntimeException {
         private static final long serialVersionUID = 1L;

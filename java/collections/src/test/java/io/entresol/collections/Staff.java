@@ -1,6 +1,6 @@
 package io.entresol.collections;
 
-/** An employee as programs declare one: a name and a number that stay, and what changes. */
+/** An employee as programs declare one: a name and a number that stay, and fields that change. */
 @Persistent
 interface Staff {
     String name();

@@ -19,8 +19,8 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestMethodOrder;
 
 /**
- * Recovering caches that are deployed while one of two nodes is away. What leaves the cluster as it
- * was found comes first: the next one goes on with it.
+ * Recovering caches that are deployed while one of two nodes is away. A test that leaves the
+ * cluster as it was comes first, because the next test goes on with it.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)

@@ -19,7 +19,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What nodes map of a former start: it is there whole and intact, or nodes do without it. */
+/**
+ * The archive that nodes map from a former start: it is whole and intact, or nodes start without
+ * it.
+ */
 class ClassArchiveTest {
     private static final Path HOME = Path.of(System.getProperty("entresol.grid.home"));
     private static final String ASKED = "picocli/CommandLine";

@@ -46,7 +46,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a container saves of caches. */
+/** The caches that a container saves. */
 class DeployedCachesTest {
     private static final Set<String> NAMES = Set.of("first", "second", "third");
 

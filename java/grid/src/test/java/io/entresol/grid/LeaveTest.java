@@ -13,7 +13,7 @@ import org.infinispan.client.hotrod.configuration.ConfigurationBuilder;
 import org.infinispan.commons.marshall.UTF8StringMarshaller;
 import org.junit.jupiter.api.Test;
 
-/** Nodes that are told to stop while others go on, or with them. */
+/** Nodes that are told to stop while others go on, or together with others. */
 class LeaveTest {
     private static final int NODES = 3;
     private static final int ENTRIES = 1500;

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 
-/** One node, by all its doors; each test has caches of its own. */
+/** One node, by all its protocols; each test has caches of its own. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class NodeTest {
     private static final String[] SMALL = {"--capacity", "64MiB", "--memory", "32MiB"};

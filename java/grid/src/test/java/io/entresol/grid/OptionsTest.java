@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What is refused before any node is asked or started. */
+/** Refusals before any node is asked or started. */
 class OptionsTest {
     /** As Linux comes: {@code net.ipv4.ip_local_port_range}. */
     private static final int FIRST_OF_CONNECTIONS = 32_768;

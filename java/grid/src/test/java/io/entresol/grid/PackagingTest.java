@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.yaml.snakeyaml.Yaml;
 import picocli.CommandLine;
 
-/** What is in packaging/grid is read by the programs that it is for. */
+/** The files in packaging/grid can be read by the programs that they are for. */
 class PackagingTest {
     private static final Path FOLDER =
             Path.of(System.getProperty("entresol.grid.home"), "../../packaging/grid");

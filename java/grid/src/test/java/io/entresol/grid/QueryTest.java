@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** What people are told of the answer to a query. */
+/** The text that people get as the answer to a query. */
 class QueryTest {
     @Test
     void groupsThatInfinispanMayHaveLeftOutAreToldOf() {

@@ -10,7 +10,7 @@ import org.apache.logging.log4j.core.impl.Log4jLogEvent;
 import org.apache.logging.log4j.message.SimpleMessage;
 import org.junit.jupiter.api.Test;
 
-/** What a node's log has of lines that say the same. */
+/** Repeated lines in a node's log. */
 class RepeatFilterTest {
     private static final long BEGIN = 1_000_000;
     private static final long MINUTE = 60_000;

@@ -8,7 +8,7 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
 
-/** A node's RESP endpoint, as clients of today meet it. */
+/** A node's RESP endpoint, as present-day clients use it. */
 class RespTest {
     private static final int PATIENCE_MILLIS = 60_000;
 

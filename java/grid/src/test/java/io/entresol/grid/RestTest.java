@@ -29,7 +29,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What people are told of a node that refuses, or does not answer: a listener in its place. */
+/** The messages about a node that refuses or does not answer: a listener takes its place. */
 class RestTest {
     /** Of a listener that answers at once, on any machine that works. */
     private static final Duration LONGER_THAN_AN_ANSWER = Duration.ofSeconds(5);

@@ -13,7 +13,7 @@ import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a node has in its file of deployed caches. */
+/** A node's file of deployed caches. */
 class SavedCachesTest {
     private static final Configuration PLAIN = new ConfigurationBuilder().build();
 

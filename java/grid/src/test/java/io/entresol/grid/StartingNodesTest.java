@@ -27,7 +27,7 @@ import org.infinispan.remoting.transport.jgroups.JGroupsTransport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two nodes of one process, and what the second makes of what the first has come to. */
+/** Two nodes of one process: the second acts on the progress of the first. */
 class StartingNodesTest {
     private static final String STACK = """
             <config xmlns="urn:org:jgroups">

@@ -19,7 +19,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Whom {@code stop} asks: processes that look like nodes, and a listener in place of REST. */
+/**
+ * The nodes that {@code stop} asks: processes that look like nodes, and a listener in place of
+ * REST.
+ */
 class StopTest {
     private static final int CLUSTER_PORT = 7801;
 

@@ -20,10 +20,9 @@ import reactor.blockhound.BlockHound;
 /**
  * Fails tests in which the store blocks a thread that must not be blocked: one of Infinispan's
  * non-blocking threads, or one that Infinispan's tests declare to be such. BlockHound finds calls
- * of the JDK that block; those that wait in the native library are declared here.
+ * of the JDK that block; calls that wait in the native library are declared here.
  *
- * <p>What Infinispan itself does in such threads is its own affair. TestNG finds this listener by
- * its service.
+ * <p>Blocking calls of Infinispan itself do not count. TestNG finds this listener by its service.
  */
 public final class BlockingCalls implements ISuiteListener, IInvokedMethodListener {
     private static final Queue<Error> FOUND = new ConcurrentLinkedQueue<>();

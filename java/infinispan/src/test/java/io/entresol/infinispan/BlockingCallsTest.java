@@ -18,7 +18,7 @@ import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
-/** That what blocks Infinispan's threads is found: all other tests count on it. */
+/** Calls that block Infinispan's threads are found: all other tests rely on that. */
 @Test(groups = "unit", testName = "infinispan.BlockingCallsTest")
 public class BlockingCallsTest {
     private static final byte[] KEY = {1};

@@ -22,7 +22,8 @@ import org.testng.annotations.Test;
 
 /**
  * A JVM with a cache on flash is killed again and again, at a place that a seed chooses ({@code
- * entresol.seed}, printed): what it said was put is there, and what it said was removed is not.
+ * entresol.seed}, printed): every put that it reported is there, and no removal that it reported is
+ * undone.
  */
 @Test(groups = "unit", testName = "infinispan.CacheKillTest")
 public class CacheKillTest {

@@ -23,7 +23,7 @@ import org.infinispan.test.TestingUtil;
 import org.reactivestreams.Publisher;
 import org.testng.annotations.Test;
 
-/** Keys of entries that end. */
+/** Keys of entries that expire. */
 @Test(groups = "unit", testName = "infinispan.EndedKeysTest")
 public class EndedKeysTest extends FolderTest {
     private final ControlledTimeService time = new ControlledTimeService();

@@ -9,7 +9,7 @@ import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
 
-/** Tests of caches whose stores are in a folder of the class's own, which goes with it. */
+/** Tests of caches whose stores are in a folder of the test class, which is removed with it. */
 abstract class FolderTest {
     String folder;
 

@@ -28,7 +28,7 @@ import org.testng.annotations.BeforeClass;
 import org.testng.annotations.DataProvider;
 import org.testng.annotations.Test;
 
-/** What values become on flash. */
+/** The form of values on flash. */
 @Test(groups = "unit", testName = "infinispan.FormsTest")
 public class FormsTest {
     private static final long CREATED = 1_000;

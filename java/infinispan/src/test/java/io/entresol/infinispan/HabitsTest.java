@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.infinispan.commons.executors.NonBlockingResource;
 import org.testng.annotations.Test;
 
-/** Threads that are known to wait do, and no others. */
+/** Threads count as waiting if they wait, and no others do. */
 @Test(groups = "unit", testName = "infinispan.HabitsTest")
 public class HabitsTest {
     private static final int ENOUGH = 20;

@@ -6,7 +6,7 @@ import org.testng.IMethodInstance;
 import org.testng.IMethodInterceptor;
 import org.testng.ITestContext;
 
-/** Leaves out what fails at times with any store, as Infinispan's own build does. */
+/** Leaves out tests that fail at times with any store, as Infinispan's own build does. */
 public final class KnownFaults implements IMethodInterceptor {
     /**
      * ISPN-11422: who puts what is absent because it has just ended may find it there. Names have

@@ -31,7 +31,7 @@ import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
 import org.testng.annotations.DataProvider;
 import org.testng.annotations.Test;
 
-/** Whoever loaded a key before it was changed is told before the change is over. */
+/** Loads of a key that began before a change are answered before the change completes. */
 @Test(groups = "unit", testName = "infinispan.LoadsTest")
 public class LoadsTest extends FolderTest {
     private static final byte[] KEY = bytes("key");

@@ -15,7 +15,7 @@ import org.infinispan.transaction.TransactionMode;
 import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
 import org.testng.annotations.Test;
 
-/** Optimistic transactions of one node on what is on flash alone. */
+/** Optimistic transactions of one node on entries that are only on flash. */
 @Test(groups = "unit", testName = "infinispan.LocalVersionsTest")
 public class LocalVersionsTest extends FolderTest {
     /** An entry that was loaded to be changed kept its version, which another one had read. */

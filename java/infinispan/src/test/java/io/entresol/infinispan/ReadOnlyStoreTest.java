@@ -16,7 +16,7 @@ import org.infinispan.manager.DefaultCacheManager;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.Test;
 
-/** A store of which a cache only reads: {@code read-only="true"}. */
+/** A store from which a cache only reads: {@code read-only="true"}. */
 @Test(groups = "unit", testName = "infinispan.ReadOnlyStoreTest")
 public class ReadOnlyStoreTest extends FolderTest {
     private final ControlledTimeService time = new ControlledTimeService();

@@ -15,7 +15,7 @@ import org.infinispan.configuration.global.GlobalConfigurationBuilder;
 import org.infinispan.manager.DefaultCacheManager;
 import org.testng.annotations.Test;
 
-/** What is published of stores; a node's metrics are tested with the grid. */
+/** The published figures of stores; a node's metrics are tested with the grid. */
 @Test(groups = "unit", testName = "infinispan.StoreMetricsTest")
 public class StoreMetricsTest extends FolderTest {
     private final MBeanServer beans = MBeanServerFactory.newMBeanServer();

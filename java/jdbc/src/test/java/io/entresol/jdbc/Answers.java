@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.calcite.avatica.util.ByteString;
 
-/** Statements, and what they answer as text. */
+/** Statements, and their answers as text. */
 final class Answers {
     private Answers() {}
 

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What SQL people write, what comes of it, and what they are told where it is wrong. */
+/** The SQL that people write, its results, and the errors for mistakes. */
 class DialectTest {
     private static final int ROWS = 60;
 

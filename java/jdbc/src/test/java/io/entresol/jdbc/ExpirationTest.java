@@ -19,7 +19,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Entries that end, and the index that knows them. */
+/** Entries that expire, and the index that holds them. */
 class ExpirationTest {
     /** More than memory holds. */
     private static final int ROWS = 300;

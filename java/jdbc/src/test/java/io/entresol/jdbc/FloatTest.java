@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Floating-point numbers that are not as others: two zeros, infinities, and what is no number. */
+/** Special floating-point numbers: two zeros, infinities, and NaN. */
 class FloatTest {
     @TempDir
     static Path folder;

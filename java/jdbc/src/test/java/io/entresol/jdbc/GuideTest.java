@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the guide shows. */
+/** The examples of the guide. */
 class GuideTest {
     @TempDir
     Path folder;

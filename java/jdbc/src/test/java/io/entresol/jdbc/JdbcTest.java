@@ -24,7 +24,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What tools, pools and frameworks ask of JDBC, in process and remotely. */
+/** Methods of JDBC that tools, pools and frameworks use, in process and remotely. */
 class JdbcTest {
     /** Methods that end what is asked, or that no interface of JDBC declares. */
     private static final Set<String> LEFT_OUT = Set.of("close", "abort", "wait", "notify",

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a connection tells of tables and of itself, in process and remotely. */
+/** The metadata of a connection about tables and about itself, in process and remotely. */
 class MetaDataTest {
     @TempDir
     static Path folder;

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The artefact as others get it: with what its POM brings, and nothing that tests have besides. */
+/** The artefact as others get it: with the dependencies of its POM, and none of the tests'. */
 class PublishedTest {
     @TempDir
     Path folder;

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is moved into the reading of a cache answers as SQL has it. */
+/** Parts of a statement that move into the reading of a cache answer as SQL requires. */
 class PushDownTest {
     private static final int ROWS = 10;
 

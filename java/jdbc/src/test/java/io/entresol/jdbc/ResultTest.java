@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What JDBC promises of results, in process and remotely. */
+/** The promises of JDBC about results, in process and remotely. */
 class ResultTest {
     private static final int ROWS = 10;
 

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Statements that run for long: what ends them, and what must not take long. */
+/** Long-running statements: how they end, and which steps must not take long. */
 class RunningTest {
     private static final int ROWS = 300;
     /** Each tries billions of pairs of rows, and reads few. */

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What JDBC promises of statements, in process and remotely. */
+/** The promises of JDBC about statements, in process and remotely. */
 class StatementTest {
     @TempDir
     static Path folder;

@@ -16,7 +16,7 @@ import org.apache.calcite.sql.type.SqlTypeName;
 import org.infinispan.statetransfer.OutdatedTopologyException;
 import org.junit.jupiter.api.Test;
 
-/** What owners compute of their entries, and how it goes from node to node. */
+/** The totals that owners compute from their entries, and their way from node to node. */
 class TotalsTest {
     private static final Totals TOTALS = new Totals(List.of(0), List.of(
             new Totals.Call(Totals.Kind.COUNT, -1, -1, SqlTypeName.BIGINT),

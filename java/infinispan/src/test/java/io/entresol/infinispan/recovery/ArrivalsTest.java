@@ -49,7 +49,7 @@ import org.testng.annotations.AfterMethod;
 import org.testng.annotations.BeforeMethod;
 import org.testng.annotations.Test;
 
-/** What comes from other nodes into a store, without any cluster. */
+/** Entries that come from other nodes into a store, without any cluster. */
 @Test(groups = "unit", testName = "infinispan.ArrivalsTest")
 public class ArrivalsTest {
     private static final long MIB = 1 << 20;

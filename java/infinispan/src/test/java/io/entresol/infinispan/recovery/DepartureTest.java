@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.testng.annotations.Test;
 
-/** When a node whose store fails may leave, against the function alone. */
+/** When a node whose store fails may leave, tested on the function alone. */
 @Test(groups = "unit", testName = "infinispan.DepartureTest")
 public class DepartureTest {
     private static final StoreFault DAMAGED =

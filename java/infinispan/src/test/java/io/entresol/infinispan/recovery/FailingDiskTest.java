@@ -20,8 +20,8 @@ import org.testng.annotations.DataProvider;
 import org.testng.annotations.Test;
 
 /**
- * Clusters of three JVMs with two owners for each entry; the device of one of them fails. It has to
- * say so and stop owning, while the others answer and take everything.
+ * Clusters of three JVMs with two owners for each entry; the device of one of them fails. That node
+ * has to report it and give up its entries, while the others answer and take over everything.
  */
 @Test(groups = "unit", testName = "infinispan.FailingDiskTest")
 public class FailingDiskTest {

@@ -36,9 +36,9 @@ import org.infinispan.topology.LocalTopologyManager;
 import org.infinispan.topology.MissingMembersException;
 
 /**
- * A node of a cluster in a JVM of its own, which does what it reads and says when it is done.
- * Arguments: folder, name, JGroups' configuration, the time to wait for members, what then; whether
- * the cluster recovers, bytes of values, capacity of the store.
+ * A node of a cluster in a JVM of its own, which carries out the commands that it reads, and
+ * reports when they are done. Arguments: folder, name, JGroups' configuration, the time to wait for
+ * members, what then; whether the cluster recovers, bytes of values, capacity of the store.
  */
 final class GridNode {
     static final String LOOKS = "entresol.grid.blocking-calls";

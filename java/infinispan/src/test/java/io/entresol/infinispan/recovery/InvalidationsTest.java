@@ -12,7 +12,7 @@ import org.infinispan.transaction.TransactionMode;
 import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
 import org.testng.annotations.Test;
 
-/** Caches whose nodes have their own copies of what is elsewhere, and tell others what changed. */
+/** Caches whose nodes have their own copies of entries elsewhere, and inform others of changes. */
 @Test(groups = "functional", testName = "infinispan.InvalidationsTest")
 public class InvalidationsTest extends FlashClusterTest {
     private final LockingMode transactions;

@@ -18,7 +18,7 @@ import org.infinispan.jcache.embedded.JCachingProvider;
 import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
-/** JCache on the nodes of a cluster, of entries that are on flash alone, wherever it is asked. */
+/** JCache on every node of a cluster finds entries that are only on flash. */
 @Test(groups = "functional", testName = "infinispan.JCacheClusterTest")
 public class JCacheClusterTest extends FlashClusterTest {
     private final CacheMode mode;

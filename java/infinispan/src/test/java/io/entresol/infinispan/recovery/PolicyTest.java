@@ -28,7 +28,7 @@ import org.infinispan.distribution.ch.impl.SyncConsistentHashFactory;
 import org.infinispan.remoting.transport.Address;
 import org.testng.annotations.Test;
 
-/** What nodes choose by what all say, without any cluster. */
+/** The choices of nodes from the answers of all, without any cluster. */
 @Test(groups = "unit", testName = "infinispan.PolicyTest")
 public class PolicyTest {
     private static final ConsistentHashFactory<?> FACTORY = SyncConsistentHashFactory.getInstance();

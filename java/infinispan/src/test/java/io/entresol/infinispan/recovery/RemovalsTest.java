@@ -19,7 +19,7 @@ import org.infinispan.statetransfer.OutdatedTopologyException;
 import org.infinispan.test.TestingUtil;
 import org.testng.annotations.Test;
 
-/** Removals of what is on flash alone, and of what one of a key's owners lacks. */
+/** Removals of entries that are only on flash, and of entries that one of a key's owners lacks. */
 @Test(groups = "functional", testName = "infinispan.RemovalsTest")
 public class RemovalsTest extends FlashClusterTest {
     private final CacheMode mode;

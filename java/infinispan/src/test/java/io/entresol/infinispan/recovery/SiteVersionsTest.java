@@ -19,7 +19,7 @@ import org.testng.annotations.Test;
 
 /**
  * Two sites whose caches are on flash, of one node each. Without a global state a node that stops
- * leaves what one leaves that is killed: entries, and nothing of the versions that it gave.
+ * leaves the same as a killed node: entries, but not the versions that it gave.
  */
 @Test(groups = "functional", testName = "infinispan.SiteVersionsTest")
 public class SiteVersionsTest extends AbstractMultipleSitesTest {

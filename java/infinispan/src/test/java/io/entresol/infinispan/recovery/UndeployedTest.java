@@ -9,7 +9,7 @@ import java.util.UUID;
 import org.infinispan.commons.util.Util;
 import org.testng.annotations.Test;
 
-/** What a node knows of caches that were undeployed. */
+/** A node's knowledge of undeployed caches. */
 @Test(groups = "unit", testName = "infinispan.UndeployedTest")
 public class UndeployedTest {
     private static final UUID ONE = new UUID(1, 1);

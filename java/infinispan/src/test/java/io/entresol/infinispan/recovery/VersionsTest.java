@@ -24,7 +24,10 @@ import org.infinispan.transaction.TransactionMode;
 import org.infinispan.transaction.lookup.EmbeddedTransactionManagerLookup;
 import org.testng.annotations.Test;
 
-/** Optimistic transactions on what is on flash alone, and on what one of a key's owners lacks. */
+/**
+ * Optimistic transactions on entries that are only on flash, and on entries that one of a key's
+ * owners lacks.
+ */
 @Test(groups = "functional", testName = "infinispan.VersionsTest")
 public class VersionsTest extends FlashClusterTest {
     private final CacheMode mode;

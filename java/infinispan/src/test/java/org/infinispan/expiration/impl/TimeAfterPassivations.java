@@ -10,8 +10,8 @@ import org.infinispan.test.TestingUtil;
 
 /**
  * Time that goes on only when no entry of the cache is on its way to the store: Infinispan counts
- * the keys of those without looking whether they have ended meanwhile. Its own store, in memory,
- * has every entry at once, and its tests take that for granted.
+ * the keys of such entries even if they have expired meanwhile. Its own store, in memory, has every
+ * entry at once, and its tests rely on that.
  */
 final class TimeAfterPassivations extends ControlledTimeService {
     private final Supplier<Cache<?, ?>> cache;

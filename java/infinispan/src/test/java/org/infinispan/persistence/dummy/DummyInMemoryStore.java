@@ -29,11 +29,12 @@ import org.infinispan.persistence.support.WaitNonBlockingStore;
 import org.reactivestreams.Publisher;
 
 /**
- * Has most of Infinispan's own tests of caches with stores run on {@code EntresolStore}: they name
- * this class, which Infinispan has as a store in memory, and which here stands before that one. It
- * counts calls as theirs does, and hands them to a store on a file.
+ * Makes most of Infinispan's own tests of caches with stores run on {@code EntresolStore}. They
+ * name Infinispan's store in memory, and this class of the same name stands before that one. It
+ * counts calls as the original does, and hands them to a store on a file.
  *
- * <p>Stores of one name are one, as there: their file outlives caches, until the test has ended.
+ * <p>As in the original, stores of one name are one store: its file outlives caches, until the test
+ * has ended.
  */
 @SuppressWarnings({"rawtypes", "unchecked"})
 public class DummyInMemoryStore<K, V> implements WaitNonBlockingStore<K, V> {

@@ -17,7 +17,7 @@ import org.infinispan.commons.util.Util;
 import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.persistence.spi.InitializationContext;
 
-/** A store on a file of its own, open as long as anybody has it, and how often it was called. */
+/** A store on a file of its own, open as long as anything uses it, with a count of its calls. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class FlashInstead {
     private final Map<String, AtomicInteger> counted = new ConcurrentHashMap<>();
