@@ -1,5 +1,5 @@
-//! The address of a server, with the user who connects: `redis://USER:PASSWORD@HOST:PORT`, over TLS
-//! `rediss://…`, or `unix:PATH`.
+//! Where a server listens, who asks there, and in which database:
+//! `redis://USER:PASSWORD@HOST:PORT/DATABASE`, over TLS `rediss://…`, or `unix:PATH`.
 //!
 //! Invariant: a password leaves by [`Address::login`] only; messages, `Debug` and the refusal of a
 //! command line never show it.
@@ -20,6 +20,8 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct Address {
     /// The way there.
     pub(crate) way: Way,
+    /// The database that the address names, a space of the server.
+    pub(crate) database: Option<u16>,
     user: Option<String>,
     password: Option<Secret>,
 }
@@ -64,8 +66,8 @@ impl AccessArgs {
 struct Secret(Vec<u8>);
 
 /// What is written of an address that cannot be.
-const EXPECTED: &str = "redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT (rediss:// for TLS) or \
-                        unix:PATH";
+const EXPECTED: &str = "redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DATABASE (rediss:// for \
+                        TLS) or unix:PATH";
 const PORT: u16 = 6379;
 /// Longest password.
 const PASSWORD_BYTES_MAX: u64 = 4096;
@@ -73,7 +75,7 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 impl Address {
     /// A TCP port where nobody has to say who asks.
     pub(crate) fn tcp(host: impl Into<String>) -> Address {
-        Address { way: Way::Tcp(host.into()), user: None, password: None }
+        Address { way: Way::Tcp(host.into()), database: None, user: None, password: None }
     }
 
     /// The arguments of `AUTH`; `None` if nobody has to say who asks.
@@ -116,8 +118,10 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("unix:") {
-            let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-            return Ok(Address { way: Way::Unix(path), user: None, password: None });
+            let path = path.strip_prefix("//").unwrap_or(path);
+            let (path, database) = path.split_once("?db=").unwrap_or((path, ""));
+            let (way, database) = (Way::Unix(PathBuf::from(path)), database_of(database)?);
+            return Ok(Address { way, database, user: None, password: None });
         }
         let wrong = || format!("expected {EXPECTED}, found '{}'", without_password(text));
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
@@ -126,10 +130,11 @@ impl FromStr for Address {
             Some((who, host)) => (Some(who), host),
             None => (None, rest),
         };
-        let host = host.strip_suffix('/').unwrap_or(host);
-        if host.is_empty() || host.starts_with(':') || host.contains('/') {
+        let (host, database) = host.split_once('/').unwrap_or((host, ""));
+        if host.is_empty() || host.starts_with(':') {
             return Err(wrong());
         }
+        let database = database_of(database)?;
         let has_port = host.rfind(':') > host.rfind(']');
         let host = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
         let way = match scheme {
@@ -145,6 +150,7 @@ impl FromStr for Address {
         let password = password.ok_or_else(wrong)?;
         Ok(Address {
             way,
+            database,
             user: Some(user).filter(|user| !user.is_empty()),
             password: Some(Secret(password)).filter(|password| !password.0.is_empty()),
         })
@@ -154,10 +160,13 @@ impl FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.user.iter().map(|user| format!("{user}@")).collect::<String>();
+        let database = self.database.iter().map(|number| format!("/{number}")).collect::<String>();
         match &self.way {
-            Way::Tcp(host) => write!(f, "redis://{user}{host}"),
-            Way::Tls(host, _) => write!(f, "rediss://{user}{host}"),
-            Way::Unix(path) => write!(f, "unix:{}", path.display()),
+            Way::Tcp(host) => write!(f, "redis://{user}{host}{database}"),
+            Way::Tls(host, _) => write!(f, "rediss://{user}{host}{database}"),
+            Way::Unix(path) => {
+                write!(f, "unix:{}{}", path.display(), database.replace('/', "?db="))
+            }
         }
     }
 }
@@ -214,6 +223,17 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Unshown<T> {
     }
 }
 
+/// The database that an address names; none where it says nothing.
+fn database_of(text: &str) -> Result<Option<u16>, String> {
+    match text {
+        "" => Ok(None),
+        number => number
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("expected a database from 0 to 65535, found '{number}'")),
+    }
+}
+
 /// The text without what may be a password.
 fn without_password(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@') else {
@@ -255,11 +275,23 @@ mod tests {
         assert_eq!(parsed("redis://h"), Address::tcp("h:6379"));
         assert_eq!(parsed("redis://[::1]/"), Address::tcp("[::1]:6379"));
         assert_eq!(parsed("redis://[::1]:7"), Address::tcp("[::1]:7"));
+        assert_eq!(parsed("redis://h:7/").database, None);
+        assert_eq!(parsed("redis://h:7/2").database, Some(2));
+        assert_eq!(parsed("redis://ann:s@h/2").to_string(), "redis://ann@h:6379/2");
         let tls = parsed("rediss://ann@h");
         assert_eq!(tls.way, Way::Tls("h:6379".to_owned(), None));
         assert_eq!(tls.to_string(), "rediss://ann@h:6379");
         assert_eq!(parsed("unix:/a/b").way, Way::Unix(PathBuf::from("/a/b")));
-        for wrong in ["http://x", "redis://", "redis://:6379", "redis://h/2", "redis://u%4@h"] {
+        assert_eq!(parsed("unix:///a/b?db=3").to_string(), "unix:/a/b?db=3");
+        for wrong in [
+            "http://x",
+            "redis://",
+            "redis://:6379",
+            "redis://h/x",
+            "redis://h/1/2",
+            "redis://h/65536",
+            "redis://u%4@h",
+        ] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
         }
     }

@@ -72,7 +72,7 @@ impl fmt::Debug for Reply<'_> {
 }
 
 impl Client {
-    /// Connects, and says who asks.
+    /// Connects, says who asks, and chooses the database that the address names.
     pub(crate) fn connect(address: &Address) -> Outcome<Client> {
         let failed = |error: std::io::Error| {
             let next = match error.kind() {
@@ -96,7 +96,21 @@ impl Client {
         if let Some(login) = address.login() {
             client.authenticate(&login)?;
         }
+        if let Some(database) = address.database {
+            client.select(database)?;
+        }
         Ok(client)
+    }
+
+    /// Chooses the database that commands work on.
+    pub(crate) fn select(&mut self, database: u16) -> Outcome<()> {
+        let number = database.to_string();
+        let refused = self.call(&[b"SELECT", number.as_bytes()], |reply| match reply {
+            Reply::Error(text) => Some(refusal(text)),
+            _ => None,
+        })?;
+        let Some(text) = refused else { return Ok(()) };
+        Err(Failure::CannotRun(format!("{} refuses database {database}: {text}", self.name)))
     }
 
     fn authenticate(&mut self, login: &[&[u8]]) -> Outcome<()> {
@@ -113,6 +127,16 @@ impl Client {
             Some(text) => Err(Failure::CannotRun(format!("{} lets nobody in: {text}", self.name))),
             None => Ok(()),
         }
+    }
+
+    /// Removes all keys of the database that commands work on.
+    pub(crate) fn empty_database(&mut self) -> Outcome<()> {
+        let refused = self.call(&[b"FLUSHDB"], |reply| match reply {
+            Reply::Error(text) => Some(refusal(text)),
+            _ => None,
+        })?;
+        let Some(text) = refused else { return Ok(()) };
+        Err(Failure::CannotRun(format!("{} keeps the keys of the bench: {text}", self.name)))
     }
 
     /// Gathers a command; [`Client::flush`] or [`Client::receive`] sends it.

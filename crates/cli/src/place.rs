@@ -19,15 +19,14 @@ use crate::failure::{Failure, Outcome};
 mod served;
 
 pub(crate) use served::Served;
-use served::check;
 
 /// Names a place on the command line.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// A running server: redis://HOST:PORT or redis://USER@HOST:PORT, rediss:// for TLS,
-    /// or unix:PATH
+    /// A running server: redis://HOST:PORT or redis://USER@HOST:PORT/DATABASE, rediss:// for
+    /// TLS, or unix:PATH
     #[arg(
         long,
         conflicts_with_all = [
@@ -38,9 +37,9 @@ pub(crate) struct PlaceArgs {
     target: Option<Address>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Space of the entries, a server's database number
-    #[arg(long, default_value_t = 0)]
-    space: u16,
+    /// Space of the entries, a server's database number; 0 otherwise
+    #[arg(long)]
+    space: Option<u16>,
 }
 
 /// Fields and values of a hash.
@@ -143,15 +142,22 @@ impl PlaceArgs {
         if let Some(address) = &self.target {
             let address = address.clone().with_access(&self.access)?;
             let mut client = Client::connect(&address)?;
-            let space = self.space.to_string();
-            client.call(&[b"SELECT", space.as_bytes()], check)??;
+            match (self.space, address.database) {
+                (Some(space), Some(named)) if space != named => {
+                    return Err(Failure::CannotRun(format!(
+                        "{address} names database {named}, and --space names {space}; give one"
+                    )));
+                }
+                (_, Some(_)) => {}
+                (space, None) => client.select(space.unwrap_or(0))?,
+            }
             return Ok(Place::Served(Box::new(Served::new(client))));
         }
         self.access.demand_none()?;
         self.demand()?;
         let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;
-        let space = SpaceId(self.space);
+        let space = SpaceId(self.space.unwrap_or(0));
         Ok(Place::Embedded(Box::new(Embedded { engine, session, space })))
     }
 }

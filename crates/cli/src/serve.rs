@@ -12,7 +12,7 @@ const FORCED_BY: &str = "`--force yes` does";
 
 /// Options of `entresol serve`, whatever the server's configuration knows.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, after_long_help = Config::help())]
 pub(crate) struct ServeArgs {
     /// Options; `entresol serve --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
@@ -30,6 +30,10 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     }
     if options.iter().any(|option| option == "--help" || option == "-h") {
         println!("{}", Config::help());
+        return Ok(());
+    }
+    if options.iter().any(|option| option == "--version" || option == "-V") {
+        println!("entresol {}", env!("CARGO_PKG_VERSION"));
         return Ok(());
     }
     let config = Config::from_arguments(options).map_err(|error| {

@@ -94,8 +94,11 @@ fn info(args: &StoreArgs) -> Outcome<()> {
     let share = statistics.flash_live_bytes as f64 / statistics.flash_allocated_bytes.max(1) as f64;
     report.figure("live_share", share);
     report.set("index_bytes", statistics.index_bytes);
-    let per_entry = statistics.index_bytes as f64 / statistics.entries.max(1) as f64;
-    report.figure("index_bytes_per_entry", per_entry);
+    // That of an empty store is no figure.
+    if statistics.entries > 0 {
+        let per_entry = statistics.index_bytes as f64 / statistics.entries as f64;
+        report.figure("index_bytes_per_entry", per_entry);
+    }
     report.figure("open_seconds", opened);
     for leftover in args.data.leftovers() {
         report.note(leftover.to_string());

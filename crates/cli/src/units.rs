@@ -1,7 +1,7 @@
 //! Sizes, counts and times as people write and read them.
 
 /// Parses a size in bytes: `4096`, `64KB`, `1.5GiB`. KB, MB, GB, TB are powers of 1000, with an `i`
-/// (or only the letter: `64K`) powers of 1024.
+/// (or only the letter: `64K`, `64Ki`) powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = split_unit(text);
     let factor: f64 = match unit.to_ascii_lowercase().as_str() {
@@ -10,10 +10,10 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "mb" => 1e6,
         "gb" => 1e9,
         "tb" => 1e12,
-        "k" | "kib" => 1024.0,
-        "m" | "mib" => 1048576.0,
-        "g" | "gib" => 1073741824.0,
-        "t" | "tib" => 1099511627776.0,
+        "k" | "ki" | "kib" => 1024.0,
+        "m" | "mi" | "mib" => 1048576.0,
+        "g" | "gi" | "gib" => 1073741824.0,
+        "t" | "ti" | "tib" => 1099511627776.0,
         _ => {
             return Err(format!(
                 "unknown unit '{unit}' in '{text}'; use KB, MB, GB, KiB, MiB, GiB"
@@ -113,6 +113,7 @@ mod tests {
             ("4096", 4096),
             ("64KB", 64_000),
             ("64K", 65_536),
+            ("64Ki", 65_536),
             ("1.5 GiB", 1_610_612_736),
             ("2gb", 2_000_000_000),
             ("0", 0),

@@ -64,6 +64,11 @@ fn servers_with_users_are_driven_loaded_and_exported_and_no_message_has_the_pass
     json(&entresol(&[&bench[..], &asked[..]].concat()));
     let loaded = entresol(&[&["load", &csv, "--key", "k", "--value", "v"], &asked[..]].concat());
     assert!(loaded.status.success(), "{loaded:?}");
+    let value = "v".repeat(50_001);
+    let lines: String = (0..300).map(|key| format!("{key},{value}\n")).collect();
+    let large = directory.file("large.csv", &format!("k,v\n{lines}")).display().to_string();
+    let load = [&["load", &large, "--key", "k"], &asked[..]].concat();
+    assert!(entresol(&load).status.success());
     let exported = entresol(&[&["export"], &asked[..]].concat());
     let text = String::from_utf8_lossy(&exported.stdout);
     assert!(exported.status.success() && text.contains("\"key\":\"x\""), "{text}");
@@ -151,6 +156,11 @@ fn servers_with_tls_are_driven_by_whom_they_let_in() {
         let driven = json(&entresol(&[&bench[..], &asked].concat()));
         assert!(driven["ops_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{driven}");
     }
+    let value = "v".repeat(50_001);
+    let lines: String = (0..300).map(|key| format!("{key},{value}\n")).collect();
+    let large = directory.file("large.csv", &format!("k,v\n{lines}")).display().to_string();
+    let load = [&["load", &large, "--key", "k"], &asked[..]].concat();
+    assert!(entresol(&load).status.success());
     let exported = entresol(&[&["export"], &asked[..]].concat());
     let (said, bytes) = (String::from_utf8_lossy(&exported.stderr), exported.stdout.len());
     assert!(exported.status.success() && bytes > 300 * 50_000, "{bytes} bytes; {said}");

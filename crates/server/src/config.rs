@@ -201,6 +201,16 @@ impl Config {
         }
     }
 
+    /// What to say where `shards` was given and the store was made with `found` of them.
+    pub(crate) fn vain_shards(&self, found: u16) -> Option<String> {
+        let place = self.places.get("shards").filter(|_| self.shards() != found)?;
+        Some(format!(
+            "{place}: `shards` = {} has no effect: the store was made with {found}; export it and \
+             load it into a new store to change them",
+            self.shards()
+        ))
+    }
+
     /// The text of `--help`.
     pub fn help() -> String {
         keys::help()
@@ -252,15 +262,7 @@ impl Config {
         value: &str,
     ) -> Result<&'static str, ConfigError> {
         let Some(key) = keys::find(name) else {
-            let detail = match keys::nearest(name) {
-                Some(near) if near == name => {
-                    "a file cannot name another; `--config FILE` on the command line does"
-                        .to_owned()
-                }
-                Some(near) => format!("there is no such key; did you mean `{near}`?"),
-                None => "there is no such key; `--help` lists all".to_owned(),
-            };
-            return Err(ConfigError::new(place, name, detail));
+            return Err(ConfigError::new(place, name, no_such_key(name)));
         };
         let value = key.kind.check(value).map_err(|expected| {
             let detail = format!("expected {expected}, found `{value}`");
@@ -489,4 +491,18 @@ fn is_unclosed(value: &str) -> bool {
 
 fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
+}
+
+/// What to do about a key that there is not.
+fn no_such_key(name: &str) -> String {
+    if let Some(instead) = keys::instead_of(name) {
+        return format!("there is no such key; {instead}");
+    }
+    match keys::nearest(name) {
+        Some(near) if near == name => {
+            "a file cannot name another; `--config FILE` on the command line does".to_owned()
+        }
+        Some(near) => format!("there is no such key; did you mean `{near}`?"),
+        None => "there is no such key; `--help` lists all".to_owned(),
+    }
 }

@@ -80,9 +80,11 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let device = config.open_device(&files)?;
     options.fit(&*device);
     demand_room(config, &options).inspect_err(|_| files.remove())?;
+    let shards = options.store.shards;
     let opened = Tiered::open(device, options, now)
         .inspect_err(|_| files.remove())
         .map_err(|error| whole_memory(config, error))?;
+    config.vain_shards(shards).iter().for_each(|said| report(said));
     opened.store().former_buffers().notice().iter().for_each(|notice| report(notice));
     if let Some(directory) = config.buffer_directory() {
         let said = said_of(&leftover_buffers(&directory), &directory);

@@ -12,7 +12,6 @@ use crate::report::{Report, rounded};
 
 /// Random reads at several depths and sequential writes.
 pub(crate) fn device(setup: &Setup) -> Outcome<Report> {
-    setup.embedded_only("device")?;
     let scratch = setup.scratch()?;
     let path = scratch.fresh(BENCH_FILE);
     let device = prepared_file(&path, setup.capacity_bytes())?;

@@ -6,6 +6,7 @@ pub(crate) mod driver;
 pub(crate) mod grid;
 mod inserts;
 mod mixed;
+mod own_database;
 pub(crate) mod probe;
 mod ram;
 mod reads;
@@ -18,6 +19,7 @@ mod target;
 mod writes;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use entresol_tier::{Durability, WriteMode};
@@ -26,12 +28,14 @@ use entresol_workload::{Arrivals, BIGMEMORY, Distribution, Grid, Sizes};
 pub(crate) use recovery::fill_until_killed;
 
 use crate::address::{AccessArgs, Address, Unshown};
+use crate::cleanup::{on_signals, stop_flag};
 use crate::failure::{Failure, Outcome};
 use crate::meter;
 use crate::report::{Format, Report};
 use crate::units::{parse_count, parse_size};
 use device::FioJob;
 use inserts::THREADS_MAX;
+use own_database::OwnDatabase;
 use setup::Setup;
 
 /// The benches.
@@ -132,8 +136,9 @@ pub(crate) struct BenchArgs {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What to drive: embedded, redis://HOST:PORT or redis://USER@HOST:PORT, rediss://
-    /// for TLS, or unix:PATH
+    /// What to drive: embedded, redis://HOST:PORT or redis://USER@HOST:PORT/DATABASE,
+    /// rediss:// for TLS, or unix:PATH. A server's database must be empty, and is emptied at
+    /// the end; it is 15 where none is named
     #[arg(long, default_value = "embedded", value_parser = Unshown(parse_target))]
     target: Target,
     #[command(flatten)]
@@ -184,14 +189,19 @@ enum WriteModeName {
 
 /// Runs a bench and prints its report.
 pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
-    crate::cleanup::on_signals()?;
-    let setup = args.setup()?;
+    let mut setup = args.setup()?;
+    args.name.demand_target(&setup)?;
+    match setup.target {
+        Some(_) => setup.stop = stop_flag()?,
+        None => on_signals()?,
+    }
     let idle = args.idle_options();
     if !idle.is_empty() {
         say!("entresol: no effect on this bench: {}", idle.join(", "));
     }
     let format = if args.json { Format::Json } else { Format::Table };
     let job = if args.name == Name::Load { FioJob::Writes } else { FioJob::Reads };
+    let database = setup.target.as_ref().map(OwnDatabase::take).transpose()?;
     let fio_before = args.fio.then(|| device::fio(&setup, job)).transpose()?;
     let mut report = match args.name {
         Name::RamPerRecord => ram::per_record(&setup, args.verify_all)?,
@@ -215,6 +225,7 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
         report.set("fio_before", before);
         report.set("fio_after", device::fio(&setup, job)?);
     }
+    database.map_or(Ok(()), OwnDatabase::give_back)?;
     let broken = report.broken();
     report.print(format);
     broken.map_or(Ok(()), |sentence| Err(Failure::Failed(sentence)))
@@ -232,6 +243,18 @@ struct Defaults {
 }
 
 impl Name {
+    /// Refuses a server where the bench looks inside of the engine.
+    fn demand_target(self, setup: &Setup) -> Outcome<()> {
+        let name = match self {
+            Name::RamPerRecord => "ram-per-record",
+            Name::Recovery => "recovery",
+            Name::Synced => "synced",
+            Name::Device => "device",
+            _ => return Ok(()),
+        };
+        setup.embedded_only(name)
+    }
+
     fn defaults(self) -> Defaults {
         let base = Defaults {
             keys: 1_000_000,
@@ -310,13 +333,18 @@ impl BenchArgs {
             server_threads: self.server_threads,
             directory: self.dir.clone(),
             buffers: self.buffer_directory.clone(),
+            stop: Arc::default(),
         })
     }
 
     /// The server that is driven, with who asks it.
     fn server(&self) -> Outcome<Option<Address>> {
         match &self.target {
-            Target::Server(address) => Ok(Some(address.clone().with_access(&self.access)?)),
+            Target::Server(address) => {
+                let mut address = address.clone().with_access(&self.access)?;
+                address.database.get_or_insert(own_database::DATABASE);
+                Ok(Some(address))
+            }
             Target::Embedded => {
                 self.access.demand_none()?;
                 Ok(None)

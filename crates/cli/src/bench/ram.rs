@@ -19,7 +19,6 @@ use crate::report::{Report, rounded};
 pub(crate) fn per_record(setup: &Setup, verify_all: bool) -> Outcome<Report> {
     const STEPS: u64 = 25;
     const CACHE_BYTES: u64 = 8 << 20;
-    setup.embedded_only("ram-per-record")?;
     let subject = Subject::open(setup, Some(CACHE_BYTES))?;
     let shared = Shared::new(setup.keys);
     let mut points = Vec::new();

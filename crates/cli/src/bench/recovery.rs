@@ -25,7 +25,6 @@ use crate::report::{Report, median, rounded};
 
 /// Fills, kills, opens; stops cleanly, opens.
 pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
-    setup.embedded_only("recovery")?;
     let scratch = setup.scratch()?;
     let (_buffers, setup) = &setup.with_buffers()?;
     let path = scratch.fresh(BENCH_FILE);

@@ -46,6 +46,8 @@ pub(crate) struct Setup {
     pub(crate) server_threads: Option<usize>,
     pub(crate) directory: Option<std::path::PathBuf>,
     pub(crate) buffers: Option<std::path::PathBuf>,
+    /// Ends the driving of a server.
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 /// Bytes a record takes besides key and value: its header and its line in the footer.
@@ -260,7 +262,8 @@ impl Subject {
             Subject::Remote(address, pid) => {
                 let mut connections = Vec::new();
                 for _ in 0..setup.threads {
-                    connections.push(Remote::new(Client::connect(address)?));
+                    connections
+                        .push(Remote::new(Client::connect(address)?, Arc::clone(&setup.stop)));
                 }
                 let cpu = || pid.and_then(meter::process_cpu_us);
                 let before = cpu();

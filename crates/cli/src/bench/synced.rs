@@ -14,7 +14,6 @@ use crate::report::{Report, latency_us, median, rounded};
 
 /// Rounds of durable puts with `--in-flight` writers and with one, by turns.
 pub(crate) fn synced(setup: &Setup) -> Outcome<Report> {
-    setup.embedded_only("synced")?;
     let setup = &Setup { durability: Durability::Synced, ..setup.clone() };
     let subject = Subject::open(setup, Some(0))?;
     let shared = Shared::new(setup.keys);

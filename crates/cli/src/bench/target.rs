@@ -1,6 +1,8 @@
 //! The target of a bench: the embedded engine or a RESP server, behind one small interface.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_tier::{
     Condition, Key, Operation, Outcome as EngineOutcome, PutOptions, Session, SpaceId, Timestamp,
@@ -8,6 +10,7 @@ use entresol_tier::{
 
 use entresol_workload::key_bytes;
 
+use crate::cleanup::STOPPED;
 use crate::client::{Client, Reply, refusal};
 use crate::engine::now;
 use crate::failure::{Failure, Outcome};
@@ -119,6 +122,7 @@ pub(crate) struct Remote {
     client: Client,
     pending: VecDeque<(u64, Expected)>,
     cursor: Vec<u8>,
+    stop: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -128,8 +132,15 @@ enum Expected {
 }
 
 impl Remote {
-    pub(crate) fn new(client: Client) -> Remote {
-        Remote { client, pending: VecDeque::new(), cursor: b"0".to_vec() }
+    /// Drives a server by `client` until `stop` is set.
+    pub(crate) fn new(client: Client, stop: Arc<AtomicBool>) -> Remote {
+        Remote { client, pending: VecDeque::new(), cursor: b"0".to_vec(), stop }
+    }
+
+    /// Takes the replies to what was sent, and ends the bench.
+    fn drain(&mut self) -> Outcome<()> {
+        self.client.receive(self.pending.len(), &mut |_| {})?;
+        Err(Failure::Told(STOPPED))
     }
 }
 
@@ -151,6 +162,9 @@ impl Connection for Remote {
     }
 
     fn flush(&mut self) -> Outcome<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return self.drain();
+        }
         self.client.flush()
     }
 
@@ -245,7 +259,7 @@ mod tests {
             assert_eq!(bytes, command);
             stream.write_all(b"-NOPERM no scans for you\r\n").unwrap();
         });
-        let mut remote = Remote::new(Client::connect(&address).unwrap());
+        let mut remote = Remote::new(Client::connect(&address).unwrap(), Arc::default());
         let ended = remote.scan(0, 5);
         server.join().unwrap();
         assert!(matches!(ended, Err(Failure::Failed(said)) if said.contains("NOPERM no scans")));

@@ -65,6 +65,7 @@ impl<'a> Stage<'a> {
             server_threads: None,
             directory: None,
             buffers: None,
+            stop: Arc::default(),
         };
         let shared = Shared::new(0);
         Stage { args, directory, buffers, service: None, shared, setup, real: Vec::new() }

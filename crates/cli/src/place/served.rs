@@ -141,16 +141,6 @@ fn gather_put(client: &mut Client, item: &Item) -> Outcome<usize> {
     }
 }
 
-/// Refuses what a server refuses.
-pub(super) fn check(reply: Reply<'_>) -> Outcome<()> {
-    match reply {
-        Reply::Error(text) => {
-            Err(Failure::CannotRun(format!("the server refused: {}", refusal(text))))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The keys of a scan's page whose values and ends are on their way. Values are large: each is
 /// visited as it comes.
 struct Page {

@@ -377,9 +377,8 @@ async fn debug_sleep(steps: Steps) -> Result<Vec<u8>, Failure> {
     let arguments = steps.arguments.view();
     if !lock(&steps.core.shared.config).allows_debug() {
         return Err(Failure::fixed(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
-             \"local\", you can run it from a local connection, otherwise you need to set this \
-             option in the configuration file, and then restart the server.",
+            "ERR DEBUG command not allowed. Set enable-debug-command to \"yes\" in the \
+             configuration, and restart the server.",
         ));
     }
     if !is(arguments.at(1), "SLEEP") || arguments.len() != 3 {

@@ -302,6 +302,27 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     (distance <= 1 + nearest.len() / 3).then_some(nearest)
 }
 
+/// What serves here for an option of redis-server that there is not.
+pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let instead = match name.replace('_', "-").as_str() {
+        "requirepass" | "masterauth" | "user" | "aclfile" => {
+            "`users` names a file of users; `entresol user add NAME` prints a line of it"
+        }
+        "maxmemory" => "`memory` is the cap of all memory",
+        "maxmemory-policy" => "`reclaim = cache` evicts where the flash is full",
+        "appendonly" | "appendfsync" | "save" => {
+            "every write is kept; `durability` says what an acknowledged one survives"
+        }
+        "io-threads" => "`threads` is the number of threads that serve clients",
+        "protected-mode" => "`bind` says who reaches the server",
+        "daemonize" | "pidfile" | "supervised" => "a service manager keeps the server running",
+        "logfile" | "loglevel" => "messages go to the standard error",
+        _ => return None,
+    };
+    Some(instead)
+}
+
 /// Edits between two words (Levenshtein 1966).
 fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -83,7 +83,8 @@ impl Kind {
     }
 }
 
-/// Bytes out of `1024`, `512MB` (powers of ten) or `1GiB` (powers of two; `1G` means the same).
+/// Bytes out of `1024`, `512MB` (powers of ten) or `1GiB` (powers of two; `1G` and `1Gi` mean the
+/// same).
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -94,10 +95,10 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "t" | "ti" | "tib" => 1 << 40,
         _ => return None,
     };
     if let Ok(number) = number.parse::<u64>() {
@@ -152,6 +153,7 @@ mod tests {
             ("512MB", Some(512_000_000)),
             ("1GiB", Some(1 << 30)),
             ("64m", Some(64 << 20)),
+            ("16Mi", Some(16 << 20)),
             ("1.5KiB", Some(1536)),
             ("2 TiB", Some(2 << 40)),
             ("-1", None),
