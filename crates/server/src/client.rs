@@ -238,6 +238,8 @@ pub(crate) struct Facts {
     pub(crate) speaks_resp3: AtomicBool,
     pub(crate) last_command: AtomicU16,
     pub(crate) queued: AtomicUsize,
+    /// A pause keeps its next command from beginning.
+    pub(crate) paused: AtomicBool,
     pub(crate) buffered_bytes: AtomicUsize,
     pub(crate) killed: AtomicBool,
     pub(crate) evictable: AtomicBool,
@@ -280,6 +282,7 @@ impl Clients {
             speaks_resp3: AtomicBool::new(false),
             last_command: AtomicU16::new(u16::MAX),
             queued: AtomicUsize::new(NOT_QUEUING),
+            paused: AtomicBool::new(false),
             buffered_bytes: AtomicUsize::new(0),
             killed: AtomicBool::new(false),
             evictable: AtomicBool::new(true),
@@ -300,6 +303,11 @@ impl Clients {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         lock(&self.all).len()
+    }
+
+    /// How many a pause holds.
+    pub(crate) fn paused(&self) -> usize {
+        lock(&self.all).values().filter(|facts| facts.paused.load(Ordering::Relaxed)).count()
     }
 
     /// All clients, oldest first.

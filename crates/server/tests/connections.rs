@@ -63,6 +63,28 @@ fn a_pause_of_writes_holds_writes_and_nobody_else() {
     }
 }
 
+/// `blocked_clients` was always 0: who looked there for the clients that a pause holds saw none.
+#[test]
+fn clients_that_a_pause_holds_are_counted_and_marked_until_it_ends() {
+    let server = TestServer::start(&[("threads", "2")]);
+    let (mut paused, mut other) = (server.client(), server.client());
+    assert_eq!(other.call("CLIENT PAUSE 600000 WRITE"), "+OK\r\n");
+    paused.send_raw(&encode(&["SET", "k", "new"]));
+    let is_counted = (0..1_000_000).any(|_| blocked_clients(&mut other) == "1");
+    assert!(is_counted, "{}", other.call("INFO clients"));
+    assert!(other.call("CLIENT LIST").contains(" flags=b "));
+    assert_eq!(other.call("CLIENT UNPAUSE"), "+OK\r\n");
+    assert_eq!(paused.reply(), b"+OK\r\n");
+    assert_eq!(blocked_clients(&mut other), "0");
+    assert!(!other.call("CLIENT LIST").contains(" flags=b "));
+}
+
+fn blocked_clients(client: &mut Client<UnixStream>) -> String {
+    let info = client.call("INFO clients");
+    let value = info.lines().find_map(|line| line.strip_prefix("blocked_clients:"));
+    value.unwrap_or_default().to_owned()
+}
+
 /// Every `EXEC` waited for the end of a pause of writes.
 #[test]
 fn a_pause_of_writes_holds_transactions_that_write_and_no_others() {

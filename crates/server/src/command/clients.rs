@@ -76,6 +76,12 @@ fn described(facts: &Facts, now_ms: u64) -> String {
     let last = SPECS.get(usize::from(facts.last_command.load(Ordering::Relaxed)));
     let queued = facts.queued.load(Ordering::Relaxed);
     let multi = if queued == NOT_QUEUING { -1 } else { queued as i64 };
+    let flags = match (queued != NOT_QUEUING, facts.paused.load(Ordering::Relaxed)) {
+        (false, false) => "N",
+        (true, false) => "x",
+        (false, true) => "b",
+        (true, true) => "xb",
+    };
     let (library, library_version) = lock(&facts.library).clone();
     format!(
         "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
@@ -88,7 +94,7 @@ fn described(facts: &Facts, now_ms: u64) -> String {
         lock(&facts.name),
         now_ms.saturating_sub(facts.connected_ms) / 1000,
         now_ms.saturating_sub(facts.active_ms.load(Ordering::Relaxed)) / 1000,
-        if queued == NOT_QUEUING { "N" } else { "x" },
+        flags,
         facts.space.load(Ordering::Relaxed),
         facts.buffered_bytes.load(Ordering::Relaxed),
         last.map_or("NULL", |spec| spec.name),

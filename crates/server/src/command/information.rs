@@ -101,7 +101,7 @@ fn clients(source: &Source<'_>, out: &mut String) {
     line(out, "connected_clients", shared.clients.count());
     line(out, "maxclients", lock(&shared.config).clients_max());
     line(out, "client_buffer_bytes", shared.memory.used());
-    line(out, "blocked_clients", 0);
+    line(out, "blocked_clients", shared.clients.paused());
 }
 
 fn memory(source: &Source<'_>, out: &mut String) {

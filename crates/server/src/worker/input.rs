@@ -355,7 +355,13 @@ impl Worker {
             Pause::All => spec.container() != Some("client"),
         };
         // One that has asked to be alone would keep everybody waiting, the end of the pause too.
-        if paused && !connection.asked {
+        let held = paused && !connection.asked;
+        // Others read the flag, but its thread alone writes it: most commands need no write.
+        let known = &connection.client.facts.paused;
+        if known.load(Ordering::Relaxed) != held {
+            known.store(held, Ordering::Relaxed);
+        }
+        if held {
             return false;
         }
         if spec.has(EXCLUSIVE) {
