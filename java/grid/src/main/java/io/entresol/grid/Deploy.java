@@ -18,7 +18,8 @@ import picocli.CommandLine.Parameters;
             "  entresol-grid deploy prices --template flash --capacity 10GiB",
             "  entresol-grid deploy sessions --template ram,partitioned-with-backup",
             "  entresol-grid deploy accounts --template flash,partitioned-with-backup --recovery",
-            "  entresol-grid deploy orders --capacity 1GiB --index shop.Order"})
+            "  entresol-grid deploy orders --capacity 1GiB --index shop.Order",
+            "  entresol-grid deploy prices --reformat"})
 final class Deploy implements Callable<Integer> {
     /** As MemoryXtend has it where nothing is said. */
     private static final int CACHE_ENTRIES_PERCENTAGE = 20;
@@ -84,6 +85,10 @@ final class Deploy implements Callable<Integer> {
             description = "the site that changes go to (two-sites)")
     private String otherSite;
 
+    @Option(names = "--reformat", description = "drop what undeploy --keep-data kept of the name,"
+            + " and the file that a former cache left")
+    private boolean reformat;
+
     @Option(names = "--dry-run", description = "print the configuration and deploy nothing")
     private boolean dryRun;
 
@@ -105,15 +110,50 @@ final class Deploy implements Callable<Integer> {
         if (wanted.onTwoSites()) {
             requireSite(rest);
         }
-        deployment.deploy(rest, name);
-        report(deployment, wanted.losses(
+        OptionalLong taken = take(rest, deployment);
+        report(deployment, taken, wanted.losses(
                 rest.get("/v2/container").at("cluster_size").asInteger(), recovery));
         return 0;
     }
 
-    private void report(Deployment deployment, Optional<String> losses) {
+    /** Deploys the cache, and returns how many entries it has if any were kept. */
+    private OptionalLong take(Rest rest, Deployment deployment) {
+        Optional<Json> kept = KeepTask.kept(rest, name);
+        Deployment.requireFree(rest, name);
+        if (reformat) {
+            if (kept.isPresent()) {
+                KeepTask.drop(rest, name, kept.get());
+            } else {
+                KeepTask.take(rest, KeepTask.Step.DROP, name);
+            }
+            kept = Optional.empty();
+        }
+        kept.ifPresent(facts -> requireSame(facts, deployment));
+        deployment.deploy(rest, name);
+        return kept.isEmpty() ? OptionalLong.empty() : OptionalLong.of(Caches.size(rest, name));
+    }
+
+    /** Refuses a cache that would read the kept data as something else. */
+    private void requireSame(Json facts, Deployment deployment) {
+        if (deployment.flash() == null) {
+            throw new GridException("data of a cache '" + name + "' on flash were kept, and the"
+                    + " template is '" + template + "': deploy it on flash; or drop what was kept:"
+                    + " entresol-grid undeploy " + name);
+        }
+        String was = facts.at(KeptData.ENCODING).asString();
+        String now = KeptData.encoding(deployment.configuration());
+        if (!was.equals(now)) {
+            throw new GridException("data of a cache '" + name + "' were kept whose encoding is "
+                    + was + ", and that of --encoding "
+                    + encoding.name().toLowerCase(java.util.Locale.ROOT) + " is " + now
+                    + ": name the one that it had; or drop what was kept: --reformat");
+        }
+    }
+
+    private void report(Deployment deployment, OptionalLong taken, Optional<String> losses) {
         if (target.json()) {
             Json json = Json.object("deployed", name, "template", deployment.template().toString());
+            taken.ifPresent(count -> json.set("entries_kept", count));
             deployment.entriesInHeap().ifPresent(count -> json.set("entries_in_heap", count));
             losses.ifPresent(what -> json.set("losses", what));
             System.out.println(json);
@@ -123,6 +163,8 @@ final class Deploy implements Callable<Integer> {
         deployment.entriesInHeap().ifPresent(count ->
                 System.out.printf(", %,d entries of each node also in its heap", count));
         System.out.println();
+        taken.ifPresent(count ->
+                System.out.printf("it has the %,d entries that were kept%n", count));
         losses.ifPresent(System.out::println);
     }
 
@@ -130,6 +172,7 @@ final class Deploy implements Callable<Integer> {
         Object[][] onlyOnFlash = {{"--capacity", capacity}, {"--memory", memory},
             {"--devices", devices}, {"--durability", durability}, {"--compression", compression},
             {"--recovery", recovery ? Boolean.TRUE : null},
+            {"--reformat", reformat ? Boolean.TRUE : null},
             {"--cache-entries-percentage", percentage}, {"--average-object-size", objectSize}};
         for (Object[] option : onlyOnFlash) {
             if (!wanted.onFlash() && option[1] != null) {
@@ -143,6 +186,11 @@ final class Deploy implements Callable<Integer> {
         }
         if (stripe && devices == null) {
             throw new GridException("--stripe has no devices; name them: --devices PATH,…");
+        }
+        if (reformat && devices != null) {
+            throw new GridException("--reformat drops a file of the cache's own, and --devices"
+                    + " names others, which may have other data: make them empty yourself (a file: delete"
+                    + " it; a device: blkdiscard -z), or leave --reformat out");
         }
         if (wanted.onTwoSites() != (otherSite != null)) {
             throw new GridException(wanted.onTwoSites()

@@ -1,7 +1,6 @@
 package io.entresol.grid;
 
 import io.entresol.infinispan.EntresolStoreConfiguration;
-import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
@@ -12,7 +11,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
@@ -62,6 +60,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private static final EnumSet<CacheContainerAdmin.AdminFlag> NOT_SAVED =
             EnumSet.of(CacheContainerAdmin.AdminFlag.VOLATILE);
 
+    private KeptData kept;
     private SavedCaches saved;
     /** Configurations of which caches can be made. */
     private SavedCaches templates;
@@ -94,6 +93,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         super.initialize(manager, configurations, blocking);
         Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(manager)
                 .globalState().sharedPersistentLocation());
+        kept = new KeptData(manager);
         saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
         templates = new SavedCaches(folder.resolve("templates.xml"), super.loadAllTemplates());
         ClusterState.awaitStores(manager);
@@ -161,6 +161,11 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         return !saved.has(name);
     }
 
+    /** Returns the kept data of undeployed caches. */
+    KeptData kept() {
+        return kept;
+    }
+
     /** The caches that this node has, and those that the cluster has by what it knows. */
     Set<String> names() {
         Set<String> names = new HashSet<>(saved.all().keySet());
@@ -219,6 +224,9 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         boolean failed = failure != null || !cacheManager.isRunning(name);
         boolean undone = attempt.made(failed);
         try {
+            if (!failed && !undone) {
+                KeptData.strike(cacheManager, name);
+            }
             if (undone) {
                 LOG.infof("Cache %s was taken back while it was made here", name);
                 takeBack(name, attempt);
@@ -263,6 +271,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 }, name))
                 .thenCompose(forgotten -> super.removeCache(name, flags))
                 .whenComplete((removed, failure) -> {
+                    kept.left(name);
                     if (failure != null && attempt != null) {
                         attempt.stay();
                     }
@@ -277,27 +286,13 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** Once nobody takes the cache back any more, who would meet the next one of the name. */
     private synchronized void unsave(String name, Attempt attempt) {
         // What is on the devices of one that was never made is not its own.
-        if (attempt == null || attempt.known() || !attempt.failed()) {
-            noteDevices(name);
+        if (kept.isLeaving(name)) {
+            kept.leave(name);
+        } else if (attempt == null || attempt.known() || !attempt.failed()) {
+            StoreFiles.noteDevices(cacheManager, name);
             left.put(name, StoreFiles.configured(cacheManager, name));
         }
         saved.remove(name);
-    }
-
-    /** Whoever removes a cache that is open empties its store; that of another stays as it is. */
-    private void noteDevices(String name) {
-        Configuration configuration = SecurityActions.getCacheConfiguration(cacheManager, name);
-        if (configuration != null && !cacheManager.isRunning(name)) {
-            Map<String, Configuration> others = new HashMap<>();
-            for (String other : cacheManager.getCacheConfigurationNames()) {
-                Configuration its = SecurityActions.getCacheConfiguration(cacheManager, other);
-                if (its != null && !other.equals(name)) {
-                    others.put(other, its);
-                }
-            }
-            UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(cacheManager))
-                    .note(name, configuration, others);
-        }
     }
 
     /** One that failed is asked for until there is another of the name. */
@@ -396,7 +391,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 note(name);
             } else if (saved.has(name) && !isMaking(name) && !cacheManager.isRunning(name)) {
                 note(name);
-                noteDevices(name);
+                StoreFiles.noteDevices(cacheManager, name);
                 drop(name);
             }
         }
@@ -479,6 +474,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     }
 
     private void note(String name) {
+        if (kept.isLeaving(name)) {
+            // Its lineage goes on.
+            return;
+        }
         try {
             Undeployed.note(cacheManager, name);
         } catch (UncheckedIOException failure) {
@@ -519,7 +518,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             }
             if (UndeployedException.isCauseOf(failure)) {
                 LOG.infof("Cache %s was undeployed while this node was away", name);
-                noteDevices(name);
+                StoreFiles.noteDevices(cacheManager, name);
                 drop(name);
             } else {
                 LOG.errorf(failure, "Cache %s does not run on this node, which serves its others."

@@ -100,7 +100,8 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
     }
 
-    private static void make(Rest rest, String name, String xml) {
+    /** Refuses a name that a cache has, its own or a further one. */
+    static void requireFree(Rest rest, String name) {
         if (rest.exists(Rest.cache(name))) {
             Caches.named(rest, name).ifPresent(cache -> {
                 throw new GridException("cache '" + cache + "' has '" + name + "' as a further"
@@ -109,6 +110,10 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
             throw new GridException("cache '" + name + "' is there already; choose another name,"
                     + " or drop it and its entries: entresol-grid undeploy " + name);
         }
+    }
+
+    private static void make(Rest rest, String name, String xml) {
+        requireFree(rest, name);
         try {
             post(rest, name, xml);
         } catch (RefusedException refused) {

@@ -7,8 +7,10 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.infinispan.configuration.cache.Configuration;
@@ -42,10 +44,30 @@ final class StoreFiles {
     }
 
     /**
+     * Notes the devices of a cache that is about to be removed and is not open: their entries do
+     * not count then. The removal of an open cache empties its store.
+     */
+    static void noteDevices(EmbeddedCacheManager manager, String cache) {
+        Configuration configuration = SecurityActions.getCacheConfiguration(manager, cache);
+        if (configuration != null && !manager.isRunning(cache)) {
+            Map<String, Configuration> others = new HashMap<>();
+            for (String other : manager.getCacheConfigurationNames()) {
+                Configuration its = SecurityActions.getCacheConfiguration(manager, other);
+                if (its != null && !other.equals(cache)) {
+                    others.put(other, its);
+                }
+            }
+            UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(manager))
+                    .note(cache, configuration, others);
+        }
+    }
+
+    /**
      * Removes them; the cache must not be open. With them go the write buffers, in memory, of a
      * store that was not closed: nobody opens it any more.
      */
     static void sweep(EmbeddedCacheManager manager, String cache, Set<Path> files) {
+        KeptData.strike(manager, cache);
         // Names that differ in what a file's name cannot have, such as a space, have one folder.
         Set<Path> others = manager.getCacheConfigurationNames().stream()
                 .filter(name -> !name.equals(cache))

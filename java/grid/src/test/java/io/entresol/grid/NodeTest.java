@@ -251,6 +251,57 @@ class NodeTest {
         assertTrue(again.err().contains("there is no cache 'gone'"), again.err());
     }
 
+    @Test
+    void dataThatUndeployKeptAreThereAgainWithTheNextDeployment() throws IOException {
+        String[] text = small("--encoding", "text");
+        deploy("kept-data", text).succeeded();
+        grid.put("kept-data", 20, "value ");
+        deployOrders("kept-index");
+        for (String name : new String[] {"kept-data", "kept-index"}) {
+            String said = grid.ask("undeploy", name, "--keep-data").succeeded().out();
+            assertEquals("undeployed, with its data kept, " + name + "\n", said);
+            assertFalse(grid.ask("list").succeeded().out().contains(name));
+        }
+        TestGrid.Ran otherwise = deploy("kept-data", small("--encoding", "bytes"));
+        assertEquals(2, otherwise.status(), otherwise.out());
+        assertTrue(otherwise.err().contains("text/plain"), otherwise.err());
+        assertTrue(otherwise.err().contains("--reformat"), otherwise.err());
+        TestGrid.Ran ram = deploy("kept-data", "--template", "ram");
+        assertEquals(2, ram.status(), ram.out());
+        assertTrue(ram.err().contains("entresol-grid undeploy kept-data"), ram.err());
+        String again = deploy("kept-data", text).succeeded().out();
+        assertTrue(again.contains("it has the 20 entries that were kept"), again);
+        for (int key = 0; key < 20; key++) {
+            assertEquals("value " + key, grid.rest().getText(Rest.cache("kept-data") + "/" + key));
+        }
+        deploy("kept-index", small("--index", "shop.Order")).succeeded();
+        assertEquals(DEAR, grid.ask("query", "kept-index", QUERY).succeeded().out());
+        // What is undeployed next is told anew whether to keep.
+        grid.ask("undeploy", "kept-data").succeeded();
+        assertEquals(0, storeFiles("kept-data"));
+    }
+
+    @Test
+    void dataThatUndeployKeptAreDroppedByReformatAndByUndeploy() throws IOException {
+        String[] text = small("--encoding", "text");
+        deploy("dropped", text).succeeded();
+        grid.put("dropped", 5, "value ");
+        grid.ask("undeploy", "dropped", "--keep-data").succeeded();
+        deploy("dropped", small("--encoding", "text", "--reformat")).succeeded();
+        assertEquals(0, flash("dropped").at("entries").asLong());
+        grid.put("dropped", 5, "value ");
+        grid.ask("undeploy", "dropped", "--keep-data").succeeded();
+        assertTrue(storeFiles("dropped") > 0);
+        assertEquals("dropped what was kept of dropped\n",
+                grid.ask("undeploy", "dropped").succeeded().out());
+        assertEquals(0, storeFiles("dropped"));
+        deploy("dropped", text).succeeded();
+        assertEquals(0, flash("dropped").at("entries").asLong());
+        deploy("in-ram", "--template", "ram").succeeded();
+        TestGrid.Ran ram = grid.ask("undeploy", "in-ram", "--keep-data");
+        assertTrue(ram.err().contains("leave --keep-data out"), ram.err());
+    }
+
     private long storeFiles(String cache) throws IOException {
         try (var files = Files.walk(grid.folder.resolve("node/server/data"))) {
             return files.filter(Files::isRegularFile).map(Path::toString)
@@ -324,6 +375,9 @@ class NodeTest {
             client.set("kept".getBytes(StandardCharsets.US_ASCII), value(3));
         }
         deployOrders("kept-orders");
+        deploy("put-away", small("--encoding", "text")).succeeded();
+        grid.put("put-away", 9, "value ");
+        grid.ask("undeploy", "put-away", "--keep-data").succeeded();
         grid.stop().succeeded();
         assertFalse(Files.exists(grid.folder.resolve("node/node.pid")));
         grid.start().succeeded();
@@ -335,6 +389,9 @@ class NodeTest {
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertArrayEquals(value(3), client.get("kept".getBytes(StandardCharsets.US_ASCII)));
         }
+        assertFalse(grid.ask("list").succeeded().out().contains("put-away"));
+        deploy("put-away", small("--encoding", "text")).succeeded();
+        assertEquals("value 8", again.getText(Rest.cache("put-away") + "/8"));
     }
 
     @Test

@@ -32,6 +32,8 @@ class OptionsTest {
         "deploy x --template partitioned,partitioned-with-backup | exclude | expected",
         "deploy x --template ram --capacity 1GiB | --capacity is for flash | leave one of them out",
         "deploy x --template ram --durability synced | --durability is for flash | leave",
+        "deploy x --template ram --reformat | --reformat is for flash | leave one of them out",
+        "deploy x --reformat --devices /dev/x | make them empty yourself | leave --reformat out",
         "deploy x --stripe | --stripe has no devices | --devices",
         "deploy x --template two-sites | name the one | --other-site SITE",
         "deploy x --other-site NYC | is for --template two-sites | flash,partitioned",
