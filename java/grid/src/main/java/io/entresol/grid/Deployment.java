@@ -37,6 +37,9 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
     private static final String EXISTS = "ISPN000507";
     /** And for a cache that the cluster was told to have, and that no node has. */
     private static final String LACKS = "ISPN000436";
+    private static final int COMMIT_MILLIS = 60_000;
+    /** Java's heap holds so much of additions before they become a piece of an index. */
+    private static final int INDEX_BUFFER_MB = 32;
     private static final long PATIENCE_SECONDS = 30;
     private static final long PAUSE_MILLIS = 100;
 
@@ -100,7 +103,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         }
     }
 
-    /** Refuses a name that a cache has, its own or a further one. */
+    /** Refuses a name that a cache has, as its own or as a further one. */
     static void requireFree(Rest rest, String name) {
         if (rest.exists(Rest.cache(name))) {
             Caches.named(rest, name).ifPresent(cache -> {
@@ -230,9 +233,12 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         if (!indexed.isEmpty()) {
             // The index is never older than the entries: the node makes it anew from them when it
             // starts. Infinispan's own way waits for the cache within the cache's start.
+            // A commit makes nothing last in memory. It cuts the index into small pieces, which are
+            // then merged. Queries see additions before a commit.
             builder.indexing().enable().storage(IndexStorage.LOCAL_HEAP)
                     .startupMode(IndexStartupMode.NONE)
-                    .addIndexedEntities(indexed.toArray(String[]::new));
+                    .addIndexedEntities(indexed.toArray(String[]::new))
+                    .writer().commitInterval(COMMIT_MILLIS).ramBufferSize(INDEX_BUFFER_MB);
         }
         if (!databases.isEmpty()) {
             builder.aliases(databases.stream().map(String::valueOf).toArray(String[]::new));

@@ -1,12 +1,13 @@
 package io.entresol.jdbc;
 
+import io.entresol.infinispan.EntresolStore;
 import io.reactivex.rxjava3.core.Flowable;
 import io.reactivex.rxjava3.disposables.Disposable;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -21,16 +22,22 @@ import org.infinispan.persistence.manager.PersistenceManager.AccessMode;
 import org.infinispan.persistence.spi.MarshallableEntry;
 import org.infinispan.query.mapper.mapping.SearchMapping;
 import org.jboss.logging.Logger;
+import org.reactivestreams.Publisher;
 
 /**
  * Makes an index in memory anew: one reader goes through the store in the order of the device, as
  * many threads as there are processors index what it reads. Nobody uses the cache meanwhile,
  * because it has not started.
+ *
+ * <p>Entries go from thread to thread in batches, never one by one: a handover costs more than the
+ * indexing of an entry.
  */
 final class IndexRebuild {
     private static final Logger LOG = Logger.getLogger(IndexRebuild.class.getPackageName());
     /** Entries that a thread takes at a time. */
-    private static final int BATCH = 256;
+    static final int BATCH = 256;
+    /** Batches that are read before a thread wants them. */
+    private static final int AHEAD = 4;
     private static final long NANOS = 1_000_000_000L;
     /** Seconds between two lines of progress. */
     private static final long PERIOD = 2;
@@ -43,6 +50,7 @@ final class IndexRebuild {
     private final DataConversion keys;
     private final DataConversion values;
     private final KeyPartitioner partitioner;
+    private IndexAdditions additions;
     private long started;
     private long told;
 
@@ -65,12 +73,12 @@ final class IndexRebuild {
                 IntSets.immutableRangeSet(segments()))));
         int threads = Runtime.getRuntime().availableProcessors();
         ExecutorService workers = Executors.newFixedThreadPool(threads);
-        Iterator<MarshallableEntry<Object, Object>> entries = entries();
+        Iterator<List<MarshallableEntry<Object, Object>>> batches = batches();
         try {
-            Collection<Class<?>> types = List.copyOf(mapping.allIndexedEntityJavaClasses());
+            additions = new IndexAdditions(mapping, cache);
             List<CompletableFuture<Void>> all = new ArrayList<>();
             for (int thread = 0; thread < threads; thread++) {
-                all.add(CompletableFuture.runAsync(() -> work(entries, types), workers));
+                all.add(CompletableFuture.runAsync(() -> work(batches), workers));
             }
             CompletableFuture.allOf(all.toArray(CompletableFuture[]::new)).join();
             mapping.scopeAll().workspace().refresh();
@@ -87,48 +95,57 @@ final class IndexRebuild {
             }
         } finally {
             workers.shutdownNow();
-            ((Disposable) entries).dispose();
+            ((Disposable) batches).dispose();
         }
     }
 
     /** What the store has, read a little ahead. */
-    private Iterator<MarshallableEntry<Object, Object>> entries() {
-        return Flowable.fromPublisher(stores.<Object, Object>publishEntries(true, true))
-                .blockingIterable(BATCH).iterator();
+    private Iterator<List<MarshallableEntry<Object, Object>>> batches() {
+        return Flowable.fromPublisher(stored()).buffer(BATCH).blockingIterable(AHEAD).iterator();
+    }
+
+    /**
+     * Returns the store's own entries. Infinispan's publisher fails where an entry comes too long
+     * after another, even if it waits for whoever indexes, as on a busy machine.
+     */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private Publisher<MarshallableEntry<Object, Object>> stored() {
+        Set<EntresolStore> own = stores.getStores(EntresolStore.class);
+        boolean others = cache.getCacheConfiguration().persistence().stores().size() > 1;
+        return own.size() != 1 || others ? stores.publishEntries(true, true)
+                : own.iterator().next().publishEntries(
+                        IntSets.immutableRangeSet(segments()), null, true);
     }
 
     private int segments() {
         return cache.getCacheConfiguration().clustering().hash().numSegments();
     }
 
-    private void work(Iterator<MarshallableEntry<Object, Object>> entries,
-            Collection<Class<?>> types) {
-        for (List<MarshallableEntry<Object, Object>> batch = take(entries); !batch.isEmpty();
-                batch = take(entries)) {
-            List<CompletableFuture<?>> added = new ArrayList<>();
+    /** While a batch is written the thread makes documents of the next. */
+    private void work(Iterator<List<MarshallableEntry<Object, Object>>> batches) {
+        CompletableFuture<?> written = CompletableFuture.completedFuture(null);
+        for (List<MarshallableEntry<Object, Object>> batch = take(batches); !batch.isEmpty();
+                batch = take(batches)) {
+            List<CompletableFuture<?>> added = new ArrayList<>(batch.size());
             for (MarshallableEntry<Object, Object> entry : batch) {
                 Object value = values.extractIndexable(entry.getValue(), false);
-                if (value != null && mapping.typeIsIndexed(value, types)) {
-                    int segment = partitioner.getSegment(entry.getKey());
-                    added.add(mapping.getSearchIndexer()
-                            .add(keys.extractIndexable(entry.getKey(), false),
-                                    String.valueOf(segment), value));
+                if (value != null) {
+                    added.add(additions.add(keys.extractIndexable(entry.getKey(), false), value,
+                            partitioner.getSegment(entry.getKey())));
                 }
             }
-            CompletableFuture.allOf(added.toArray(CompletableFuture[]::new)).join();
+            written.join();
+            written = CompletableFuture.allOf(added.toArray(CompletableFuture[]::new));
             progress(state.add(batch.size()));
         }
+        written.join();
     }
 
     private static List<MarshallableEntry<Object, Object>> take(
-            Iterator<MarshallableEntry<Object, Object>> entries) {
-        List<MarshallableEntry<Object, Object>> batch = new ArrayList<>(BATCH);
-        synchronized (entries) {
-            while (batch.size() < BATCH && entries.hasNext()) {
-                batch.add(entries.next());
-            }
+            Iterator<List<MarshallableEntry<Object, Object>>> batches) {
+        synchronized (batches) {
+            return batches.hasNext() ? batches.next() : List.of();
         }
-        return batch;
     }
 
     private synchronized void progress(long done) {

@@ -52,7 +52,7 @@ final class Messages {
         }
         Object[] cells = new Object[columns.size()];
         fillDefaults(List.of(), cells);
-        parse(new Reader(cells), type, value.message);
+        parse(new Reader(cells), type, value.message());
         if (documents) {
             Documents.fill(Documents.json(context, wrapped), columns, cells);
         }
@@ -78,7 +78,7 @@ final class Messages {
 
     /** The value with these columns changed, and everything else as it was. */
     byte[] changed(byte[] wrapped, List<Column> changed, Object[] cells) {
-        return wrap(MessageBytes.edited(unwrap(wrapped).message, changes(changed, cells)));
+        return wrap(MessageBytes.edited(unwrap(wrapped).message(), changes(changed, cells)));
     }
 
     private static MessageBytes.Changes changes(List<Column> changed, Object[] cells) {
@@ -105,52 +105,16 @@ final class Messages {
     }
 
     private Wrapped unwrap(byte[] wrapped) {
-        Wrapped value = new Wrapped();
-        parse(value, wrapper, wrapped);
-        return value;
+        return Wrapped.of(wrapper, wrapped);
     }
 
-    private static void parse(TagHandler handler, Descriptor type, byte[] bytes) {
+    static void parse(TagHandler handler, Descriptor type, byte[] bytes) {
         try {
             ProtobufParser.INSTANCE.parse(handler, type, bytes);
         } catch (IOException failure) {
             throw new UncheckedIOException("a value of " + bytes.length + " bytes is no message of "
                     + "type " + type.getFullName(), failure);
         }
-    }
-
-    /** The parts of the message around a value. */
-    private static final class Wrapped implements TagHandler {
-        private String name;
-        private Integer id;
-        private byte[] message = new byte[0];
-
-        boolean isOf(Descriptor type) {
-            return name != null ? name.equals(type.getFullName())
-                    : id != null && id.equals(type.getTypeId());
-        }
-
-        @Override
-        public void onTag(int number, FieldDescriptor field, Object value) {
-            switch (number) {
-                case WrappedMessage.WRAPPED_TYPE_NAME -> name = (String) value;
-                case WrappedMessage.WRAPPED_TYPE_ID -> id = ((Number) value).intValue();
-                case WrappedMessage.WRAPPED_MESSAGE -> message = (byte[]) value;
-                default -> { }
-            }
-        }
-
-        @Override
-        public void onStart(org.infinispan.protostream.descriptors.GenericDescriptor type) {}
-
-        @Override
-        public void onStartNested(int number, FieldDescriptor field) {}
-
-        @Override
-        public void onEndNested(int number, FieldDescriptor field) {}
-
-        @Override
-        public void onEnd() {}
     }
 
     /** Puts the fields of a message where their columns are. */

@@ -6,11 +6,20 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import org.infinispan.Cache;
+import org.infinispan.commons.configuration.Combine;
+import org.infinispan.configuration.cache.ConfigurationBuilder;
 import org.infinispan.configuration.cache.IndexStartupMode;
+import org.infinispan.context.Flag;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.query.mapper.mapping.SearchMapping;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -63,6 +72,55 @@ class IndexRebuildTest {
             assertEquals(List.of("2"), Answers.of(connection,
                     "select count(*) from people where name = 'name 17'"));
         }
+    }
+
+    /** By counts, as times tell of the machine: a handover for each entry halved the rate once. */
+    @Test
+    void rebuildReadsFlashInBatchesAndHandsNoEntryToAnotherThreadAlone() throws Exception {
+        try (Grid grid = new Grid(folder)) {
+            ConfigurationBuilder impatient = new ConfigurationBuilder()
+                    .read(grid.cache("people").getCacheConfiguration(), Combine.DEFAULT);
+            // Infinispan ends an iteration over a store of its own accord after so many
+            // milliseconds between two entries: a busy machine had no index once.
+            impatient.clustering().remoteTimeout(1);
+            grid.manager.defineConfiguration("impatient", impatient.build());
+            Map<String, Object> all = new HashMap<>();
+            for (int number = 0; number < ROWS; number++) {
+                Person person = new Person();
+                person.name = "name " + number;
+                person.age = number % 10;
+                all.put("k" + number, person);
+            }
+            all.put("of no type that is indexed", "text");
+            Cache<String, Object> cache = grid.cache("impatient");
+            cache.getAdvancedCache().withFlags(Flag.SKIP_INDEXING).putAll(all);
+            long before = grid.statistics("impatient").figure("device_reads");
+            Map<String, Integer> asked = new HashMap<>();
+            IndexState state = new IndexState(IndexState.Stage.REBUILT);
+            new IndexRebuild(cache.getAdvancedCache(), counted(cache, asked), state).run();
+            assertTrue(state.isComplete());
+            assertEquals(ROWS + 1, state.add(0));
+            assertEquals(null, asked.get("getSearchIndexer"), "entries added by Infinispan's own");
+            assertEquals(1, asked.get("getMappingSession"));
+            long reads = grid.statistics("impatient").figure("device_reads") - before;
+            assertTrue(reads <= ROWS / IndexRebuild.BATCH + 8, reads + " reads of the device");
+            try (Connection connection = grid.connect()) {
+                assertEquals(List.of(String.valueOf(ROWS / 10)),
+                        Answers.of(connection, "select count(*) from impatient where age = 3"));
+            }
+        }
+    }
+
+    /** The mapping of a cache, whose methods are counted. */
+    private static SearchMapping counted(Cache<?, ?> cache, Map<String, Integer> asked) {
+        SearchMapping mapping = ComponentRegistry.componentOf(cache, SearchMapping.class);
+        return (SearchMapping) Proxy.newProxyInstance(SearchMapping.class.getClassLoader(),
+                new Class<?>[] {SearchMapping.class}, (proxy, method, arguments) -> {
+                    synchronized (asked) {
+                        asked.merge(method.getName(), 1, Integer::sum);
+                    }
+                    return method.invoke(mapping, arguments);
+                });
     }
 
     @Test
