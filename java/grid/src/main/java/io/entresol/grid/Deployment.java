@@ -37,6 +37,7 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
     private static final String EXISTS = "ISPN000507";
     /** And for a cache that the cluster was told to have, and that no node has. */
     private static final String LACKS = "ISPN000436";
+    private static final String LOGGED = "why is in server/log/node.log of the node's folder";
     private static final int COMMIT_MILLIS = 60_000;
     /** Java's heap holds so much of additions before they become a piece of an index. */
     private static final int INDEX_BUFFER_MB = 32;
@@ -120,10 +121,13 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         try {
             post(rest, name, xml);
         } catch (RefusedException refused) {
-            // Infinispan's answer has the outermost of the causes only.
-            throw new GridException(refused.getMessage() + "; why is in server/log/node.log of the"
-                    + " node's folder" + (refused.getMessage().contains(EXISTS) ? ""
-                    : undone(rest, name, look(rest, name))), refused);
+            // Infinispan's answer has the outermost of the causes only, the name of a component.
+            boolean isThere = refused.getMessage().contains(EXISTS);
+            List<Json> nodes = isThere ? List.of() : look(rest, name);
+            String reasons = reasons(nodes);
+            throw new GridException((reasons.isEmpty() ? refused.getMessage() + "; " + LOGGED
+                    : "cache '" + name + "' cannot be made: " + reasons)
+                    + (isThere ? "" : undone(rest, name, nodes)), refused);
         } catch (LateException late) {
             throw new GridException("cache '" + name + "' is still being made, and goes on to be:"
                     + " node " + rest.server() + " had not answered after a minute. Whether it runs"
@@ -134,10 +138,20 @@ public record Deployment(Template template, Encoding encoding, Flash flash,
         List<Json> nodes = look(rest, name);
         List<String> lacking = lacking(nodes);
         if (!lacking.isEmpty()) {
+            String reasons = reasons(nodes);
             throw new GridException("cache '" + name + "' does not run on "
-                    + String.join(", ", lacking) + ": why is in server/log/node.log of the node's"
-                    + " folder" + undone(rest, name, nodes));
+                    + String.join(", ", lacking) + ": " + (reasons.isEmpty() ? LOGGED : reasons)
+                    + undone(rest, name, nodes));
         }
+    }
+
+    /** Returns why nodes could not open their stores; empty if none says so. */
+    private static String reasons(List<Json> nodes) {
+        return nodes.stream().filter(node -> node.has(UndoTask.REASON)
+                        && !node.at(UndoTask.RUNS).asBoolean())
+                .map(node -> "node " + node.at("node").asString() + " says: "
+                        + node.at(UndoTask.REASON).asString())
+                .collect(Collectors.joining("; "));
     }
 
     /**

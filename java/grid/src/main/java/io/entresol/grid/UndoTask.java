@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Unopened;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -19,6 +20,8 @@ public final class UndoTask extends GridTask {
     /** Whether it could not make the cache, or has not come to an end with it. */
     static final String FAILED = "failed";
     static final String MAKES = "makes";
+    /** Why its store could not be opened; missing if it could be. */
+    static final String REASON = "reason";
     /** The node's attempt at the deployment that it speaks of, and the attempts of all nodes. */
     static final String ATTEMPT = "attempt";
     static final String DEPLOYMENT = "deployment";
@@ -49,6 +52,8 @@ public final class UndoTask extends GridTask {
                     .set(FAILED, there.failed(name)).set(MAKES, there.isMaking(name))
                     .set(ATTEMPT, there.attempt(name)));
         }
+        Unopened.reason(manager.getCacheManagerConfiguration(), name)
+                .ifPresent(reason -> said.set(REASON, reason));
         return said.toString();
     }
 

@@ -17,6 +17,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Random;
@@ -300,6 +301,20 @@ class NodeTest {
         deploy("in-ram", "--template", "ram").succeeded();
         TestGrid.Ran ram = grid.ask("undeploy", "in-ram", "--keep-data");
         assertTrue(ram.err().contains("leave --keep-data out"), ram.err());
+    }
+
+    /** The answer named the log of a node, which is on another machine or in a container. */
+    @Test
+    void aDiskWithoutRoomIsNamedWithTheBytesThatItWouldTakeAndThoseThatItHas() throws Exception {
+        FileStore disk = Files.getFileStore(grid.folder);
+        long mebibytes = 2 * (disk.getTotalSpace() >> 20);
+        TestGrid.Ran refused = deploy("too-large", "--capacity", mebibytes + "MiB");
+        assertEquals(2, refused.status(), refused.out());
+        assertTrue(refused.err().contains("no room for " + (mebibytes << 20) + " bytes"),
+                refused.err());
+        assertTrue(refused.err().contains(" bytes are free"), refused.err());
+        assertTrue(refused.err().contains("The file system is " + disk), refused.err());
+        assertFalse(grid.ask("list").succeeded().out().contains("too-large"));
     }
 
     private long storeFiles(String cache) throws IOException {

@@ -9,9 +9,11 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Executor;
 import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.configuration.global.GlobalConfiguration;
@@ -20,6 +22,7 @@ import org.infinispan.persistence.spi.PersistenceException;
 
 /** Where the store of a cache is on this node: devices that were named, or a file of its own. */
 final class StorePlace {
+    private final GlobalConfiguration global;
     private final EntresolStoreConfiguration configuration;
     private final String cache;
     private final List<Path> paths;
@@ -28,6 +31,7 @@ final class StorePlace {
 
     StorePlace(GlobalConfiguration global, String cache,
             EntresolStoreConfiguration configuration) {
+        this.global = global;
         this.configuration = configuration;
         this.cache = cache;
         String devices = configuration.get(EntresolStoreConfiguration.DEVICES);
@@ -50,17 +54,20 @@ final class StorePlace {
         }
         String compression = configuration.get(EntresolStoreConfiguration.COMPRESSION);
         try {
-            return Store.open((striped ? options.striped() : options)
+            Store store = Store.open((striped ? options.striped() : options)
                     .capacity(Math.max(size(EntresolStoreConfiguration.CAPACITY), former()))
                     .memory(size(EntresolStoreConfiguration.MEMORY))
                     .durability(Durability.parse(
                             configuration.get(EntresolStoreConfiguration.DURABILITY)))
                     .compression(Compression.valueOf(compression.toUpperCase(Locale.ROOT)))
                     .executor(executor));
+            Unopened.strike(global, cache);
+            return store;
         } catch (StoreException failure) {
-            throw new PersistenceException("cache " + cache + ": the store on " + this
-                    + " cannot be opened: " + failure.getMessage() + nextStep(failure.kind()),
-                    failure);
+            String reason = "cache " + cache + ": the store on " + this + " cannot be opened: "
+                    + failure.getMessage() + nextStep(failure.kind());
+            Unopened.note(global, cache, reason);
+            throw new PersistenceException(reason, failure);
         }
     }
 
@@ -123,10 +130,25 @@ final class StorePlace {
         return switch (kind) {
             case CORRUPT, INCOMPATIBLE -> ". If nothing on it is wanted, " + emptying()
                     + " and start the cache again: a cluster gives this node its entries";
-            case IO, DEVICE, POISONED -> ". See that the device is there, has room, can be written"
-                    + " and is used by nobody else, or replace it; then start the cache again";
+            case FULL, IO, DEVICE, POISONED -> ". The file system is " + fileSystems()
+                    + ": see that the device is there, has room, can be written and is used by"
+                    + " nobody else, or replace it; then start the cache again";
             default -> "";
         };
+    }
+
+    /** Returns the file systems of its paths, each by mount point and device. */
+    private String fileSystems() {
+        Set<String> names = new LinkedHashSet<>();
+        for (Path path : paths) {
+            Path folder = path.toAbsolutePath().getParent();
+            try {
+                names.add(Files.getFileStore(folder).toString());
+            } catch (IOException unknown) {
+                names.add("that of " + folder);
+            }
+        }
+        return String.join(", ", names);
     }
 
     /** How people have a store begin anew. */
