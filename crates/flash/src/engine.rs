@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use entresol_device::{Device, IoBuffer};
 use parking_lot::{Mutex, RwLock};
 
+use device_wait::Gathering;
 pub(crate) use device_wait::wait_for;
 use ground::Outliving;
 pub use inspect::{LogScan, SegmentInfo, Verification};
@@ -30,10 +31,13 @@ pub(crate) use make_room::Waits;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, Superblock};
+use crate::log::{Attempt, Refusal};
 use crate::options::{Reclaim, StoreOptions};
 use crate::record::{HashSeed, Payloads, check_space};
 use crate::recovery::{self, Recovered};
-use crate::shard::{Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Shard};
+use crate::shard::{
+    Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Removal, Shard, Written,
+};
 use crate::statistics::{Opened, StoreStatistics};
 use crate::superblock;
 use crate::types::{Durability, Key, SpaceId, Timestamp};
@@ -82,6 +86,16 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("device", &self.device.name()).finish_non_exhaustive()
     }
+}
+
+/// What a put came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    Stored(Written),
+    /// What is known of the key does not do: resolve it, once more if it was.
+    Unresolved,
+    /// The device has still to answer: try again once it may have.
+    Postponed,
 }
 
 impl Engine {
@@ -137,13 +151,13 @@ impl Engine {
 
     /// Puts, making room by reclaim where that is what is missing.
     ///
-    /// `waits` is how often it waits for the device before it answers [`PutStep::Awaits`].
+    /// `waits` is how often it waits for the device before it answers [`Put::Postponed`].
     pub(crate) fn put(
         &self,
         request: PutRequest<'_>,
         known: Known<'_>,
         mut waits: Waits,
-    ) -> Result<PutStep> {
+    ) -> Result<Put> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
         let evicts = self.evicts();
@@ -153,42 +167,27 @@ impl Engine {
         let mut swept = None;
         loop {
             let mut shard = self.gather(number);
-            match shard.put(request, known, pace) {
-                Err(_) if shard.log.lacks_buffer() => {
-                    if !waits.take() {
-                        return Ok(PutStep::Awaits);
-                    }
+            match shard.put(request, known, pace)? {
+                PutStep::NeedsBuffer if !waits.take() => return Ok(Put::Postponed),
+                PutStep::NeedsBuffer => {
                     shard.await_buffer()?;
                     continue;
                 }
-                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
-                Err(error) if error.kind() == ErrorKind::Full => {
-                    let seconds = (request.now.0 / 1000) as u32;
-                    let gone = shard.first_gone(seconds);
-                    let Some(segment) = gone.filter(|gone| swept != Some(*gone)) else {
-                        if gone.is_none() && shard.seals_gone(seconds)? {
-                            continue;
-                        }
-                        return Err(error);
-                    };
-                    drop(shard);
-                    swept = Some(segment);
-                    if self.sweep(number, segment, request.now).is_err() {
-                        // A footer cannot be read: maintenance says so. The put lacks room.
-                        return Err(error);
-                    }
+                PutStep::NeedsRoom => reclaims.count(&mut shard),
+                PutStep::Full(error) => {
+                    self.let_gone_go(shard, request.now, &mut swept, error)?;
                     continue;
                 }
                 // Reclaim moved what was read, and would again if that were read before there is
                 // room.
-                Ok(PutStep::Changed)
+                PutStep::Changed
                     if evicts && reclaims.counted && shard.lacks_room(&request, pace) => {}
-                Ok(PutStep::Stored(written)) => {
+                PutStep::Changed | PutStep::Resolve => return Ok(Put::Unresolved),
+                PutStep::Stored(written) => {
                     let bytes = request.key.bytes.len() + request.value.len();
                     shard.contribute(bytes as u64, pace, request.now);
-                    return Ok(PutStep::Stored(written));
+                    return Ok(Put::Stored(written));
                 }
-                decided => return decided,
             }
             let bytes = request.key.bytes.len() + request.value.len();
             // Where a slot is missing, segments that become free are no help.
@@ -198,7 +197,7 @@ impl Engine {
             };
             drop(shard);
             if !waits_for_room.go_on(reclaims.awaited) {
-                return Ok(PutStep::Awaits);
+                return Ok(Put::Postponed);
             }
             match pace {
                 _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
@@ -209,14 +208,36 @@ impl Engine {
         }
     }
 
+    /// Lets something go that has ended or was dropped, in a shard that is full of entries; the
+    /// put's `error` where there is nothing, or only what was `swept` for it before.
+    fn let_gone_go(
+        &self,
+        mut shard: Gathering<'_>,
+        now: Timestamp,
+        swept: &mut Option<u32>,
+        error: Error,
+    ) -> Result<()> {
+        let seconds = (now.0 / 1000) as u32;
+        let gone = shard.first_gone(seconds);
+        let Some(segment) = gone.filter(|gone| *swept != Some(*gone)) else {
+            return if gone.is_none() && shard.seals_gone(seconds)? { Ok(()) } else { Err(error) };
+        };
+        let number = usize::from(shard.log.shape.shard);
+        drop(shard);
+        *swept = Some(segment);
+        // Where a footer cannot be read, maintenance says so. The put lacks room.
+        self.sweep(number, segment, now).map_or(Err(error), |_| Ok(()))
+    }
+
     /// Removes the entry at `location`, which was found to be the key's.
     pub(crate) fn remove(
         &self,
         (key, hash): (Key<'_>, u128),
         location: Location,
         (now, waits): (Timestamp, Waits),
-    ) -> Result<Option<Option<u64>>> {
-        self.entomb((hash, now, waits), |shard| shard.remove(key, hash, location))
+    ) -> Result<Removal> {
+        let removed = self.entomb((hash, now, waits), |shard| shard.remove(key, hash, location));
+        Ok(removed?.unwrap_or(Removal::Awaits))
     }
 
     /// Sees to it that nothing of a key comes back that was found to have no entry: all that
@@ -233,11 +254,11 @@ impl Engine {
     }
 
     /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is
-    /// gone. `None`: the device has yet to answer.
+    /// gone. `None`: the device has still to answer.
     fn entomb<T>(
         &self,
         (hash, now, mut waits): (u128, Timestamp, Waits),
-        mut write: impl FnMut(&mut Shard) -> Result<T>,
+        mut write: impl FnMut(&mut Shard) -> Attempt<T>,
     ) -> Result<Option<T>> {
         self.check_open()?;
         let number = self.shard_of(hash);
@@ -246,15 +267,14 @@ impl Engine {
         loop {
             let mut shard = self.gather(number);
             match write(&mut shard) {
-                Err(_) if shard.log.lacks_buffer() => {
-                    if !waits.take() {
-                        return Ok(None);
-                    }
+                Ok(written) => return Ok(Some(written)),
+                Err(Refusal::NeedsBuffer) if !waits.take() => return Ok(None),
+                Err(Refusal::NeedsBuffer) => {
                     shard.await_buffer()?;
                     continue;
                 }
-                Err(error) if error.kind() == ErrorKind::Busy => reclaims.count(&mut shard),
-                decided => return decided.map(Some),
+                Err(Refusal::NeedsRoom) => reclaims.count(&mut shard),
+                Err(refusal) => return Err(refusal.into()),
             }
             let wanted = shard.log.reserve();
             drop(shard);

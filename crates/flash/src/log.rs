@@ -19,6 +19,7 @@ mod footer;
 mod free;
 mod handing;
 mod open_segment;
+mod refusal;
 mod segment_read;
 mod succession;
 
@@ -46,6 +47,7 @@ pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
 use handing::Handing;
 use open_segment::OpenSegment;
+pub(crate) use refusal::{Attempt, Refusal};
 use segment_read::SegmentRead;
 use succession::Succession;
 
@@ -266,8 +268,8 @@ impl Log {
         })
     }
 
-    /// Appends a record; returns its address. `Full` if there is no segment for it: reclaim first.
-    pub(crate) fn append(&mut self, append: Append<'_>) -> Result<u64> {
+    /// Appends a record; returns its address.
+    pub(crate) fn append(&mut self, append: Append<'_>) -> Attempt<u64> {
         let Append { stream, mut header, payload, hash, age } = append;
         let record_bytes = header.record_bytes();
         let aligned = record_bytes.next_multiple_of(RECORD_ALIGNMENT);
@@ -449,7 +451,7 @@ impl Log {
     }
 
     /// Makes room for `aligned` bytes in the open segment of `stream`.
-    fn ensure_open(&mut self, stream: Stream, aligned: usize) -> Result<()> {
+    fn ensure_open(&mut self, stream: Stream, aligned: usize) -> Attempt<()> {
         if let Some(open) = &self.streams[stream as usize] {
             if open.fits(aligned, self.shape.segment_bytes) {
                 return Ok(());
@@ -463,11 +465,10 @@ impl Log {
         self.open_segment(stream)
     }
 
-    fn open_segment(&mut self, stream: Stream) -> Result<()> {
+    fn open_segment(&mut self, stream: Stream) -> Attempt<()> {
         self.check_open()?;
         if !stream.is_reclaim() && self.free.len() as u32 <= RECLAIM_SEGMENTS {
-            let detail = format!("shard {} waits for reclaim to free segments", self.shape.shard);
-            return Err(Error::new(ErrorKind::Busy, detail));
+            return Err(Refusal::NeedsRoom);
         }
         let buffer = self.take_buffer(stream)?;
         let segment = self.take_free(stream)?;

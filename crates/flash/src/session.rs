@@ -25,13 +25,13 @@ use std::sync::atomic::Ordering;
 
 use entresol_device::{Completion, Queue, QueueOptions};
 
-use crate::engine::{Engine, SESSION_COUNTERS, SessionCounters, Waits, wait_for};
+use crate::engine::{Engine, Put, SESSION_COUNTERS, SessionCounters, Waits, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Manifest, RecordKind};
 use crate::log::Goal;
 use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
-use crate::shard::{Known, Located, Mark, PutRequest, PutStep, Written};
+use crate::shard::{Known, Located, Mark, PutRequest, Written};
 use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
@@ -348,7 +348,7 @@ impl Session {
         let request =
             PutRequest { key, hash, value, options, now, version: None, mark: Mark::Full };
         match self.engine.put(request, Known::Nothing, self.waits)? {
-            PutStep::Stored(written) => {
+            Put::Stored(written) => {
                 self.acknowledge(
                     (token, hash),
                     written,
@@ -357,12 +357,12 @@ impl Session {
                 );
                 Ok(())
             }
-            PutStep::Resolve | PutStep::Changed => {
+            Put::Unresolved => {
                 let slot = self.take_pending(token, now, key, PendingKind::Put(options));
                 self.pending[slot as usize].value.extend_from_slice(value);
                 self.resolve(slot, visit)
             }
-            PutStep::Awaits => {
+            Put::Postponed => {
                 let slot = self.take_pending(token, now, key, PendingKind::Put(options));
                 self.pending[slot as usize].value.extend_from_slice(value);
                 self.put_off(slot);

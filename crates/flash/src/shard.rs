@@ -45,7 +45,7 @@ use crate::types::{Key, SpaceId};
 
 pub(crate) use room::{Mark, Pace};
 pub(crate) use victim::{BATCH, Part, Step, Victim};
-pub(crate) use write::{Absence, Known, PutRequest, PutStep, Written};
+pub(crate) use write::{Absence, Known, PutRequest, PutStep, Removal, Written};
 
 /// One shard.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use parking_lot::MutexGuard;
 
 use super::Engine;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Progress;
+use crate::log::{Progress, Refusal};
 use crate::segment::{SegmentState, Stream};
 use crate::shard::{BATCH, Part, Shard, Step};
 use crate::types::Timestamp;
@@ -138,7 +138,7 @@ impl Engine {
     pub(super) fn full(&self, number: usize) -> Error {
         let mut shard = self.shards[number].lock();
         if !shard.has_slot() {
-            return Error::new(ErrorKind::Full, shard.index_full());
+            return shard.index_full();
         }
         let log = &shard.log;
         let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
@@ -196,14 +196,14 @@ impl Engine {
             }
             Ok(Step::None) => Ok(self.await_others(number, shard)),
             // Copies need what is about to become free.
-            Err(error) if error.kind() == ErrorKind::Full && shard.log.releases()? => {
+            Err(Refusal::Full(_)) if shard.log.releases()? => {
                 self.await_device(shard).map(|()| Progress::Awaited)
             }
-            Err(error) => {
+            Err(refusal) => {
                 if let Some(victim) = shard.under_way.take() {
                     shard.keep_victim(&victim);
                 }
-                Err(error)
+                Err(refusal.into())
             }
         }
     }

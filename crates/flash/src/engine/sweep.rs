@@ -3,10 +3,10 @@
 use entresol_device::IoBuffer;
 
 use super::Engine;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::format::FooterEntry;
 use crate::index::Place;
-use crate::log::{footer_of, read_footer};
+use crate::log::{Attempt, Refusal, footer_of, read_footer};
 use crate::segment::SegmentState;
 use crate::shard::Plan;
 use crate::types::{Key, Timestamp};
@@ -98,7 +98,7 @@ impl Engine {
     ) -> Result<bool> {
         for (hash, place, ends_seconds) in large {
             match self.bury_large(number, hash, (place, ends_seconds)) {
-                Err(error) if error.kind() == ErrorKind::Busy => {
+                Err(Refusal::NeedsBuffer | Refusal::NeedsRoom) => {
                     let row = &mut self.shards[number].lock().log.segments[segment as usize];
                     if (row.sequence, row.state) == (sequence, SegmentState::Sealed) {
                         row.next_end = row.next_end.min(ends_seconds);
@@ -113,7 +113,7 @@ impl Engine {
 
     /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
     /// it would look like one that never was whole.
-    fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Result<()> {
+    fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Attempt<()> {
         let (plan, held) = {
             let shard = self.shards[number].lock();
             let held = shard.log.in_memory(place.address);

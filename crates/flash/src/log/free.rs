@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use entresol_device::{WriteMode, WriteRequest};
 use entresol_planted::planted;
 
-use super::Log;
 use super::confirmed::Write;
 use super::succession::Succession;
+use super::{Attempt, Log, Refusal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::SEGMENT_HEADER_BYTES;
 use crate::segment::{NO_BUFFER, Segment, SegmentState, Stream};
@@ -101,7 +101,7 @@ impl Log {
     /// The segment that has been free for longest of those whose erasure is durable. Of what is
     /// written to another one the medium may keep a part beside a part of its former use: a record
     /// without the tombstone that hid it. If there is none, one is erased again, durably.
-    pub(super) fn take_free(&mut self, stream: Stream) -> Result<u32> {
+    pub(super) fn take_free(&mut self, stream: Stream) -> Attempt<u32> {
         if self.usable_free().is_none() {
             self.poll(0)?;
         }
@@ -111,7 +111,7 @@ impl Log {
             }
             if self.free.is_empty() && self.erasing.is_empty() {
                 let detail = format!("shard {} has no free segment", self.shape.shard);
-                return Err(Error::new(ErrorKind::Full, detail));
+                return Err(Refusal::Full(Error::new(ErrorKind::Full, detail)));
             }
             if self.erasing.is_empty()
                 && self.queue.in_flight() + 2 < self.queue.depth()

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use entresol_device::{Completion, Doorbell, Queue};
 
-use super::Log;
-use crate::error::{Error, ErrorKind, Result};
+use super::{Attempt, Log, Refusal};
+use crate::error::Result;
 use crate::segment::{NO_BUFFER, Stream};
 
 /// How a log hands over what it gathers.
@@ -17,8 +17,6 @@ pub(super) struct Handing {
     /// `None`: only the queue itself can.
     doorbell: Option<Arc<dyn Doorbell>>,
     stage: Stage,
-    /// The last append was refused since the device has all buffers.
-    lacks_buffer: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +31,7 @@ enum Stage {
 
 impl Handing {
     pub(super) fn new(queue: &dyn Queue) -> Handing {
-        Handing { doorbell: queue.doorbell(), stage: Stage::AtOnce, lacks_buffer: false }
+        Handing { doorbell: queue.doorbell(), stage: Stage::AtOnce }
     }
 }
 
@@ -43,7 +41,6 @@ impl Log {
     pub(crate) fn hand_over_later(&mut self) {
         if self.handing.doorbell.is_some() {
             self.handing.stage = Stage::Later;
-            self.handing.lacks_buffer = false;
         }
     }
 
@@ -63,15 +60,9 @@ impl Log {
         }
     }
 
-    /// Whether the last append was refused since the device has all buffers, or yet to erase the
-    /// segment it would go to: it is to be tried again once the device has answered.
-    pub(crate) fn lacks_buffer(&self) -> bool {
-        self.handing.lacks_buffer
-    }
-
     /// A buffer that nobody writes from: the one sealed longest ago. Waits for the device if all
     /// are in use; refuses a put where that is waited for without the shard.
-    pub(super) fn take_buffer(&mut self, stream: Stream) -> Result<u16> {
+    pub(super) fn take_buffer(&mut self, stream: Stream) -> Attempt<u16> {
         let mut idle = self.idle_buffer();
         if idle.is_none() {
             self.poll(0)?;
@@ -104,7 +95,7 @@ impl Log {
 
     /// Refuses to begin a value of several segments while the device has more than half of the
     /// buffers: it is written as one whole, and would wait for them with the shard.
-    pub(crate) fn demand_buffers(&mut self, value_bytes: usize) -> Result<()> {
+    pub(crate) fn demand_buffers(&mut self, value_bytes: usize) -> Attempt<()> {
         let segments = value_bytes / self.shape.segment_bytes as usize;
         if segments == 0 || self.handing.stage == Stage::AtOnce {
             return Ok(());
@@ -128,14 +119,12 @@ impl Log {
 
     /// Waits until the device has answered; refuses where that is waited for without the shard.
     /// Reclaim, which cannot decide a record twice, waits in any case.
-    pub(super) fn await_answer(&mut self, stream: Stream) -> Result<()> {
+    pub(super) fn await_answer(&mut self, stream: Stream) -> Attempt<()> {
         if self.handing.stage == Stage::AtOnce || stream.is_reclaim() {
             self.poll(1)?;
-            return self.check_poisoned();
+            return Ok(self.check_poisoned()?);
         }
-        self.handing.lacks_buffer = true;
-        let detail = format!("the device has yet to answer shard {}", self.shape.shard);
-        Err(Error::new(ErrorKind::Busy, detail))
+        Err(Refusal::NeedsBuffer)
     }
 
     /// Hands what was gathered to the device, now or later.

@@ -5,9 +5,9 @@
 
 use super::pending::PendingKind;
 use super::{Ack, Session, Visit, wait_for};
-use crate::engine::Waits;
+use crate::engine::{Put, Waits};
 use crate::error::Result;
-use crate::shard::{Known, Mark, PutRequest, PutStep};
+use crate::shard::{Known, Mark, PutRequest};
 use crate::types::Condition;
 
 impl Session {
@@ -61,14 +61,14 @@ impl Session {
             mark: Mark::Full,
         };
         match self.engine.put(request, Known::Nothing, self.waits) {
-            Ok(PutStep::Stored(written)) => {
+            Ok(Put::Stored(written)) => {
                 self.give_back(slot);
                 let ack = (options.durability, Ack::Stored(written.version));
                 self.acknowledge((token, hash), written, ack, visit);
                 Ok(())
             }
-            Ok(PutStep::Resolve | PutStep::Changed) => self.resolve(slot, visit),
-            Ok(PutStep::Awaits) => {
+            Ok(Put::Unresolved) => self.resolve(slot, visit),
+            Ok(Put::Postponed) => {
                 self.put_off(slot);
                 Ok(())
             }

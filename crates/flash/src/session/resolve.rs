@@ -4,15 +4,16 @@ use entresol_device::Completion;
 
 use super::pending::PendingKind;
 use super::{Ack, ReadAhead, Session, Visit};
+use crate::engine::Put;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::SizeCode;
 use crate::format::{Codec, Manifest, RecordKind};
 use crate::record::{Mismatch, Record, hash_key};
 use crate::shard::{
-    Absence, Known, Located, Location, Mark, Plan, PutRequest, PutStep, Shard, Written, damaged,
+    Absence, Known, Located, Location, Mark, Plan, PutRequest, Removal, Shard, Written, damaged,
     seconds_of,
 };
-use crate::types::{Condition, Entry, Key, Outcome, Timestamp, Version};
+use crate::types::{Condition, Durability, Entry, Key, Outcome, Timestamp, Version};
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
@@ -480,45 +481,52 @@ impl Session {
                 };
                 let known =
                     present.map_or(Known::Absent(&pending.tried), |p| Known::At(p.location));
-                self.engine.put(request, known, self.waits).map(|step| match step {
-                    PutStep::Stored(w) => {
-                        Some(Some((w, options.durability, Ack::Stored(w.version))))
-                    }
-                    PutStep::Awaits => None,
-                    PutStep::Resolve | PutStep::Changed => Some(None),
+                self.engine.put(request, known, self.waits).map(|put| match put {
+                    Put::Stored(w) => Applied::Done(w, options.durability, Ack::Stored(w.version)),
+                    Put::Postponed => Applied::PutOff,
+                    Put::Unresolved => Applied::Changed,
                 })
             }
             (_, Some(present)) => {
                 let named = (pending.key(), hash);
                 let when = (pending.now, self.waits);
-                let removed = self.engine.remove(named, present.location, when);
-                removed.map(|removed| {
-                    let version = present.version;
-                    let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };
-                    let written = |stamp| (Written { version, stamp }, None, ack);
-                    removed.map(|stamp| stamp.map(written))
+                let version = present.version;
+                let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };
+                self.engine.remove(named, present.location, when).map(|removal| match removal {
+                    Removal::Removed { stamp } => {
+                        Applied::Done(Written { version, stamp }, None, ack)
+                    }
+                    Removal::Awaits => Applied::PutOff,
+                    Removal::Changed => Applied::Changed,
                 })
             }
-            (_, None) => Ok(Some(None)),
+            (_, None) => Ok(Applied::Changed),
         };
-        // What is there no more has to be found once more.
         match step {
-            Ok(None) => {
+            Ok(Applied::PutOff) => {
                 self.put_off(slot);
                 Ok(())
             }
-            Ok(Some(Some((written, durability, ack)))) => {
+            Ok(Applied::Done(written, durability, ack)) => {
                 self.give_back(slot);
                 self.acknowledge((token, hash), written, (durability, ack), visit);
                 Ok(())
             }
-            Ok(Some(None)) => self.start_over(slot, visit),
+            // What is there no more has to be found once more.
+            Ok(Applied::Changed) => self.start_over(slot, visit),
             Err(error) => {
                 self.give_back(slot);
                 Err(error)
             }
         }
     }
+}
+
+/// What a decided write came to.
+enum Applied {
+    Done(Written, Option<Durability>, Ack),
+    PutOff,
+    Changed,
 }
 
 /// A record copied out of the shard.

@@ -2,8 +2,9 @@
 
 use super::resolve::Present;
 use super::{Ack, Session, Visit};
+use crate::engine::Put;
 use crate::error::Result;
-use crate::shard::{Known, Mark, PutRequest, PutStep};
+use crate::shard::{Known, Mark, PutRequest};
 use crate::types::{Expiry, PutOptions, Version};
 
 impl Session {
@@ -17,7 +18,7 @@ impl Session {
         visit: Visit<'_>,
     ) -> Result<()> {
         match self.rewrite(slot, value, present, (expiry, None)) {
-            Ok(PutStep::Stored(written)) => {
+            Ok(Put::Stored(written)) => {
                 let pending = &self.pending[slot as usize];
                 let (token, hash) = (pending.token, pending.hash);
                 self.give_back(slot);
@@ -25,7 +26,7 @@ impl Session {
                 self.acknowledge((token, hash), written, ack, visit);
                 Ok(())
             }
-            Ok(PutStep::Awaits) => {
+            Ok(Put::Postponed) => {
                 self.put_off(slot);
                 Ok(())
             }
@@ -44,7 +45,7 @@ impl Session {
         value: &[u8],
         present: Present,
         (expiry, version): (Expiry, Option<Version>),
-    ) -> Result<PutStep> {
+    ) -> Result<Put> {
         let pending = &self.pending[slot as usize];
         let options = PutOptions {
             expiry,
@@ -62,7 +63,7 @@ impl Session {
             mark: Mark::Touch,
         };
         let step = self.engine.put(request, Known::At(present.location), self.waits);
-        if let Ok(PutStep::Stored(_)) = step {
+        if let Ok(Put::Stored(_)) = step {
             let shard = self.engine.shard_of(pending.hash);
             self.engine.shards[shard].lock().counters.touches += 1;
         }

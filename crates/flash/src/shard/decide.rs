@@ -5,10 +5,9 @@ use std::cell::OnceCell;
 use entresol_planted::planted;
 
 use super::Shard;
-use crate::error::Result;
 use crate::format::{Flags, FooterEntry, PIECE_SPACE, PieceName, RecordHeader, RecordKind};
 use crate::index::Place;
-use crate::log::{Append, Log};
+use crate::log::{Append, Attempt, Log};
 use crate::notes::index_hash;
 use crate::segment::{Segment, Stream};
 use crate::types::Timestamp;
@@ -55,7 +54,7 @@ impl Shard {
         entry: &FooterEntry,
         record: &[u8],
         now: Timestamp,
-    ) -> Result<bool> {
+    ) -> Attempt<bool> {
         self.settle(victim.number, entry);
         let place = self.place_of(victim.number, entry);
         let fate = match entry.flags.kind {
@@ -149,7 +148,7 @@ impl Shard {
         entry: &FooterEntry,
         place: Place,
         record: &[u8],
-    ) -> Result<bool> {
+    ) -> Attempt<bool> {
         let Some(header) = whole_header(entry, record) else {
             if self.limits.reclaim == crate::options::Reclaim::Evict {
                 self.evict(entry.hash, place, (entry.space, entry.partition));
@@ -186,7 +185,7 @@ impl Shard {
     }
 
     /// Leaves a tombstone in place of an expired record.
-    fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Result<bool> {
+    fn entomb(&mut self, entry: &FooterEntry, record: &[u8]) -> Attempt<bool> {
         let Some(header) = whole_header(entry, record) else { return Ok(false) };
         let payload = self.payloads.clone();
         let mut scratch = Vec::new();

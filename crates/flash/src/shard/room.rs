@@ -11,6 +11,7 @@ use crate::format::{
     SEGMENT_HEADER_BYTES, TRAILER_BYTES,
 };
 use crate::index::{Index, Place};
+use crate::log::{Attempt, Refusal};
 use crate::options::Reclaim;
 use crate::types::Pinning;
 
@@ -100,7 +101,7 @@ impl Shard {
 
     /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
     /// the `replaced` bytes that go with what it replaces always has.
-    pub(super) fn check_full(&self, wanted: u64, replaced: u64, mark: Mark) -> Result<()> {
+    pub(super) fn check_full(&self, wanted: u64, replaced: u64, mark: Mark) -> Attempt<()> {
         let store = self.limits.reclaim == Reclaim::Compact;
         // Tombstones go by reclaim; what is full of entries stays so.
         let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
@@ -122,7 +123,7 @@ impl Shard {
             u64::from(shape.segments) * u64::from(shape.segment_bytes),
             (mark as f64 / self.log.room() as f64 * 100.0).round()
         );
-        Err(Error::new(ErrorKind::Full, detail))
+        Err(Refusal::Full(Error::new(ErrorKind::Full, detail)))
     }
 
     fn full_mark(&self) -> u64 {
@@ -148,30 +149,29 @@ impl Shard {
         self.log.live_bytes + self.index.len() * FOOTER_ENTRY_BYTES as u64
     }
 
-    /// Refuses what does not fit: `Busy` if reclaim can make room, `Full` if not.
+    /// Refuses what does not fit.
     pub(super) fn check_room(
         &mut self,
         request: &PutRequest<'_>,
         new: bool,
         pace: Pace,
-    ) -> Result<()> {
+    ) -> Attempt<()> {
         if new && !self.has_slot() {
-            // What a cache evicts leaves its slot.
-            let kind = match self.limits.reclaim {
-                Reclaim::Compact => ErrorKind::Full,
-                Reclaim::Evict => ErrorKind::Busy,
-            };
-            return Err(Error::new(kind, self.index_full()));
+            return Err(match self.limits.reclaim {
+                Reclaim::Compact => Refusal::Full(self.index_full()),
+                // What a cache evicts leaves its slot.
+                Reclaim::Evict => Refusal::NeedsRoom,
+            });
         }
         let key_bytes = request.key.bytes.len();
         if !new && self.may_take_reserve(request) {
             return Ok(());
         }
         let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
-        let Err(error) = decided else { return Ok(()) };
+        let Err(refusal) = decided else { return Ok(()) };
         let segments = request.value.len() / self.log.shape.segment_bytes as usize;
-        if error.kind() == ErrorKind::Busy && segments == 0 {
-            return Err(error);
+        if matches!(refusal, Refusal::NeedsRoom) && segments == 0 {
+            return Err(refusal);
         }
         // What counts is what will be stored; compressing costs time, so it is tried last.
         let mut packed = std::mem::take(&mut self.pieces_scratch);
@@ -179,7 +179,7 @@ impl Shard {
         let stored_bytes = stored.len();
         self.pieces_scratch = packed;
         if stored_bytes == request.value.len() {
-            return Err(error);
+            return Err(refusal);
         }
         self.check_bytes((key_bytes + stored_bytes) as u64, new, pace)
     }
@@ -202,19 +202,20 @@ impl Shard {
     }
 
     /// What is told of an index without room.
-    pub(crate) fn index_full(&self) -> String {
-        format!(
+    pub(crate) fn index_full(&self) -> Error {
+        let detail = format!(
             "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
              remove entries or raise the cap",
             self.log.shape.shard,
             self.index.len(),
             self.index.bytes()
-        )
+        );
+        Error::new(ErrorKind::Full, detail)
     }
 
     /// Whether reclaim has to make room before the put of an entry that is there.
     pub(crate) fn lacks_room(&mut self, request: &PutRequest<'_>, pace: Pace) -> bool {
-        self.check_room(request, false, pace).is_err_and(|error| error.kind() == ErrorKind::Busy)
+        matches!(self.check_room(request, false, pace), Err(Refusal::NeedsRoom))
     }
 
     /// Segments that a write of `wanted` bytes leaves free.
@@ -240,17 +241,15 @@ impl Shard {
     }
 
     /// The same for the `wanted` bytes of a key and its stored value.
-    fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Result<()> {
+    fn check_bytes(&self, wanted: u64, new: bool, pace: Pace) -> Attempt<()> {
         if new {
             // Before reclaim works for what is refused in the end.
             self.check_full(wanted, 0, Mark::Full)?;
         }
-        let shape = &self.log.shape;
-        if self.log.free_count() <= self.wanted_free(wanted, pace) {
-            let detail = format!("shard {} waits for reclaim to free segments", shape.shard);
-            return Err(Error::new(ErrorKind::Busy, detail));
+        match self.log.free_count() <= self.wanted_free(wanted, pace) {
+            true => Err(Refusal::NeedsRoom),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Refuses to open a shard of so many `entries` with an index that has no room for them: one

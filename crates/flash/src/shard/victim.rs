@@ -15,7 +15,7 @@ use super::decide::Judged;
 use super::{Pace, Shard};
 use crate::error::Result;
 use crate::format::FooterEntry;
-use crate::log::footer_of_whole;
+use crate::log::{Attempt, footer_of_whole};
 use crate::options::Reclaim;
 use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
 
@@ -154,7 +154,7 @@ impl Shard {
         }
     }
 
-    fn pay(&mut self, bytes: u64, missing: u32, now: Timestamp) -> Result<()> {
+    fn pay(&mut self, bytes: u64, missing: u32, now: Timestamp) -> Attempt<()> {
         self.log.poll(0)?;
         if self.log.lacks_idle_buffer()? {
             // Copies would wait for the device, with the shard locked.
@@ -182,7 +182,7 @@ impl Shard {
     }
 
     /// Brings the victim under way, or a new one, a step further.
-    pub(crate) fn step(&mut self, part: Part, now: Timestamp) -> Result<Step> {
+    pub(crate) fn step(&mut self, part: Part, now: Timestamp) -> Attempt<Step> {
         let chosen = match self.under_way.take() {
             Some(victim) => Some(victim),
             None => self.choose()?,
@@ -242,7 +242,7 @@ impl Shard {
         victim: &mut Victim,
         part: Part,
         now: Timestamp,
-    ) -> Result<u64> {
+    ) -> Attempt<u64> {
         let Stage::Read { bytes, footer, next } = &mut victim.stage else { return Ok(0) };
         let of = Judged::new(victim.number, &victim.segment);
         let (mut decided, first) = (0, *next);

@@ -3,13 +3,13 @@
 use entresol_planted::planted;
 
 use super::{Location, Mark, Pace, Shard, seconds_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{
     Codec, Flags, MANIFEST_BYTES, Manifest, PieceName, RecordHeader, RecordKind, SizeCode,
 };
 use crate::index::Place;
 use crate::large::Pieces;
-use crate::log::Append;
+use crate::log::{Append, Attempt, Refusal};
 use crate::notes::{Note, index_hash};
 use crate::options::Reclaim;
 use crate::segment::Stream;
@@ -41,15 +41,19 @@ pub(crate) enum Known<'a> {
 }
 
 /// How far a put came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum PutStep {
     Stored(Written),
     /// It cannot be decided without reading: resolve the key first.
     Resolve,
     /// What was known is no longer so: resolve the key again.
     Changed,
-    /// The device has yet to answer: try again once it may have.
-    Awaits,
+    /// The device has still to give back a buffer.
+    NeedsBuffer,
+    /// Reclaim has to make room first.
+    NeedsRoom,
+    /// There is no place for the entry, as the error says.
+    Full(Error),
 }
 
 /// A write that was appended: durable once the log's `durable()` reaches `stamp`.
@@ -59,12 +63,23 @@ pub(crate) struct Written {
     pub stamp: u64,
 }
 
+/// What the removal of an entry came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// The entry is no longer there: resolve the key again.
+    Changed,
+    /// The device has still to answer: try again once it may have.
+    Awaits,
+    /// It is removed, for good once the log's `durable()` reaches `stamp`.
+    Removed { stamp: u64 },
+}
+
 /// What the removal of a key without an entry came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// The key has an entry by now: resolve it again.
     Changed,
-    /// The device has yet to answer: try again once it may have.
+    /// The device has still to answer: try again once it may have.
     Awaits,
     /// Nothing of it can come back.
     Final,
@@ -90,6 +105,21 @@ impl Shard {
         known: Known<'_>,
         pace: Pace,
     ) -> Result<PutStep> {
+        match self.try_put(request, known, pace) {
+            Ok(step) => Ok(step),
+            Err(Refusal::NeedsBuffer) => Ok(PutStep::NeedsBuffer),
+            Err(Refusal::NeedsRoom) => Ok(PutStep::NeedsRoom),
+            Err(Refusal::Full(error)) => Ok(PutStep::Full(error)),
+            Err(Refusal::Failed(error)) => Err(error),
+        }
+    }
+
+    fn try_put(
+        &mut self,
+        request: PutRequest<'_>,
+        known: Known<'_>,
+        pace: Pace,
+    ) -> Attempt<PutStep> {
         self.log.check_poisoned()?;
         self.log.demand_buffers(request.value.len())?;
         let slot = match self.slot_for(&request, known) {
@@ -150,10 +180,10 @@ impl Shard {
         key: Key<'_>,
         hash: u128,
         location: Location,
-    ) -> Result<Option<u64>> {
+    ) -> Attempt<Removal> {
         self.log.check_poisoned()?;
         if !self.is_entry(key, hash, location) {
-            return Ok(None);
+            return Ok(Removal::Changed);
         }
         let place = location.place;
         self.append_tombstone(key, hash)?;
@@ -161,7 +191,7 @@ impl Shard {
         self.forget(place);
         self.counts.add(key.space, key.partition, -1);
         self.counters.removes += 1;
-        Ok(Some(self.log.appended()))
+        Ok(Removal::Removed { stamp: self.log.appended() })
     }
 
     /// Drops a large value whose time is over and leaves a tombstone. No effect if the index holds
@@ -171,7 +201,7 @@ impl Shard {
         key: Key<'_>,
         hash: u128,
         (location, ends_seconds): (Location, u32),
-    ) -> Result<()> {
+    ) -> Attempt<()> {
         self.log.check_poisoned()?;
         if !self.is_entry(key, hash, location) {
             return Ok(());
@@ -190,7 +220,7 @@ impl Shard {
         (key, hash): (Key<'_>, u128),
         tried: &[Location],
         now: Timestamp,
-    ) -> Result<Absence> {
+    ) -> Attempt<Absence> {
         self.log.check_poisoned()?;
         if !self.is_absent(key, hash, tried) {
             return Ok(Absence::Changed);
@@ -207,7 +237,7 @@ impl Shard {
         Ok(Absence::Entombed { stamp: self.log.appended() })
     }
 
-    fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Result<()> {
+    fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Attempt<()> {
         self.sequence += 1;
         let header = RecordHeader {
             version: self.log.next_sequence(),
@@ -224,7 +254,7 @@ impl Shard {
         (key, value): (&[u8], &[u8]),
         hash: u128,
         (stream, age): (Stream, u64),
-    ) -> Result<Place> {
+    ) -> Attempt<Place> {
         let stream = self.stream_of(stream, header.flags.pinned);
         self.open_above_floor(stream, (header.space, header.partition))?;
         header.key_bytes = key.len() as u32;
@@ -417,7 +447,7 @@ impl Shard {
         (sequence, version): (u64, Version),
         (stream, replaced): (Stream, u64),
         follows: bool,
-    ) -> Result<Place> {
+    ) -> Attempt<Place> {
         let mut packed = std::mem::take(&mut self.pieces_scratch);
         let (codec, stored) = self.payloads.compress(request.value, &mut packed);
         let expiry = request.options.expiry;
@@ -450,8 +480,8 @@ impl Shard {
         } else {
             let wanted = self.counted_in_pieces(&header, stored.len(), piece_bytes);
             let manifest = RecordHeader { version: 0, ..manifest_header(header) };
-            self.check_key_fits(&manifest)
-                .and_then(|()| self.check_full(wanted, replaced, request.mark))
+            let fits = self.check_key_fits(&manifest).map_err(Refusal::from);
+            fits.and_then(|()| self.check_full(wanted, replaced, request.mark))
                 .and_then(|()| self.append_pieces(header, request, stored, piece_bytes))
         };
         self.pieces_scratch = packed;
@@ -467,7 +497,7 @@ impl Shard {
         request: &PutRequest<'_>,
         stored: &[u8],
         piece_bytes: usize,
-    ) -> Result<Place> {
+    ) -> Attempt<Place> {
         self.log.append_at_once();
         // Pieces are known by the sequence of their manifest: renewing the time of last use keeps
         // the version, but not them.
