@@ -26,7 +26,7 @@ const LENGTHS: &[(&str, usize)] = &[
     ("ARCHITECTURE.md", 300),
     ("STYLE.md", 250),
     ("CONTRIBUTING.md", 150),
-    ("CHANGELOG.md", 120),
+    ("CHANGELOG.md", 60),
     ("docs/decisions/dependencies.md", 120),
     ("docs/decisions/", 60),
     ("docs/internals/", 250),
