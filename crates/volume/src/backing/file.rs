@@ -14,6 +14,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use entresol_device::{Access, Force, PlainFile, WriteMode, Zeroed};
@@ -26,6 +27,9 @@ use crate::request::{Durable, Hole};
 
 /// Most threads, and so most requests that the system has at a time.
 const THREADS_MAX: usize = 16;
+
+/// A request that takes no longer is a copy from or to memory: a thread takes as long to run.
+const QUICK_NS: u64 = 50_000;
 
 /// Most bytes of one request.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
@@ -59,7 +63,34 @@ struct State {
     queue: VecDeque<(u64, BackingRequest)>,
     /// Threads that wait for requests.
     idle: usize,
+    /// Of those, the ones that are being woken.
+    waking: usize,
+    /// What requests took lately, nanoseconds.
+    lately_ns: u64,
     is_over: bool,
+}
+
+impl State {
+    /// Whether to wake a thread. One at a time: those that are awake may be done with what is
+    /// queued before it runs.
+    fn wakes_one(&mut self) -> bool {
+        let wakes = !self.queue.is_empty() && self.idle > 0 && self.waking == 0;
+        self.waking += usize::from(wakes);
+        wakes
+    }
+
+    /// Whether a thread that takes a request should wake the next one: not where it is done with
+    /// all that is queued sooner than another runs. If it is not, the owner wakes one.
+    fn wakes_next(&mut self) -> bool {
+        self.lately_ns > QUICK_NS && self.wakes_one()
+    }
+
+    /// A request took so long.
+    fn took(&mut self, time: Duration) {
+        // A thread that did not get a processor must not look like a device that is slow.
+        let time_ns = time.as_nanos().min(u128::from(2 * QUICK_NS)) as u64;
+        self.lately_ns = (self.lately_ns * 7 + time_ns) / 8;
+    }
 }
 
 impl FileBacking {
@@ -99,7 +130,13 @@ impl FileBacking {
                 format!("{}: cannot make a pipe to be polled: {source}", file.path().display());
             Error::new(ErrorKind::Unavailable, detail)
         })?;
-        let state = State { queue: VecDeque::new(), idle: 0, is_over: false };
+        let state = State {
+            queue: VecDeque::new(),
+            idle: 0,
+            waking: 0,
+            lately_ns: 2 * QUICK_NS,
+            is_over: false,
+        };
         let shared = Shared {
             file,
             state: Mutex::new(state),
@@ -128,7 +165,8 @@ impl Backing for FileBacking {
     }
 
     fn submit(&mut self) {
-        if self.gathered.is_empty() {
+        // What waits behind a request that takes longer than those before it is seen to here.
+        if self.in_flight == 0 {
             return;
         }
         let shared = Arc::clone(&self.shared);
@@ -161,10 +199,10 @@ impl Backing for FileBacking {
                 }
             }
         }
-        match state.queue.len() {
-            0 => {}
-            1 => drop(shared.work.notify_one()),
-            _ => drop(shared.work.notify_all()),
+        let wakes = state.wakes_one();
+        drop(state);
+        if wakes {
+            shared.work.notify_one();
         }
     }
 
@@ -242,15 +280,24 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             if let Some((token, request)) = state.queue.pop_front() {
+                let wakes = state.wakes_next();
                 drop(state);
-                self.outbox.put(token, self.perform(&request));
+                if wakes {
+                    self.work.notify_one();
+                }
+                let begun = Instant::now();
+                let result = self.perform(&request);
+                let time = begun.elapsed();
+                self.outbox.put(token, result);
                 state = self.state.lock();
+                state.took(time);
             } else if state.is_over {
                 return;
             } else {
                 state.idle += 1;
                 self.work.wait(&mut state);
                 state.idle -= 1;
+                state.waking = state.waking.saturating_sub(1);
             }
         }
     }
@@ -331,5 +378,34 @@ impl Shared {
             offset += count as u64;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_woken_one_at_a_time_until_none_is_idle_or_nothing_is_left() {
+        let flush = |token| (token, BackingRequest::Flush);
+        let queue = VecDeque::from_iter((0..3).map(flush));
+        let mut state =
+            State { queue, idle: 2, waking: 0, lately_ns: 2 * QUICK_NS, is_over: false };
+        assert!(state.wakes_one());
+        assert!(!state.wakes_one(), "one is on its way");
+        for wakes_next in [true, false] {
+            state.idle -= 1;
+            state.waking -= 1;
+            state.queue.pop_front();
+            assert_eq!(state.wakes_next(), wakes_next, "{} idle", state.idle);
+        }
+        state.idle += 1;
+        assert!(state.wakes_one(), "a thread is idle and a request is left");
+        state.waking = 0;
+        (0..8).for_each(|_| state.took(Duration::from_micros(1)));
+        assert!(!state.wakes_next(), "it is done with all of them sooner");
+        assert!(state.wakes_one(), "but for the owner, who finds that it is not");
+        (state.waking, state.queue) = (0, VecDeque::new());
+        assert!(!state.wakes_one(), "nothing is left");
     }
 }
