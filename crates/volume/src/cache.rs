@@ -329,13 +329,15 @@ impl Cache {
     fn run(&mut self, now: Moment) {
         self.core.now.set(now);
         loop {
-            let mut came = self.core.reap();
+            let mut came = false;
             let volumes = self.core.volumes.borrow().clone();
             for volume in volumes.iter().flatten() {
                 came |= volume.reap();
             }
             self.core.gate.turn(&self.core);
             came |= self.core.tasks.run();
+            // After the tasks: a device that answers at once has done so when they next run.
+            came |= self.core.reap();
             self.core.submit();
             volumes.iter().flatten().for_each(|volume| volume.submit());
             if !came {

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub(crate) type Note = Box<dyn Fn(&Error) -> std::result::Result<(), String>>;
 /// The label of an entry that says that its block is not cached.
 pub(crate) const ABSENT_LABEL: u8 = 1;
 
+/// Blocks whose places in the index are loaded ahead: a processor has no more in flight.
+const AHEAD_BLOCKS_MAX: usize = 16;
 /// Most bytes that are held because they were read ahead.
 const AHEAD_BYTES_MAX: usize = 32 << 20;
 /// How often the store is asked until it has made room: half a minute in all.
@@ -305,6 +308,14 @@ impl Core {
     /// Whether a block may be cached, by the index alone.
     pub(crate) fn may_hold(&self, space: SpaceId, key: &[u8]) -> bool {
         self.session.borrow().may_hold(Key::new(space, key))
+    }
+
+    /// Starts loading what the index has of `blocks`, which are about to be looked for.
+    pub(crate) fn load_ahead(&self, space: SpaceId, blocks: &Range<u64>) {
+        let session = self.session.borrow();
+        for block in blocks.clone().skip(1).take(AHEAD_BLOCKS_MAX) {
+            session.prefetch(Key::new(space, &block.to_be_bytes()));
+        }
     }
 
     /// A block that is cached counts as read.

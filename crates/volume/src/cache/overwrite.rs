@@ -54,6 +54,7 @@ impl Overwrites {
 /// Of `blocks`, those that may be cached.
 pub(crate) fn cached_of(core: &Core, volume: &Volume, blocks: &Range<u64>) -> Vec<u64> {
     let space = volume.clean_space();
+    core.load_ahead(space, blocks);
     let parts = volume.held.borrow().within(blocks);
     parts.into_iter().flatten().filter(|block| core.may_hold(space, &block.to_be_bytes())).collect()
 }

@@ -24,7 +24,9 @@ pub(crate) struct CachedRun {
 
 /// A run that is being read.
 pub(crate) struct ReadRun {
+    /// What was copied so far, as long as that reaches: memory is not cleared to be written over.
     bytes: RefCell<BytesMut>,
+    length: usize,
     cached: RefCell<Vec<bool>>,
     errors: RefCell<Vec<entresol_flash::Error>>,
     left: Cell<usize>,
@@ -36,12 +38,11 @@ impl ReadRun {
     pub(crate) fn told(&self, at: usize, outcome: entresol_flash::Result<Outcome<'_>>) {
         match outcome {
             Ok(Outcome::Found(entry)) if entry.label != ABSENT_LABEL => {
-                let mut bytes = self.bytes.borrow_mut();
                 let start = at * BLOCK_BYTES as usize;
-                let end = bytes.len().min(start + BLOCK_BYTES as usize);
+                let end = self.length.min(start + BLOCK_BYTES as usize);
                 // One of another length is none: the volume has grown since.
                 if entry.value.len() == end - start {
-                    bytes[start..end].copy_from_slice(entry.value);
+                    copy_to(&mut self.bytes.borrow_mut(), start, entry.value);
                     self.cached.borrow_mut()[at] = true;
                 }
             }
@@ -52,8 +53,10 @@ impl ReadRun {
         if self.left.get() == 0
             && let Some(answer) = self.answer.take()
         {
+            let mut bytes = self.bytes.take();
+            bytes.resize(self.length, 0);
             answer.give(CachedRun {
-                bytes: self.bytes.take().freeze(),
+                bytes: bytes.freeze(),
                 cached: self.cached.take(),
                 errors: self.errors.take(),
             });
@@ -67,13 +70,16 @@ impl Core {
         let (answer, told) = reply(&self.tasks);
         let range = volume.bytes_of(blocks);
         let count = (blocks.end - blocks.start) as usize;
+        let length = (range.end - range.start) as usize;
         let run = Rc::new(ReadRun {
-            bytes: RefCell::new(BytesMut::zeroed((range.end - range.start) as usize)),
+            bytes: RefCell::new(BytesMut::with_capacity(length)),
+            length,
             cached: RefCell::new(vec![false; count]),
             errors: RefCell::default(),
             left: Cell::new(count),
             answer: Cell::new(Some(answer)),
         });
+        self.load_ahead(volume.clean_space(), blocks);
         for (at, block) in blocks.clone().enumerate() {
             let key = block.to_be_bytes();
             let key = Key::new(volume.clean_space(), &key);
@@ -88,5 +94,31 @@ impl Core {
         let cached = vec![false; (blocks.end - blocks.start) as usize];
         answer.give(CachedRun { bytes: Bytes::new(), cached, errors: Vec::new() });
         told
+    }
+}
+
+/// Copies `from` to `start`, beyond what there is or over it.
+fn copy_to(bytes: &mut BytesMut, start: usize, from: &[u8]) {
+    if bytes.len() < start {
+        bytes.resize(start, 0);
+    }
+    let (over, beyond) = from.split_at(from.len().min(bytes.len() - start));
+    bytes[start..start + over.len()].copy_from_slice(over);
+    bytes.extend_from_slice(beyond);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_stand_in_their_places_whatever_their_order() {
+        let mut bytes = BytesMut::with_capacity(16);
+        copy_to(&mut bytes, 4, b"efgh");
+        copy_to(&mut bytes, 12, b"mn");
+        copy_to(&mut bytes, 0, b"abcd");
+        copy_to(&mut bytes, 8, b"ijkl");
+        copy_to(&mut bytes, 12, b"mnop");
+        assert_eq!(&bytes[..], b"abcdefghijklmnop");
     }
 }
