@@ -8,7 +8,7 @@ use crate::java;
 use crate::kill;
 use crate::outside;
 use crate::report::Report;
-use crate::seeded::Target;
+use crate::seeded::{Speed, Target};
 use crate::simulate;
 
 /// The benchmarks of `entresol bench`, cheapest first.
@@ -84,15 +84,15 @@ pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
     Ok(report.close())
 }
 
-/// One short turn of a benchmark: shows that it still runs, measures nothing worth quoting.
+/// One short turn of benchmarks, built as tests are: shows that they still run, measures nothing
+/// worth quoting.
 pub(crate) fn smoke() -> Result<bool, String> {
-    let turn = "run --quiet --profile checked -p entresol -- bench flash-get \
-                --keys 20000 --value-size 1700 --seconds 1 --json";
-    let text = Invocation::cargo(turn).read()?;
+    let turn = "bench flash-get --keys 20000 --value-size 1700 --seconds 1 --json";
+    let program = kill::build()?.display().to_string();
+    let text = Invocation::new(&format!("{program} {turn}")).read()?;
     println!("{}", text.trim_end());
-    let heap = format!(
-        "bench --quiet --profile checked -p entresol-heap --bench collections -- {SMOKE_ENTRIES}"
-    );
+    let heap =
+        format!("bench --quiet --profile test --workspace --bench collections -- {SMOKE_ENTRIES}");
     let figures = Invocation::cargo(&heap).read()?;
     println!("{}", figures.trim_end());
     Ok(text.contains("\"device_reads_per_get\"") && figures.contains("get under one guard"))
@@ -107,7 +107,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let mut report = Report::default();
     report.perform("kill", "cargo x kill", &mut || kill::check(kill::ROUNDS))?;
     for target in SOAKED {
-        let built = target.build()?;
+        let built = target.build(Speed::Optimised)?;
         let repeat = format!("cargo x soak --minutes {minutes} --seed {first}");
         report.perform(target.test, &repeat, &mut || built.run_for(first, share))?;
     }

@@ -6,7 +6,7 @@ use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::kill;
 use crate::report::Report;
-use crate::seeded::Target;
+use crate::seeded::{Speed, Target};
 
 /// Tests that feed arbitrary bytes, a new stream for each seed.
 const FUZZED: &[Target] = &[
@@ -23,15 +23,15 @@ const NBD: &str = "conformance/nbd/run.py";
 /// `cargo x fuzz [--seconds N]`: for each target, that many seconds.
 pub(crate) fn perform_fuzz(arguments: &[String]) -> Result<Verdict, String> {
     let seconds = crate::number_option(arguments, "--seconds", SECONDS)?;
-    Ok(if fuzz(seconds)? { Verdict::Passed } else { Verdict::Failed })
+    Ok(if fuzz(seconds, Speed::Optimised)? { Verdict::Passed } else { Verdict::Failed })
 }
 
 /// Runs every target for `seconds`.
-pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
+pub(crate) fn fuzz(seconds: u64, speed: Speed) -> Result<bool, String> {
     let mut passed = true;
     for target in FUZZED {
         // Another first seed than the simulation's: a decoder must not be tuned to a few streams.
-        passed &= target.build()?.run_for(1_000, Duration::from_secs(seconds))?;
+        passed &= target.build(speed)?.run_for(1_000, Duration::from_secs(seconds))?;
     }
     Ok(passed)
 }

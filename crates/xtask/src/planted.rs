@@ -1,72 +1,252 @@
 //! Known bugs, planted one at a time: the net is trusted only after it caught fish.
 //!
-//! The bugs stand in the sources as `if planted!("NAME")`. All are in one build, made with
-//! `--cfg planted` in a directory of its own; the variable `ENTRESOL_PLANTED` says which is there.
+//! The bugs stand in the sources as `if planted!("NAME")`. All are in one build, in which only the
+//! project's own crates have `--cfg planted`; the variable `ENTRESOL_PLANTED` says which bug is
+//! there.
 //!
 //! Invariants:
-//! 1. A bug counts as caught only if the tests were built, ran and failed.
-//! 2. The same tests pass without the bug.
+//! 1. A bug counts as caught only if its test was built, ran and failed.
+//! 2. The same test passes without the bug.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
 use crate::Verdict;
 use crate::invocation::{Ending, Invocation};
-use crate::seeded::Target;
+use crate::seeded::{Speed, Target};
 use crate::simulate::CRASH;
+use crate::tally::Tally;
 
 /// A bug and the test that must catch it.
 struct Bug {
     name: &'static str,
     caught_by: Target,
+    /// Of those tests, the one that is named here.
+    test: &'static str,
 }
 
 /// Proves that a bug gets planted and that a failure is seen.
-const CANARY: Bug = Bug { name: "canary", caught_by: Target { package: "xtask", test: "canary" } };
+const CANARY: Bug = Bug {
+    name: "canary",
+    caught_by: Target { package: "entresol-planted", test: "canary" },
+    test: "canary_dies_only_when_planted",
+};
 
 const BUGS: &[Bug] = &[
     CANARY,
-    Bug { name: "superblock-flipped-before-sync", caught_by: CRASH },
-    Bug { name: "generation-not-compared", caught_by: CRASH },
-    Bug { name: "checksum-not-verified", caught_by: CRASH },
-    Bug { name: "index-before-append", caught_by: CRASH },
-    Bug { name: "segment-released-before-copies-synced", caught_by: CRASH },
-    Bug { name: "begun-unit-reported-durable", caught_by: STORE },
-    Bug { name: "dropped-in-flight", caught_by: STORE },
-    Bug { name: "location-by-address", caught_by: STORE },
-    Bug { name: "erasure-not-awaited", caught_by: STORE },
-    Bug { name: "erasure-torn", caught_by: STORE },
-    Bug { name: "tombstone-dropped-early", caught_by: CRASH },
-    Bug { name: "sync-error-swallowed", caught_by: CRASH },
-    Bug { name: "partial-flush-reported-durable", caught_by: CRASH },
-    Bug { name: "unreadable-record-left-out", caught_by: CRASH },
-    Bug { name: "unconfirmed-believed", caught_by: CRASH },
-    Bug { name: "victim-released-half-decided", caught_by: STORE },
-    Bug { name: "evicted-out-of-turn", caught_by: STORE },
-    Bug { name: "dropped-while-open", caught_by: STORE },
-    Bug { name: "damaged-for-good", caught_by: STORE },
-    Bug { name: "index-full-for-ever", caught_by: STORE },
-    Bug { name: "nonce-used-twice", caught_by: STORE },
-    Bug { name: "buffers-by-identity-alone", caught_by: STORE },
-    Bug { name: "buffers-not-missed", caught_by: STORE },
-    Bug { name: "reclaimed-instead-of-awaited", caught_by: STORE },
-    Bug { name: "write-through-keeps-old-blocks", caught_by: VOLUMES },
-    Bug { name: "ahead-outlives-writes", caught_by: VOLUME_STREAMS },
-    Bug { name: "regions-not-opened", caught_by: VOLUMES },
-    Bug { name: "write-back-before-sync", caught_by: VOLUMES },
-    Bug { name: "write-back-across-epochs", caught_by: VOLUMES },
-    Bug { name: "log-of-other-incarnation", caught_by: VOLUME_FAULTS },
-    Bug { name: "overlapping-writes-together", caught_by: VOLUMES },
-    Bug { name: "trusted-after-passing-through", caught_by: VOLUME_TRUST },
-    Bug { name: "heap-checksum-ignored", caught_by: HEAP_CRASH },
-    Bug { name: "heap-record-position-not-compared", caught_by: HEAP_CRASH },
-    Bug { name: "heap-generation-ignored", caught_by: HEAP_CRASH },
-    Bug { name: "heap-damage-passed-over", caught_by: HEAP_DAMAGE },
-    Bug { name: "heap-freed-under-guard", caught_by: HEAP_USE },
-    Bug { name: "heap-nonce-reused", caught_by: HEAP_ENCRYPTION },
-    Bug { name: "heap-page-tag-ignored", caught_by: HEAP_ENCRYPTION },
-    Bug { name: "collection-store-not-logged", caught_by: COLLECTION_CRASH },
-    Bug { name: "view-changed-in-place", caught_by: COLLECTIONS },
-    Bug { name: "absent-key-removed", caught_by: COLLECTIONS },
+    Bug {
+        name: "superblock-flipped-before-sync",
+        caught_by: CRASH,
+        test: "a_cache_never_answers_with_less_than_what_was_durable",
+    },
+    Bug {
+        name: "generation-not-compared",
+        caught_by: CRASH,
+        test: "faults::a_write_that_the_device_lost_is_never_answered_\
+               with_what_stood_there_before",
+    },
+    Bug {
+        name: "checksum-not-verified",
+        caught_by: CRASH,
+        test: "a_cache_in_shared_memory_never_goes_back",
+    },
+    Bug {
+        name: "index-before-append",
+        caught_by: CRASH,
+        test: "a_cache_never_answers_with_less_than_what_was_durable",
+    },
+    Bug {
+        name: "segment-released-before-copies-synced",
+        caught_by: CRASH,
+        test: "faults::a_device_that_fills_up_refuses_writes_and_keeps_what_it_has",
+    },
+    Bug {
+        name: "begun-unit-reported-durable",
+        caught_by: STORE,
+        test: "rounds::a_sync_beside_a_release_covers_what_has_begun_a_unit",
+    },
+    Bug {
+        name: "dropped-in-flight",
+        caught_by: STORE,
+        test: "drops::an_operation_that_meets_a_drop_changes_nothing_of_what_was_dropped",
+    },
+    Bug {
+        name: "location-by-address",
+        caught_by: STORE,
+        test: "reuse::what_was_read_says_nothing_of_a_later_entry_at_the_same_address",
+    },
+    Bug {
+        name: "erasure-not-awaited",
+        caught_by: STORE,
+        test: "erasures::nothing_is_written_over_a_segment_whose_erasure_\
+               a_loss_of_power_could_undo",
+    },
+    Bug {
+        name: "erasure-torn",
+        caught_by: STORE,
+        test: "erasures::no_segment_counts_as_damaged_because_power_was_lost_while_it_was_erased",
+    },
+    Bug {
+        name: "tombstone-dropped-early",
+        caught_by: CRASH,
+        test: "faults::faults_of_writes_that_lost_something_once_lose_nothing",
+    },
+    Bug {
+        name: "sync-error-swallowed",
+        caught_by: CRASH,
+        test: "a_cache_never_answers_with_less_than_what_was_durable",
+    },
+    Bug {
+        name: "partial-flush-reported-durable",
+        caught_by: CRASH,
+        test: "a_cache_in_shared_memory_never_goes_back",
+    },
+    Bug {
+        name: "unreadable-record-left-out",
+        caught_by: CRASH,
+        test: "faults::an_unreadable_sector_hides_no_acknowledged_entry_from_a_recovery_unnoticed",
+    },
+    Bug {
+        name: "unconfirmed-believed",
+        caught_by: CRASH,
+        test: "faults::a_failed_write_acknowledges_nothing_and_reads_go_on",
+    },
+    Bug {
+        name: "victim-released-half-decided",
+        caught_by: STORE,
+        test: "steps::a_victim_that_lies_half_decided_is_brought_to_its_end_once_nobody_writes",
+    },
+    Bug {
+        name: "evicted-out-of-turn",
+        caught_by: STORE,
+        test: "caches::a_cache_that_lost_its_memory_never_answers_with_an_old_value",
+    },
+    Bug {
+        name: "dropped-while-open",
+        caught_by: STORE,
+        test: "caches::a_cache_that_lost_its_memory_has_the_pinned_entries_\
+               of_the_partitions_that_were_not_dropped",
+    },
+    Bug {
+        name: "damaged-for-good",
+        caught_by: STORE,
+        test: "damaged::a_segment_with_a_damaged_record_is_used_again_once_the_record_has_gone",
+    },
+    Bug {
+        name: "index-full-for-ever",
+        caught_by: STORE,
+        test: "slots::an_index_that_was_full_takes_new_keys_again_after_removals",
+    },
+    Bug {
+        name: "nonce-used-twice",
+        caught_by: STORE,
+        test: "secrets::a_tombstone_and_what_it_stands_for_are_not_encrypted_alike",
+    },
+    Bug {
+        name: "buffers-by-identity-alone",
+        caught_by: STORE,
+        test: "identity::a_killed_store_that_moved_finds_its_buffers",
+    },
+    Bug {
+        name: "buffers-not-missed",
+        caught_by: STORE,
+        test: "ground::buffers_that_are_removed_under_a_store_are_made_again_\
+               with_all_that_was_acknowledged",
+    },
+    Bug {
+        name: "reclaimed-instead-of-awaited",
+        caught_by: STORE,
+        test: "late::a_cache_on_a_device_slower_than_its_reclaim_never_runs_out_of_room",
+    },
+    Bug {
+        name: "write-through-keeps-old-blocks",
+        caught_by: VOLUMES,
+        test: "what_was_acknowledged_survives_a_kill_in_every_mode",
+    },
+    Bug {
+        name: "ahead-outlives-writes",
+        caught_by: VOLUME_STREAMS,
+        test: "what_was_read_ahead_of_a_write_is_never_read_after_it",
+    },
+    Bug {
+        name: "regions-not-opened",
+        caught_by: VOLUMES,
+        test: "a_closed_cache_comes_back_as_it_was",
+    },
+    Bug {
+        name: "write-back-before-sync",
+        caught_by: VOLUMES,
+        test: "what_was_flushed_survives_power_loss_in_every_mode",
+    },
+    Bug {
+        name: "write-back-across-epochs",
+        caught_by: VOLUMES,
+        test: "a_closed_cache_comes_back_as_it_was",
+    },
+    Bug {
+        name: "log-of-other-incarnation",
+        caught_by: VOLUME_FAULTS,
+        test: "entries_beyond_where_a_log_broke_off_never_come_back",
+    },
+    Bug {
+        name: "overlapping-writes-together",
+        caught_by: VOLUMES,
+        test: "a_closed_cache_comes_back_as_it_was",
+    },
+    Bug {
+        name: "trusted-after-passing-through",
+        caught_by: VOLUME_TRUST,
+        test: "a_volume_that_passed_through_reads_what_other_hosts_wrote_however_it_comes_back",
+    },
+    Bug {
+        name: "heap-checksum-ignored",
+        caught_by: HEAP_CRASH,
+        test: "committed_transactions_survive_power_loss_on_pages",
+    },
+    Bug {
+        name: "heap-record-position-not-compared",
+        caught_by: HEAP_CRASH,
+        test: "committed_transactions_survive_power_loss_on_pages",
+    },
+    Bug {
+        name: "heap-generation-ignored",
+        caught_by: HEAP_CRASH,
+        test: "committed_transactions_survive_power_loss_on_pages",
+    },
+    Bug {
+        name: "heap-damage-passed-over",
+        caught_by: HEAP_DAMAGE,
+        test: "a_damaged_large_transaction_is_told_of_and_given_up",
+    },
+    Bug {
+        name: "heap-freed-under-guard",
+        caught_by: HEAP_USE,
+        test: "a_guard_keeps_freed_blocks_from_being_reused",
+    },
+    Bug {
+        name: "heap-nonce-reused",
+        caught_by: HEAP_ENCRYPTION,
+        test: "no_nonce_is_used_twice_by_any_opening_copy_or_backup",
+    },
+    Bug {
+        name: "heap-page-tag-ignored",
+        caught_by: HEAP_ENCRYPTION,
+        test: "a_flipped_bit_anywhere_is_an_error_or_harmless",
+    },
+    Bug {
+        name: "collection-store-not-logged",
+        caught_by: COLLECTION_CRASH,
+        test: "append_logs_survive_power_loss",
+    },
+    Bug {
+        name: "view-changed-in-place",
+        caught_by: COLLECTIONS,
+        test: "hash_map::random_changes_equal_those_of_a_model",
+    },
+    Bug {
+        name: "absent-key-removed",
+        caught_by: COLLECTIONS,
+        test: "hash_map::random_changes_equal_those_of_a_model",
+    },
 ];
 
 /// Stores on a device in memory.
@@ -103,16 +283,31 @@ const HEAP_ENCRYPTION: Target = Target { package: "entresol-heap", test: "encryp
 const HEAP_USE: Target = Target { package: "entresol-heap", test: "basics" };
 
 const VARIABLE: &str = "ENTRESOL_PLANTED";
+/// What stands in the variable where no bug is to be there.
+const NOTHING: &str = "nothing";
+
 /// How the line of a test ends that failed.
 const FAILED: &str = " ... FAILED";
-/// The build that asks for it.
-const BUILD: (&str, &str) = ("RUSTFLAGS", "--cfg planted");
+
+/// The compiler of the project's own crates: it adds `--cfg planted`.
+const BUILD: (&str, &str) = ("RUSTC_WORKSPACE_WRAPPER", "scripts/planted-rustc");
+
 /// A planted bug may make a test run on for ever.
-const SECONDS_MAX: u64 = 900;
+const SECONDS_MAX: u64 = 600;
 
 /// Names of all bugs in the table.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|bug| bug.name)
+}
+
+/// Where the sources of each bug's test begin, and the last word of the test's path.
+pub(crate) fn tests() -> impl Iterator<Item = (String, &'static str)> {
+    BUGS.iter().map(|bug| {
+        let Target { package, test } = bug.caught_by;
+        let folder = package.trim_start_matches("entresol-");
+        let last = bug.test.rsplit("::").next().unwrap_or_default();
+        (format!("crates/{folder}/tests/{test}"), last)
+    })
 }
 
 /// `cargo x planted [NAME]`.
@@ -132,65 +327,87 @@ pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
         let known: Vec<&str> = names().collect();
         return Err(format!("there is no planted bug of that name; known: {}", known.join(", ")));
     }
-    let mut sound: Vec<Target> = Vec::new();
+    let build = build(&bugs);
+    let messages = build.clone().with_argument("--message-format=json").read()?;
     let mut passed = true;
-    for bug in bugs {
-        if !sound.contains(&bug.caught_by) {
-            let ending = run(bug, &unplanted(bug))?;
-            if !ending.passed {
-                println!("{}\nfails with nothing planted: {:?}", ending.output, bug.caught_by);
-                return Ok(false);
+    for target in targets(&bugs) {
+        let executable = target.executable_among(&messages)?;
+        let here: Vec<&Bug> = bugs.iter().copied().filter(|bug| bug.caught_by == target).collect();
+        let tests: BTreeSet<&str> = here.iter().map(|bug| bug.test).collect();
+        let ending = run(&executable, NOTHING, &tests)?;
+        if !is_sound(&ending, tests.len()) {
+            println!("{}\nfails with nothing planted: {target:?}", tail(&ending.output));
+            return Ok(false);
+        }
+        for bug in here {
+            let ending = run(&executable, bug.name, &BTreeSet::from([bug.test]))?;
+            let caught = is_caught(&ending);
+            let word = if caught { "caught" } else { "NOT CAUGHT" };
+            println!("{word:<10}  {:<40} {}", bug.name, replay(bug));
+            if !caught {
+                println!("{}", tail(&ending.output));
             }
-            sound.push(bug.caught_by);
+            passed &= caught;
         }
-        let ending = run(bug, &planted(bug))?;
-        let caught = is_caught(&ending);
-        let word = if caught { "caught" } else { "NOT CAUGHT" };
-        println!("{word:<10}  {:<40} {}", bug.name, replay(bug));
-        if !caught {
-            println!("{}", tail(&ending.output));
-        }
-        passed &= caught;
     }
     Ok(passed)
 }
 
-fn replay(bug: &Bug) -> Invocation {
-    bug.caught_by.invocation().with_variable(VARIABLE, bug.name).with_variable(BUILD.0, BUILD.1)
-}
-
-fn unplanted(bug: &Bug) -> Invocation {
-    let Target { package, test } = bug.caught_by;
-    Invocation::new(&format!(
-        "timeout {SECONDS_MAX} cargo test --profile checked -p {package} --test {test}"
-    ))
-    .with_variable("CARGO_TARGET_DIR", target_directory().to_string_lossy())
-    .with_variable(BUILD.0, BUILD.1)
-    .with_variable(VARIABLE, "nothing")
-}
-
-fn planted(bug: &Bug) -> Invocation {
-    unplanted(bug).with_variable(VARIABLE, bug.name)
-}
-
-fn run(bug: &Bug, invocation: &Invocation) -> Result<Ending, String> {
-    // The first test that fails says it; those that go on would take most of the time.
-    let ending = invocation.run_until(&|line| line.ends_with(FAILED))?;
-    if ending.output.contains("could not compile") {
-        return Err(format!("{}: {}", bug.name, tail(&ending.output)));
+/// Each target once, in the order in which the bugs name them.
+fn targets(bugs: &[&Bug]) -> Vec<Target> {
+    let mut targets: Vec<Target> = Vec::new();
+    for bug in bugs {
+        if !targets.contains(&bug.caught_by) {
+            targets.push(bug.caught_by);
+        }
     }
-    Ok(ending)
+    targets
 }
 
-/// Caught: tests began to run, and the run failed before `timeout` ended it.
+/// One build of all targets: in turns, each would wait for the last crate of the one before it.
+fn build(bugs: &[&Bug]) -> Invocation {
+    let targets = targets(bugs);
+    let packages: BTreeSet<&str> = targets.iter().map(|target| target.package).collect();
+    let tests: BTreeSet<&str> = targets.iter().map(|target| target.test).collect();
+    let mut invocation = Invocation::cargo("test --quiet --no-run").with_variable(BUILD.0, BUILD.1);
+    for package in packages {
+        invocation = invocation.with_argument("-p").with_argument(package);
+    }
+    for test in tests {
+        invocation = invocation.with_argument("--test").with_argument(test);
+    }
+    invocation
+}
+
+fn replay(bug: &Bug) -> Invocation {
+    bug.caught_by
+        .invocation(Speed::AsTests)
+        .with_argument(bug.test)
+        .with_variable(VARIABLE, bug.name)
+        .with_variable(BUILD.0, BUILD.1)
+}
+
+/// Runs the tests named with `bug` planted, until one of them fails.
+fn run(executable: &str, bug: &str, tests: &BTreeSet<&str>) -> Result<Ending, String> {
+    let line = format!("timeout {SECONDS_MAX} {executable} --exact");
+    let mut invocation = Invocation::new(&line).with_variable(VARIABLE, bug);
+    for test in tests {
+        invocation = invocation.with_argument(*test);
+    }
+    invocation.run_until(&|line| line.ends_with(FAILED))
+}
+
+/// As many tests ran as were named, and passed.
+fn is_sound(ending: &Ending, tests: usize) -> bool {
+    let mut tally = Tally::default();
+    ending.output.lines().for_each(|line| tally.watch(line));
+    ending.passed && tally.passed == tests as u64
+}
+
+/// Caught: a test began to run, and the run failed before `timeout` ended it.
 fn is_caught(ending: &Ending) -> bool {
     let failed = |mark| ending.output.contains(mark);
     !ending.passed && (failed("test result: FAILED") || failed("panicked at") || failed(FAILED))
-}
-
-fn target_directory() -> PathBuf {
-    let base = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    base.unwrap_or_else(|| crate::root().join("target")).join("planted")
 }
 
 fn tail(output: &str) -> String {
@@ -215,8 +432,16 @@ mod tests {
     fn the_replay_line_names_bug_and_test() {
         assert_eq!(
             replay(&CANARY).to_string(),
-            "ENTRESOL_PLANTED=canary RUSTFLAGS='--cfg planted' \
-             cargo test --quiet --profile checked -p xtask --test canary"
+            "ENTRESOL_PLANTED=canary RUSTC_WORKSPACE_WRAPPER=scripts/planted-rustc \
+             cargo test --quiet --profile test -p entresol-planted --test canary \
+             canary_dies_only_when_planted"
         );
+    }
+
+    #[test]
+    fn a_test_that_is_not_there_proves_nothing() {
+        let ending = |output: &str| Ending { passed: true, output: output.to_string() };
+        assert!(is_sound(&ending("test result: ok. 2 passed; 0 failed"), 2));
+        assert!(!is_sound(&ending("test result: ok. 1 passed; 0 failed"), 2));
     }
 }

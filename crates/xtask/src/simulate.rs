@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::Verdict;
-use crate::seeded::Target;
+use crate::seeded::{Speed, Target};
 
 /// Every prefix of device calls as a crash point.
 pub(crate) const CRASH: Target = Target { package: "entresol-flash", test: "crash" };
@@ -27,9 +27,9 @@ pub(crate) fn perform_crash(arguments: &[String]) -> Result<Verdict, String> {
         [seed] => Some(parse_seed(seed)?),
         _ => return Err("it takes one seed or nothing".to_string()),
     };
-    let mut passed = crash(seed)?;
-    for target in [HEAP_CRASH, COLLECTIONS_CRASH] {
-        passed &= target.build()?.run(seed)?;
+    let mut passed = true;
+    for target in [CRASH, HEAP_CRASH, COLLECTIONS_CRASH] {
+        passed &= target.build(Speed::Optimised)?.run(seed)?;
     }
     Ok(verdict(passed))
 }
@@ -43,18 +43,13 @@ pub(crate) fn perform_simulation(arguments: &[String]) -> Result<Verdict, String
         }
         other => 0..crate::number_option(other, "--seeds", SEEDS)?,
     };
-    Ok(verdict(simulate(seeds)?))
-}
-
-/// Runs the crash test of stores, with the seeds it holds or with `seed`.
-pub(crate) fn crash(seed: Option<u64>) -> Result<bool, String> {
-    CRASH.build()?.run(seed)
+    Ok(verdict(simulate(seeds, Speed::Optimised)?))
 }
 
 /// Runs both simulations once for each seed; stops at the first that fails.
-pub(crate) fn simulate(seeds: Range<u64>) -> Result<bool, String> {
+pub(crate) fn simulate(seeds: Range<u64>, speed: Speed) -> Result<bool, String> {
     for target in [SIMULATION, MIXED] {
-        let built = target.build()?;
+        let built = target.build(speed)?;
         for seed in seeds.clone() {
             if !built.run(Some(seed))? {
                 println!("or with: cargo x simulate {seed}");

@@ -1,5 +1,5 @@
-//! Rule `planted`: every bug of `cargo x planted` stands in a source, and every one that stands in
-//! a source is in its table.
+//! Rule `planted`: every bug of `cargo x planted` stands in a source, every one that stands in a
+//! source is in its table, and the tests that the table names are there.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,20 @@ use crate::tidy::tree::Tree;
 const TABLE: &str = "crates/xtask/src/planted.rs";
 
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
-    find_among(tree, &planted::names().collect())
+    let mut findings = find_among(tree, &planted::names().collect());
+    findings.extend(planted::tests().filter_map(|(start, test)| find_absent(tree, &start, test)));
+    findings
+}
+
+/// A finding where no file whose path begins with `start` has a test of that name.
+fn find_absent(tree: &Tree, start: &str, test: &str) -> Option<Finding> {
+    let is_there = tree.rust().any(|(file, tokens)| {
+        let rest = file.path.strip_prefix(start);
+        rest.is_some_and(|rest| rest.starts_with(['/', '.']))
+            && tokens.tests().iter().any(|(name, _)| *name == test)
+    });
+    let message = format!("no test `{test}` is in {start}");
+    (!is_there).then(|| Finding::new("planted", TABLE, 1, message))
 }
 
 fn find_among(tree: &Tree, table: &BTreeSet<&str>) -> Vec<Finding> {
@@ -54,5 +67,19 @@ mod tests {
             .collect();
         assert_eq!(messages.len(), 2);
         assert!(messages[0].contains("`new`") && messages[1].contains("`absent`"));
+    }
+
+    #[test]
+    fn a_bug_whose_test_is_gone_is_found() {
+        let test = "#[test] fn a_property_holds() {}";
+        let tree = Tree::of(&[
+            ("crates/flash/tests/store/a.rs", test),
+            ("crates/flash/tests/trust.rs", test),
+            ("crates/flash/tests/store_of_others.rs", "#[test] fn another_holds() {}"),
+        ]);
+        let is_found = |start, test| find_absent(&tree, start, test).is_some();
+        assert!(!is_found("crates/flash/tests/store", "a_property_holds"));
+        assert!(!is_found("crates/flash/tests/trust", "a_property_holds"));
+        assert!(is_found("crates/flash/tests/store", "another_holds"));
     }
 }
