@@ -50,6 +50,8 @@ const SOAKED: &[Target] = &[
     Target { package: "entresol-certify", test: "arbitrary" },
 ];
 const SOAK_MINUTES: u64 = 60;
+/// Kills of a JVM on each path.
+const JVM_KILLS: u64 = 20;
 
 /// `cargo x bench [NAME | --smoke]`.
 pub(crate) fn perform_bench(arguments: &[String]) -> Result<Verdict, String> {
@@ -99,8 +101,8 @@ pub(crate) fn smoke() -> Result<bool, String> {
 }
 
 /// `cargo x soak [--minutes N] [--seed S]`: kills at every level, then the seeded tests in turn,
-/// with seeds from S on, then volumes against what others wrote. Without S no soak runs the seeds
-/// of another.
+/// with seeds from S on, then Java on every JDK, then volumes against what others wrote. Without S
+/// no soak runs the seeds of another.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let (minutes, first) = soak_options(arguments)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
@@ -111,6 +113,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
         let repeat = format!("cargo x soak --minutes {minutes} --seed {first}");
         report.perform(target.test, &repeat, &mut || built.run_for(first, share))?;
     }
+    java::check_everything(&mut report, JVM_KILLS)?;
     outside::run_all(&mut report)?;
     Ok(report.close())
 }

@@ -13,11 +13,11 @@ const FUZZ_SECONDS: u64 = 5;
 /// Simulation seeds in the gate, besides those that the tests have.
 const SIMULATION_SEEDS: u64 = 4;
 
-/// Kills at each level of durability that the gate waits for; the soak has more.
+/// Kills at each level of durability that the gate waits for.
 const KILLS: u64 = 3;
 
-/// Kills of a JVM on each path; `cargo x java --kills N` has more.
-const JVM_KILLS: u64 = 5;
+/// Kills of a JVM on each path.
+const JVM_KILLS: u64 = 3;
 
 /// `cargo x ci [--fast]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -30,15 +30,11 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
             report.run("unit tests", &Invocation::cargo(tests))?;
         }
         [] => {
-            run_static(&mut report)?;
-            report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
-            let repeat = format!("cargo x kill --rounds {KILLS}");
-            report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
-            let clients = "conformance/nbd/run.py PROGRAM";
-            report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
-            java::check(&mut report, JVM_KILLS)?;
-            report.run("docs", &documentation())?;
-            run_long(&mut report)?;
+            // JVMs of a cluster wait for one another most of their time.
+            let java = java::begin(JVM_KILLS)?;
+            let others = run_others(&mut report);
+            java.end(&mut report)?;
+            others?;
         }
         other => {
             return Err(format!("unexpected `{}`; it takes --fast or nothing", other.join(" ")));
@@ -69,7 +65,19 @@ fn run_static(report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// The crash states of every prefix are among the tests already.
+/// All but what is Java's.
+fn run_others(report: &mut Report) -> Result<(), String> {
+    run_static(report)?;
+    // The crash states of every prefix are among the tests.
+    report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
+    let repeat = format!("cargo x kill --rounds {KILLS}");
+    report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
+    let clients = "conformance/nbd/run.py PROGRAM";
+    report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
+    report.run("docs", &documentation())?;
+    run_long(report)
+}
+
 fn run_long(report: &mut Report) -> Result<(), String> {
     let speed = Speed::AsTests;
     let repeat = format!("cargo x simulate --seeds {SIMULATION_SEEDS}");

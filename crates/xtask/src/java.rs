@@ -1,10 +1,12 @@
 //! `cargo x java`: the Java libraries built, installed and tested on the JDK that Maven runs on,
-//! then tested again on a newer one, where there is one, by both ways into the native library.
+//! then tested again on a newer one, where there is one, by both ways into the native library. The
+//! gate tests there what binds the library alone.
 
 use std::path::{Path, PathBuf};
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::lane::Lane;
 use crate::report::Report;
 
 /// The first Java with the Foreign Function and Memory API.
@@ -15,22 +17,82 @@ const MAVEN: &str = "mvn --batch-mode --quiet --file java/pom.xml";
 /// The one flag that a newer Java asks for.
 const ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 
+const BRIEF: &str = "--brief";
+const KILLS: &str = "--kills";
+
 /// What measures, and what it needs.
 const COSTS: &str = "io.entresol.examples.Costs";
 const MEASURED: &str = "native,heap,collections,examples";
 const MEASURED_ENTRIES: u32 = 1_000_000;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// `cargo x java [--kills N]`.
+/// How much is tested on a newer JDK, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Breadth {
+    /// What binds the native library, by the way that a newer Java takes.
+    Binding,
+    /// Everything that comes by the library, by both ways.
+    Everything,
+}
+
+/// One run on a newer JDK.
+struct Newer {
+    name: &'static str,
+    path: &'static str,
+    only: &'static str,
+    without: &'static str,
+}
+
+/// What the gate asks for. The other way was taken on the first JDK.
+const BINDING: &[Newer] = &[Newer {
+    name: "java ffm",
+    path: "ffm",
+    only: "--projects heap,llpl-adapter,binding",
+    without: "none",
+}];
+
+/// Collections take one way into the library on each JDK; the first run had the other. Nodes of a
+/// grid, clusters that recover, SQL and Infinispan's own suites do nothing of their own with it.
+/// `PathsTest` compares both ways whenever it runs.
+const EVERYTHING: &[Newer] = &[
+    Newer {
+        name: "java ffm",
+        path: "ffm",
+        only: "--projects !grid,!jdbc -Dsuites.skip=true",
+        without: "GridRecoveryTest",
+    },
+    Newer {
+        name: "java jni",
+        path: "jni",
+        only: "--projects heap,llpl-adapter,binding",
+        without: "PathsTest",
+    },
+];
+
+/// `cargo x java [--brief] [--kills N]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
-    let kills = crate::number_option(arguments, "--kills", 5)?;
+    let (breadth, rest) = match arguments.split_first() {
+        Some((first, rest)) if first == BRIEF => (Breadth::Binding, rest),
+        _ => (Breadth::Everything, arguments),
+    };
+    let kills = crate::number_option(rest, KILLS, 5)?;
     let mut report = Report::default();
-    check(&mut report, kills)?;
+    check(&mut report, kills, breadth)?;
     Ok(report.close())
 }
 
-/// All steps; `kills` JVMs are killed in each.
-pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
+/// All steps of the gate, beside other steps; `kills` JVMs are killed in each.
+pub(crate) fn begin(kills: u64) -> Result<Lane, String> {
+    let words = ["java".to_string(), BRIEF.to_string(), KILLS.to_string(), kills.to_string()];
+    Lane::begin("java", &words)
+}
+
+/// All steps, on a newer JDK too; `kills` JVMs are killed in each.
+pub(crate) fn check_everything(report: &mut Report, kills: u64) -> Result<(), String> {
+    check(report, kills, Breadth::Everything)
+}
+
+fn check(report: &mut Report, kills: u64, breadth: Breadth) -> Result<(), String> {
     if Invocation::new("mvn --version").run_quietly().is_err() {
         return Err("there is no Maven here: apt-get install maven".to_string());
     }
@@ -40,13 +102,11 @@ pub(crate) fn check(report: &mut Report, kills: u64) -> Result<(), String> {
         println!("skipped: there is no Java {NEWER} or newer under {PLACES} to test with");
         return Ok(());
     };
-    // Collections take one way into the library on each JDK; the first run had the other. Nodes of
-    // a grid, clusters that recover, SQL and Infinispan's own suites do nothing of their own with
-    // it. `PathsTest` compares both ways whenever it runs.
-    for (name, path, only, without) in [
-        ("java ffm", "ffm", "--projects !grid,!jdbc -Dsuites.skip=true", "GridRecoveryTest"),
-        ("java jni", "jni", "--projects heap,llpl-adapter,binding", "PathsTest"),
-    ] {
+    let runs = match breadth {
+        Breadth::Binding => BINDING,
+        Breadth::Everything => EVERYTHING,
+    };
+    for Newer { name, path, only, without } in runs {
         let invocation = Invocation::new(&format!("{MAVEN} {only} integration-test {rounds}"))
             .with_argument(format!("-Dtested.without=**/{without}*"))
             .with_argument(format!("-Dtested.jvm={}", newer.display()))

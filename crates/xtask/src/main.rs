@@ -13,6 +13,7 @@ mod hooks;
 mod invocation;
 mod java;
 mod kill;
+mod lane;
 mod outside;
 mod planted;
 mod report;
@@ -96,7 +97,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "java",
-        arguments: "[--kills N]",
+        arguments: "[--brief] [--kills N]",
         summary: "the Java libraries, tested on every JDK that is here, JVMs killed N times (5)",
         perform: java::perform,
     },
@@ -170,6 +171,12 @@ fn main() -> ExitCode {
 pub(crate) fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.unwrap_or_else(|| root().join("target"))
 }
 
 /// The number after `flag` in `arguments`, or `default` where the flag is absent. Anything else
