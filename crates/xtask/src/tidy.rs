@@ -6,6 +6,7 @@
 //! shrinks.
 
 mod circles;
+mod copies;
 mod dependencies;
 mod documents;
 mod engine;
@@ -67,6 +68,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     circles::find,
     tuples::find,
     reflow::find,
+    copies::find,
 ];
 
 /// `cargo x tidy [--circles | --tuples]`: the findings, or what two of the rules count.
