@@ -32,7 +32,8 @@ pub(crate) use make_room::Waits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Floor, Superblock};
 use crate::log::{Attempt, Refusal};
-use crate::options::{Reclaim, StoreOptions};
+use crate::options::StoreOptions;
+use crate::policy::{self, ReclaimPolicy, WhenFull};
 use crate::record::{HashSeed, Payloads, check_space};
 use crate::recovery::{self, Recovered};
 use crate::shard::{
@@ -46,6 +47,7 @@ use crate::types::{Durability, Key, SpaceId, Timestamp};
 pub(crate) struct Engine {
     pub device: Arc<dyn Device>,
     pub options: StoreOptions,
+    pub policy: &'static dyn ReclaimPolicy,
     pub shards: Vec<Mutex<Shard>>,
     pub payloads: Arc<Payloads>,
     pub hash_seed: HashSeed,
@@ -124,6 +126,7 @@ impl Engine {
             segment_memory: Mutex::new(Vec::new()),
             latest: Mutex::default(),
             opened: found.opened,
+            policy: policy::of(options.reclaim),
             options,
         };
         engine.first_figures();
@@ -160,7 +163,7 @@ impl Engine {
     ) -> Result<Put> {
         self.check_open()?;
         let number = self.shard_of(request.hash);
-        let evicts = self.evicts();
+        let makes_room = self.policy.when_full() == WhenFull::MakesRoom;
         let mut pace = Pace::Marked;
         let mut reclaims = Reclaims::default();
         let mut waits_for_room = Waits::FOR_ROOM;
@@ -181,7 +184,7 @@ impl Engine {
                 // Reclaim moved what was read, and would again if that were read before there is
                 // room.
                 PutStep::Changed
-                    if evicts && reclaims.counted && shard.lacks_room(&request, pace) => {}
+                    if makes_room && reclaims.counted && shard.lacks_room(&request, pace) => {}
                 PutStep::Changed | PutStep::Resolve => return Ok(Put::Unresolved),
                 PutStep::Stored(written) => {
                     let bytes = request.key.bytes.len() + request.value.len();
@@ -201,7 +204,7 @@ impl Engine {
             }
             match pace {
                 _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
-                _ if evicts && reclaims.seals() && self.seal_for_slots(number)? => {}
+                _ if makes_room && reclaims.seals() && self.seal_for_slots(number)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
                 Pace::Unmarked => return Err(self.full(number)),
             }
@@ -302,7 +305,7 @@ impl Engine {
     pub(crate) fn sync(&self) -> Result<()> {
         for number in 0..self.shards.len() {
             self.sync_shard(number)?;
-            if self.evicts() {
+            if self.policy.lets_go() {
                 // What was evicted must not come back: its key may have been removed since.
                 self.free_released(number)?;
             }
@@ -359,9 +362,5 @@ impl Engine {
             }
             _ => None,
         }
-    }
-
-    pub(crate) fn evicts(&self) -> bool {
-        self.options.reclaim == Reclaim::Evict
     }
 }

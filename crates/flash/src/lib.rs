@@ -21,6 +21,7 @@ mod large;
 mod log;
 mod notes;
 mod options;
+mod policy;
 mod record;
 mod recovery;
 mod segment;

@@ -39,6 +39,7 @@ use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock
 use crate::index::{BESIDE_TABLE_BYTES, Index};
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
+use crate::policy::{self, Order};
 use crate::record::{HashSeed, Payloads};
 use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard, seconds_of};
@@ -458,7 +459,7 @@ fn shape_of(
         base: base_offset(superblock.segment_bytes),
         sync_unit: device.geometry().sync_unit_bytes,
         durable_writes: options.durability == Durability::Synced,
-        erases_in_order: options.reclaim == crate::options::Reclaim::Evict,
+        erases_in_order: policy::of(options.reclaim).order() == Order::InTurn,
     }
 }
 
@@ -483,7 +484,7 @@ pub(crate) fn index_buckets_max(shape: &Shape, options: &StoreOptions) -> u64 {
 
 fn limits(options: &StoreOptions) -> Limits {
     Limits {
-        reclaim: options.reclaim,
+        policy: policy::of(options.reclaim),
         index_bytes_max: options.index_bytes_max / u64::from(options.shards),
         full_mark_percent: options.full_mark_percent,
         slow_mark_percent: options.slow_mark_percent,

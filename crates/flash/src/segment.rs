@@ -28,9 +28,6 @@ pub(crate) enum SegmentState {
     Damaged,
 }
 
-/// Pinned records go before their turn where at most one part in so many of a segment is live.
-const PINNED_LIVE_PARTS: u32 = 8;
-
 /// Sequence and number of no segment.
 const NONE: (u64, u32) = (u64::MAX, u32::MAX);
 
@@ -124,41 +121,6 @@ impl Stream {
     }
 }
 
-/// Chooses the segment to reclaim: the ratio of benefit to cost of Rosenblum and Ousterhout's
-/// log-structured file system (SOSP 1991, section 3.6), with u the live share and age the time
-/// since the segment was sealed. What is dear here is what is written, so the cost is u and not
-/// 1 + u: (1 - u) · age / u. Tombstones in segments before the sequence `hiding_from` hide nothing
-/// and count as dead. Looks at `window` segments from `start` on, wrapping. `None` if none has
-/// anything to gain.
-pub(crate) fn choose_victim(
-    segments: &[Segment],
-    segment_bytes: u32,
-    (now, hiding_from): (u64, u64),
-    (start, window): (usize, usize),
-) -> Option<u32> {
-    let mut best: Option<(f64, u32)> = None;
-    let count = segments.len();
-    for step in 0..window.min(count) {
-        let number = (start + step) % count;
-        let segment = &segments[number];
-        let idle = if segment.sequence < hiding_from { segment.tombstone_bytes } else { 0 };
-        let live_bytes = segment.live_bytes.saturating_sub(idle);
-        // Sealed before it was full, as by a recovery: it gives room without dead records.
-        let sparse = u64::from(live_bytes) * 2 < u64::from(segment_bytes);
-        let gains = live_bytes < segment.used_bytes || segment.padded || sparse;
-        if segment.state != SegmentState::Sealed || !gains {
-            continue;
-        }
-        let live = f64::from(live_bytes) / f64::from(segment_bytes);
-        let age = now.saturating_sub(segment.sealed_at) as f64 + 1.0;
-        let score = if live_bytes == 0 { f64::INFINITY } else { (1.0 - live) * age / live };
-        if best.is_none_or(|(top, _)| score > top) {
-            best = Some((score, number as u32));
-        }
-    }
-    best.map(|(_, number)| number)
-}
-
 /// The segment in one of `states` that a cache lets go of first, so that no older record of a key
 /// outlives one that was evicted. New records go to a segment of [`Stream::Cold`] until the next
 /// one of that stream is opened, so it may hold younger ones than what was opened before the next;
@@ -181,17 +143,4 @@ pub(crate) fn first_to_go(segments: &[Segment], states: &[SegmentState]) -> Opti
     let until = if planted!("evicted-out-of-turn") { cold } else { next_cold };
     let first = if cold == NONE || other < until { other } else { cold };
     (first != NONE).then_some(first.1)
-}
-
-/// Chooses a segment of pinned records of a cache few of which are live: nothing in it is evicted,
-/// so it may go before its turn. `None` if there is none.
-pub(crate) fn choose_pinned(segments: &[Segment]) -> Option<u32> {
-    let sealed = segments.iter().enumerate().filter(|(_, segment)| {
-        segment.state == SegmentState::Sealed && segment.stream == Stream::Hot as u8
-    });
-    let live = |segment: &Segment| segment.live_bytes.saturating_sub(segment.dropped_bytes);
-    sealed
-        .filter(|(_, segment)| live(segment) <= segment.used_bytes / PINNED_LIVE_PARTS)
-        .min_by_key(|(_, segment)| (live(segment), segment.sequence))
-        .map(|(number, _)| number as u32)
 }

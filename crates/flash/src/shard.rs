@@ -37,7 +37,7 @@ use crate::index::{Candidates, Index, Place};
 use crate::large::LargeValues;
 use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
-use crate::options::Reclaim;
+use crate::policy::ReclaimPolicy;
 use crate::record::{HashSeed, Payloads, Record};
 use crate::segment::{Segment, Stream};
 use crate::statistics::ShardCounters;
@@ -96,7 +96,7 @@ pub(crate) struct Shard {
 /// What bounds a shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    pub reclaim: Reclaim,
+    pub policy: &'static dyn ReclaimPolicy,
     pub index_bytes_max: u64,
     pub full_mark_percent: u8,
     pub slow_mark_percent: u8,

@@ -7,6 +7,7 @@ use parking_lot::MutexGuard;
 use super::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Progress, Refusal};
+use crate::policy::Order;
 use crate::segment::{SegmentState, Stream};
 use crate::shard::{BATCH, Part, Shard, Step};
 use crate::types::Timestamp;
@@ -114,7 +115,7 @@ impl Engine {
         let log = &self.shards[number].lock().log;
         let free = log.free_count() + log.releasing_count();
         // A cache's victims come in turn, however little there is to gain: all of them get it.
-        let most = if self.evicts() { log.shape.segments } else { 0 };
+        let most = if self.policy.order() == Order::InTurn { log.shape.segments } else { 0 };
         Ok(match progress {
             // Whoever asked may have found one taken that is free again.
             Progress::None => reclaims.grew(free),
@@ -172,7 +173,7 @@ impl Engine {
         }
         // Victims of a cache come in turn, and each takes room for what is copied of it: where the
         // device is slower than reclaim, that would be all that the device gives back.
-        let enough = self.evicts()
+        let enough = self.policy.order() == Order::InTurn
             && shard.log.is_release_due()
             && shard.log.free_count() + shard.log.coming_free() > wanted;
         if enough && !planted!("reclaimed-instead-of-awaited") && shard.log.releases()? {

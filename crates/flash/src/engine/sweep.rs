@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::format::FooterEntry;
 use crate::index::Place;
 use crate::log::{Attempt, Refusal, footer_of, read_footer};
+use crate::policy::OfDamaged;
 use crate::segment::SegmentState;
 use crate::shard::Plan;
 use crate::types::{Key, Timestamp};
@@ -42,11 +43,10 @@ impl Engine {
             let row = &mut shard.log.segments[segment as usize];
             // Not swept again, nor freed unread.
             row.next_end = ENDED;
-            if self.evicts() {
+            match self.policy.of_damaged() {
                 // It goes in its turn: older records of its keys must go before it.
-                row.notes = 0;
-            } else {
-                row.state = SegmentState::Damaged;
+                OfDamaged::Goes => row.notes = 0,
+                OfDamaged::Stays => row.state = SegmentState::Damaged,
             }
             return Ok(true);
         };

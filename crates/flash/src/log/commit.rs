@@ -453,24 +453,15 @@ impl Log {
         Ok(self.device.sync()?)
     }
 
-    /// The segment whose turn it is to be evicted from; sealed now if it was open. `None` if only
-    /// the one that new records go to is left.
-    pub(crate) fn oldest_sealed(&mut self) -> Result<Option<u32>> {
-        let states = [SegmentState::Open, SegmentState::Sealed];
-        let Some(first) = first_to_go(&self.segments, &states) else { return Ok(None) };
-        let segment = self.segments[first as usize];
-        if segment.state == SegmentState::Sealed {
-            return Ok(Some(first));
+    /// Seals a segment if it is open: little may be appended to it for long.
+    pub(crate) fn seal_segment(&mut self, segment: u32) -> Result<()> {
+        let row = &self.segments[segment as usize];
+        if row.state != SegmentState::Open {
+            return Ok(());
         }
-        if segment.stream == Stream::Cold as u8 {
-            return Ok(None);
-        }
-        // Nothing younger can be erased before it, and nothing may fill it for a long time.
-        Stream::ALL
-            .into_iter()
-            .filter(|stream| *stream as u8 == segment.stream)
-            .try_for_each(|stream| self.seal(stream))?;
-        Ok(Some(first))
+        let number = row.stream;
+        let stream = Stream::ALL.into_iter().find(|stream| *stream as u8 == number);
+        stream.map_or(Ok(()), |stream| self.seal(stream))
     }
 
     /// Seals every open segment.

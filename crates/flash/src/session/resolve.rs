@@ -8,6 +8,7 @@ use crate::engine::Put;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::SizeCode;
 use crate::format::{Codec, Manifest, RecordKind};
+use crate::policy::OfDamaged;
 use crate::record::{Mismatch, Record, hash_key};
 use crate::shard::{
     Absence, Known, Located, Location, Mark, Plan, PutRequest, Removal, Shard, Written, damaged,
@@ -204,7 +205,7 @@ impl Session {
                     self.engine.shards[shard_number].lock().unhide(pending.hash, location.place);
                 }
                 self.count(|c| &c.gets_flash);
-                if is_get && self.engine.evicts() {
+                if is_get && self.engine.policy.marks_reads() {
                     // What reclaim meets unmarked goes.
                     let mut shard = self.engine.shards[shard_number].lock();
                     shard.mark_referenced(hash, location.place.address);
@@ -237,7 +238,7 @@ impl Session {
         let mut shard = self.engine.shards[self.engine.shard_of(pending.hash)].lock();
         let mut current = shard.is_current(pending.hash, plan);
         let error = damaged(&shard.log, plan.place.address, mismatch);
-        if current && !plan.hidden && self.engine.evicts() {
+        if current && !plan.hidden && self.engine.policy.of_damaged() == OfDamaged::Goes {
             // A cache misses what it cannot give back whole.
             shard.evict(pending.hash, plan.place, (pending.space, pending.partition));
             self.count(|c| &c.damaged);
@@ -433,7 +434,7 @@ impl Session {
     fn may_come_back(&self, slot: u32) -> bool {
         let pending = &self.pending[slot as usize];
         let shard = &self.engine.shards[self.engine.shard_of(pending.hash)];
-        self.engine.evicts() || shard.lock().dropped_later(seconds_of(pending.now))
+        self.engine.policy.lets_go() || shard.lock().dropped_later(seconds_of(pending.now))
     }
 
     /// A key without an entry is removed, where one may come back.

@@ -9,6 +9,7 @@ use crate::format::{Flags, FooterEntry, PIECE_SPACE, PieceName, RecordHeader, Re
 use crate::index::Place;
 use crate::log::{Append, Attempt, Log};
 use crate::notes::index_hash;
+use crate::policy::{Keep, Live, OfDamaged};
 use crate::segment::{Segment, Stream};
 use crate::types::Timestamp;
 
@@ -104,12 +105,12 @@ impl Shard {
             }
             return Fate::Dead;
         }
-        let evicts = self.limits.reclaim == crate::options::Reclaim::Evict;
-        let pinned = entry.flags.pinned || victim.segment.stream == Stream::Hot as u8;
-        if live && evicts && !pinned && !self.spares(entry, place) {
+        if live {
+            let of = Live { pinned: entry.flags.pinned, stream: victim.segment.stream };
+            if self.limits.policy.of_live(of) == Keep::Always || self.spares(entry, place) {
+                return Fate::Copy;
+            }
             self.evict(entry.hash, place, (entry.space, entry.partition));
-        } else if live {
-            return Fate::Copy;
         }
         let freed = u64::from(entry.aligned_bytes()) * COPIED_PER_FREED;
         self.copied_ahead = self.copied_ahead.saturating_sub(freed);
@@ -150,19 +151,14 @@ impl Shard {
         record: &[u8],
     ) -> Attempt<bool> {
         let Some(header) = whole_header(entry, record) else {
-            if self.limits.reclaim == crate::options::Reclaim::Evict {
+            if self.limits.policy.of_damaged() == OfDamaged::Goes {
                 self.evict(entry.hash, place, (entry.space, entry.partition));
             }
             return Ok(false);
         };
         let age = self.sequence.saturating_sub(segment.age) as f64;
         let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
-        let stream = match (self.limits.reclaim, young) {
-            // A stream of reclaim: it may take segments that puts may not, or it could not go on.
-            (crate::options::Reclaim::Evict, _) => Stream::ReclaimedOld,
-            (_, true) => Stream::ReclaimedYoung,
-            (_, false) => Stream::ReclaimedOld,
-        };
+        let stream = self.limits.policy.stream_of_copy(young);
         self.open_above_floor(stream, (entry.space, entry.partition))?;
         let payload = (&record[header.header_bytes()..], &[][..]);
         let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };

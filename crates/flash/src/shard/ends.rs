@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::{FooterEntry, SizeCode};
 use crate::index::Place;
 use crate::notes::index_hash;
-use crate::options::Reclaim;
+use crate::policy::Order;
 use crate::record::Record;
 use crate::segment::{Segment, SegmentState, Stream};
 use crate::types::{SpaceId, Timestamp};
@@ -106,7 +106,7 @@ impl Shard {
     /// dropped: little is appended to it, and only sealed ones are swept. Whether there was one.
     pub(crate) fn seals_gone(&mut self, seconds: u32) -> Result<bool> {
         let gone = Stream::ALL.into_iter().find(|stream| self.log.first_end(*stream) <= seconds);
-        let Some(stream) = gone.filter(|_| self.limits.reclaim == Reclaim::Compact) else {
+        let Some(stream) = gone.filter(|_| self.limits.policy.order() == Order::ByGain) else {
             return Ok(false);
         };
         self.log.seal(stream)?;

@@ -12,7 +12,7 @@ use crate::format::{
 };
 use crate::index::{Index, Place};
 use crate::log::{Attempt, Refusal};
-use crate::options::Reclaim;
+use crate::policy::WhenFull;
 use crate::types::Pinning;
 
 /// Segments' worth of dead or empty bytes that new ends leave at most, and at least; and how many
@@ -102,7 +102,6 @@ impl Shard {
     /// Refuses an entry of `wanted` bytes that a full store has no place for. One no larger than
     /// the `replaced` bytes that go with what it replaces always has.
     pub(super) fn check_full(&self, wanted: u64, replaced: u64, mark: Mark) -> Attempt<()> {
-        let store = self.limits.reclaim == Reclaim::Compact;
         // Tombstones go by reclaim; what is full of entries stays so.
         let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
         let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
@@ -111,7 +110,10 @@ impl Shard {
             Mark::Full => self.full_mark(),
             Mark::Touch => self.touch_mark(),
         };
-        if wanted <= replaced || after <= mark || !store {
+        if wanted <= replaced
+            || after <= mark
+            || self.limits.policy.when_full() != WhenFull::Refuses
+        {
             return Ok(());
         }
         let shape = &self.log.shape;
@@ -157,10 +159,10 @@ impl Shard {
         pace: Pace,
     ) -> Attempt<()> {
         if new && !self.has_slot() {
-            return Err(match self.limits.reclaim {
-                Reclaim::Compact => Refusal::Full(self.index_full()),
-                // What a cache evicts leaves its slot.
-                Reclaim::Evict => Refusal::NeedsRoom,
+            return Err(match self.limits.policy.when_full() {
+                WhenFull::Refuses => Refusal::Full(self.index_full()),
+                // What goes leaves its slot.
+                WhenFull::MakesRoom => Refusal::NeedsRoom,
             });
         }
         let key_bytes = request.key.bytes.len();
@@ -198,7 +200,8 @@ impl Shard {
     /// Whether a cache is about to run out of slots: so few are left that maintenance evicts.
     pub(crate) fn is_short_of_slots(&self) -> bool {
         let most = self.index.entries_max();
-        self.limits.reclaim == Reclaim::Evict && self.index.len() > most - most / SLOTS_KEPT_PART
+        self.limits.policy.when_full() == WhenFull::MakesRoom
+            && self.index.len() > most - most / SLOTS_KEPT_PART
     }
 
     /// What is told of an index without room.
@@ -221,15 +224,15 @@ impl Shard {
     /// Segments that a write of `wanted` bytes leaves free.
     pub(crate) fn kept_free(&self, wanted: u64, pace: Pace) -> u32 {
         let slow_mark = self.log.room() / 100 * u64::from(self.limits.slow_mark_percent);
-        let store = self.limits.reclaim == Reclaim::Compact;
-        let slow = store && pace == Pace::Marked && self.occupied() + wanted > slow_mark;
+        let refuses = self.limits.policy.when_full() == WhenFull::Refuses;
+        let slow = refuses && pace == Pace::Marked && self.occupied() + wanted > slow_mark;
         if slow { 2 * self.log.reserve() } else { self.log.reserve() }
     }
 
     /// Whether a put over an entry needs no more than a removal of it does: what a cache's owner
     /// pins and replaces is what it must know before it can give up anything else.
     fn may_take_reserve(&self, request: &PutRequest<'_>) -> bool {
-        self.limits.reclaim == Reclaim::Evict
+        self.limits.policy.lets_go()
             && request.options.pinning == Pinning::Pinned
             && request.value.len() < self.log.shape.segment_bytes as usize / PART_OF_RESERVE
     }

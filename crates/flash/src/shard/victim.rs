@@ -16,8 +16,8 @@ use super::{Pace, Shard};
 use crate::error::Result;
 use crate::format::FooterEntry;
 use crate::log::{Attempt, footer_of_whole};
-use crate::options::Reclaim;
-use crate::segment::{Segment, SegmentState, Stream, choose_pinned, choose_victim};
+use crate::policy::{Field, OfDamaged};
+use crate::segment::{Segment, SegmentState, Stream};
 
 use crate::types::Timestamp;
 
@@ -25,8 +25,6 @@ use crate::types::Timestamp;
 pub(crate) const BATCH: usize = 32;
 /// Segments looked at for one victim.
 const VICTIM_WINDOW: usize = 1 << 15;
-/// Live eighths of a victim beyond which it is worth finding out which tombstones hide nothing.
-const CHEAP_EIGHTHS: u32 = 6;
 /// The least part of a victim worth a step, bytes.
 const STEP_BYTES_MIN: u64 = 4096;
 /// Segments that maintenance may be behind before writers step in.
@@ -267,7 +265,7 @@ impl Shard {
     pub(crate) fn end_reclaim(&mut self, victim: &Victim) {
         self.reclaiming -= 1;
         // A cache lets go of what it cannot read; what it evicted with it must not come back.
-        if victim.kept || self.limits.reclaim == Reclaim::Evict {
+        if victim.kept || self.limits.policy.of_damaged() == OfDamaged::Goes {
             self.counters.segments_reclaimed += 1;
             if victim.segment.stream == Stream::Hot as u8 && !victim.is_empty() {
                 self.learn_lifespan(&victim.segment);
@@ -286,35 +284,24 @@ impl Shard {
 
     /// Chooses a segment to reclaim.
     pub(crate) fn choose(&mut self) -> Result<Option<Victim>> {
-        let number = if self.limits.reclaim == Reclaim::Evict {
-            match choose_pinned(&self.log.segments) {
-                Some(pinned) => Some(pinned),
-                None => self.log.oldest_sealed()?,
-            }
-        } else {
-            self.choose_cheapest()
+        let field = Field {
+            segments: &self.log.segments,
+            segment_bytes: self.log.shape.segment_bytes,
+            tombstone_bytes: self.log.tombstone_bytes,
+            now: self.sequence,
+            start: self.victim_cursor,
+            window: VICTIM_WINDOW,
+            oldest_dead: &|| self.log.oldest_dead(None),
         };
+        let number = self.limits.policy.choose(&field);
+        self.victim_cursor = (self.victim_cursor + VICTIM_WINDOW) % self.log.segments.len().max(1);
         let Some(number) = number else { return Ok(None) };
+        self.log.seal_segment(number)?;
         let row = &mut self.log.segments[number as usize];
         let segment = *row;
         row.state = SegmentState::Reclaiming;
         self.reclaiming += 1;
         Ok(Some(Victim { number, segment, stage: Stage::Chosen, kept: true }))
-    }
-
-    fn choose_cheapest(&mut self) -> Option<u32> {
-        let start = self.victim_cursor;
-        let window = (start, VICTIM_WINDOW);
-        let bytes = self.log.shape.segment_bytes;
-        self.victim_cursor = (start + VICTIM_WINDOW) % self.log.segments.len().max(1);
-        let cheap = choose_victim(&self.log.segments, bytes, (self.sequence, 0), window);
-        let dear =
-            |victim: u32| self.log.segments[victim as usize].live_bytes > bytes / 8 * CHEAP_EIGHTHS;
-        if self.log.tombstone_bytes == 0 || cheap.is_some_and(|victim| !dear(victim)) {
-            return cheap;
-        }
-        let hiding_from = self.log.oldest_dead(None).unwrap_or(u64::MAX);
-        choose_victim(&self.log.segments, bytes, (self.sequence, hiding_from), window)
     }
 
     fn learn_lifespan(&mut self, segment: &Segment) {

@@ -11,7 +11,6 @@ use crate::index::Place;
 use crate::large::Pieces;
 use crate::log::{Append, Attempt, Refusal};
 use crate::notes::{Note, index_hash};
-use crate::options::Reclaim;
 use crate::segment::Stream;
 use crate::types::{Key, Pinning, PutOptions, SpaceId, Timestamp, Version};
 
@@ -147,7 +146,8 @@ impl Shard {
         if planted!("index-before-append")
             && let Slot::Own(old) | Slot::Presumed(old) = slot
         {
-            let stream = self.stream_of(stream, request.options.pinning == Pinning::Pinned);
+            let stream =
+                self.limits.policy.stream_of(stream, request.options.pinning == Pinning::Pinned);
             let place = Place { address: self.log.next_address(stream), size: old.size };
             self.index.replace(hash, old.address, place);
         }
@@ -225,8 +225,8 @@ impl Shard {
         if !self.is_absent(key, hash, tried) {
             return Ok(Absence::Changed);
         }
-        let evicted = self.limits.reclaim == Reclaim::Evict
-            && self.reclaiming + self.log.releasing_count() > 0;
+        let evicted =
+            self.limits.policy.lets_go() && self.reclaiming + self.log.releasing_count() > 0;
         let wanted = self.header(Flags::of(RecordKind::Tombstone), 0, key);
         let returns = evicted || self.dropped_later(seconds_of(now));
         // What no segment has room for was never put.
@@ -255,7 +255,7 @@ impl Shard {
         hash: u128,
         (stream, age): (Stream, u64),
     ) -> Attempt<Place> {
-        let stream = self.stream_of(stream, header.flags.pinned);
+        let stream = self.limits.policy.stream_of(stream, header.flags.pinned);
         self.open_above_floor(stream, (header.space, header.partition))?;
         header.key_bytes = key.len() as u32;
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -275,24 +275,12 @@ impl Shard {
         let address = self.log.append(Append { stream, header, payload, hash, age });
         self.scratch = scratch;
         let place = Place { address: address?, size };
-        if stream == Stream::Hot && self.limits.reclaim == Reclaim::Evict {
+        if self.limits.policy.keeps_apart(stream) {
             let (segment, _) = self.log.shape.split(place.address);
             let sequence = self.log.segments[segment as usize].sequence;
             self.pinned.add(segment, sequence, (header.space, header.partition), size);
         }
         Ok(place)
-    }
-
-    /// The stream that a record really goes to: what a cache may evict goes in its turn, whatever
-    /// it replaced. What reclaim writes goes where its copies do, to segments that puts may not
-    /// take, or it could not go on.
-    fn stream_of(&self, stream: Stream, pinned: bool) -> Stream {
-        match self.limits.reclaim {
-            Reclaim::Compact => stream,
-            Reclaim::Evict if stream.is_reclaim() => Stream::ReclaimedOld,
-            Reclaim::Evict if pinned => Stream::Hot,
-            Reclaim::Evict => Stream::Cold,
-        }
     }
 
     /// Seals the open segment of `stream` if it is below the floor of the record's partition, which
