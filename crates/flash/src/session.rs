@@ -5,7 +5,9 @@
 //!
 //! Invariants:
 //! 1. Every submitted operation is visited exactly once, with an outcome or an error.
-//! 2. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
+//! 2. `submit` reaps nothing: it visits the operation that it begins, or none. All others are visited
+//!    by `poll`. So whoever submits needs no place for what it does not know.
+//! 3. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 
 mod ahead;
@@ -89,6 +91,8 @@ pub struct Session {
     /// Pending writes that the device has no buffer or room for, in their order.
     put_off: VecDeque<u32>,
     put_off_bytes: usize,
+    /// The operation that is being submitted: no other is visited meanwhile.
+    submitted: Option<u64>,
     waits: Waits,
     scratch: Vec<u8>,
     in_flight: usize,
@@ -159,6 +163,7 @@ impl Session {
             waiting: Vec::new(),
             put_off: VecDeque::new(),
             put_off_bytes: 0,
+            submitted: None,
             waits: Waits::OF_FIRST_TRY,
             scratch: Vec::new(),
             in_flight: 0,
@@ -172,7 +177,7 @@ impl Session {
     }
 
     /// Begins `operation`. `visit` is called before return where the answer is at hand, else from a
-    /// later [`Session::poll`].
+    /// later [`Session::poll`]. It is never called for another operation: `submit` does not reap.
     pub fn submit(
         &mut self,
         token: u64,
@@ -181,9 +186,11 @@ impl Session {
         visit: Visit<'_>,
     ) {
         self.in_flight += 1;
+        self.submitted = Some(token);
         if let Err(error) = self.begin(token, now, operation, visit) {
             self.finish(token, Err(error), visit);
         }
+        self.submitted = None;
     }
 
     /// Gets that begin from now on answer [`Outcome::Larger`] where the entry takes more than so
@@ -406,6 +413,7 @@ impl Session {
     }
 
     fn finish(&mut self, token: u64, outcome: Result<Outcome<'_>>, visit: Visit<'_>) {
+        assert!(self.submitted.is_none_or(|own| own == token), "`submit` visits its own operation");
         self.in_flight -= 1;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt) {
             self.count(|c| &c.damaged);

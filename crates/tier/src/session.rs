@@ -1,4 +1,7 @@
 //! One thread's door to a tiered store: memory first, then flash.
+//!
+//! Invariant: as in flash, `submit` visits the operation that it begins, or none; `poll` visits all
+//! others.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -59,7 +62,7 @@ impl Session {
     }
 
     /// Begins `operation`. `visit` is called before return where the answer is at hand, else from a
-    /// later [`Session::poll`]. It must not call into the store.
+    /// later [`Session::poll`]; never for another operation. It must not call into the store.
     pub fn submit(
         &mut self,
         token: u64,
@@ -319,9 +322,10 @@ impl Session {
         let slot = self.take(pending);
         let Session { tiered, flash, pending, unused, .. } = self;
         let operation = Operation::Put { key, value, options };
-        flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
+        flash.submit(u64::from(slot), now, operation, &mut |answered, outcome| {
+            assert_eq!(answered, u64::from(slot), "`submit` visits its own operation");
             let done = pending[slot as usize];
-            unused.push(slot as u32);
+            unused.push(slot);
             if let Ok(Outcome::Stored { version }) = &outcome {
                 stored = Some(*version);
             }
@@ -378,9 +382,10 @@ impl Session {
     ) {
         let slot = self.take(pending);
         let Session { tiered, flash, pending, unused, .. } = self;
-        flash.submit(u64::from(slot), now, operation, &mut |slot, outcome| {
+        flash.submit(u64::from(slot), now, operation, &mut |answered, outcome| {
+            assert_eq!(answered, u64::from(slot), "`submit` visits its own operation");
             let done = pending[slot as usize];
-            unused.push(slot as u32);
+            unused.push(slot);
             finish(tiered, done, outcome, visit);
         });
     }

@@ -208,3 +208,34 @@ fn an_entry_that_ends_at_the_beginning_of_time_is_in_memory_as_little_as_on_flas
     put(&mut session, (b"a", b"x"), PutOptions { expiry, ..PutOptions::default() }).unwrap();
     assert_eq!(get(&mut session, b"a"), None);
 }
+
+/// As in flash: others are for `poll`.
+#[test]
+fn submit_visits_no_operation_but_its_own() {
+    let tiered = open(Durability::Synced, 32 << 20, Admission::Always);
+    let mut session = session(&tiered);
+    let mut visited = std::collections::HashMap::new();
+    for token in 0..3_000u64 {
+        let name = (token * 7 % 1_000).to_le_bytes();
+        let operation = match token % 3 {
+            0 => Operation::Get { key: key(&name) },
+            1 => Operation::Put {
+                key: key(&name),
+                value: &[7; 3_000],
+                options: PutOptions::default(),
+            },
+            _ => Operation::Remove { key: key(&name), condition: Condition::Always },
+        };
+        session.submit(token, NOW, operation, &mut |other, outcome| {
+            assert_eq!(other, token, "another operation is visited");
+            outcome.unwrap();
+            *visited.entry(other).or_insert(0) += 1;
+        });
+        let wanted = if session.in_flight() > 50 { 20 } else { 0 };
+        session.poll(wanted, NOW, &mut |token, _| *visited.entry(token).or_insert(0) += 1).unwrap();
+    }
+    while session.in_flight() > 0 {
+        session.poll(1, NOW, &mut |token, _| *visited.entry(token).or_insert(0) += 1).unwrap();
+    }
+    assert!(visited.len() == 3_000 && visited.values().all(|count| *count == 1));
+}

@@ -79,3 +79,46 @@ fn a_single_put_survives_what_was_asked_for_it_whatever_the_store_keeps() {
         }
     }
 }
+
+/// Whoever submits has no place for what it did not ask about: others are for `poll`.
+#[test]
+fn submit_visits_no_operation_but_its_own() {
+    let device = device(32 << 20);
+    let options = StoreOptions { durability: Durability::Synced, ..small() };
+    let (_store, mut session) = open(&device, options);
+    for n in 0..2_000u64 {
+        put(&mut session, &n.to_le_bytes(), &value_of(n, 2_000), PutOptions::default());
+    }
+    let (mut begun, mut visited) = (0u64, HashMap::new());
+    for round in 0..20u64 {
+        for n in 0..60 {
+            // Gets of what is on the device, puts that wait for a sync, removes of both.
+            let (name, token) = ((round * 97 + n * 13).to_le_bytes(), begun);
+            let operation = match n % 3 {
+                0 => Operation::Get { key: key(&name) },
+                1 => Operation::Put {
+                    key: key(&name),
+                    value: b"new",
+                    options: PutOptions::default(),
+                },
+                _ => Operation::Remove { key: key(&name), condition: Condition::Always },
+            };
+            begun += 1;
+            session.submit(token, NOW, operation, &mut |other, outcome| {
+                assert_eq!(other, token, "another operation is visited");
+                outcome.unwrap();
+                *visited.entry(other).or_insert(0) += 1;
+            });
+        }
+        session
+            .poll(7, NOW, &mut |token, outcome| {
+                outcome.unwrap();
+                *visited.entry(token).or_insert(0) += 1;
+            })
+            .unwrap();
+    }
+    while session.in_flight() > 0 {
+        session.poll(1, NOW, &mut |token, _| *visited.entry(token).or_insert(0) += 1).unwrap();
+    }
+    assert!(visited.len() as u64 == begun && visited.values().all(|count| *count == 1));
+}
