@@ -31,7 +31,7 @@ pub(crate) fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
     let mut length = Vec::new();
     put_u64s(&mut length, &[tables.len() as u64]);
     let total = length.len() + tables.len() + words;
-    let payload_bytes = shard.log.shape.segment_bytes as usize - PART_HEADER_BYTES;
+    let payload_bytes = shard.log.shape().segment_bytes as usize - PART_HEADER_BYTES;
     let needed = total.div_ceil(payload_bytes);
     if needed as u32 > shard.log.free_count() {
         return Ok(None);
@@ -60,7 +60,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
-        let segment_bytes = self.shard.log.shape.segment_bytes as usize;
+        let segment_bytes = self.shard.log.shape().segment_bytes as usize;
         while !bytes.is_empty() {
             let (buffer, filled) = self
                 .buffer
@@ -88,11 +88,11 @@ impl Writer<'_> {
 
     fn finish(&mut self) -> Result<()> {
         let Some((mut buffer, filled)) = self.buffer.take() else { return Ok(()) };
-        let shape = &self.shard.log.shape;
+        let shape = &self.shard.log.shape();
         PartHeader { store: shape.store, shard: shape.shard, number: self.at as u32 }
             .seal(&mut buffer, filled);
         let segment = self.list.get(self.at).copied().unwrap_or_default();
-        self.shard.log.device.write_at(shape.offset_of(segment), &buffer)?;
+        self.shard.log.device().write_at(shape.offset_of(segment), &buffer)?;
         self.at += 1;
         Ok(())
     }
@@ -104,10 +104,10 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     let mut length = [0; 8];
     reader.take(&mut length)?;
     let length = u64_at(&length, 0).unwrap_or_default();
-    if segments.len() > shard.log.segments.len() {
+    if segments.len() > shard.log.segments().len() {
         return Err(damaged("it names more segments than there are"));
     }
-    let room = segments.len() as u64 * u64::from(shard.log.shape.segment_bytes);
+    let room = segments.len() as u64 * u64::from(shard.log.shape().segment_bytes);
     if length > room {
         return Err(damaged("its tables have an impossible length"));
     }
@@ -124,7 +124,7 @@ pub(crate) fn load(shard: &mut Shard, segments: &[u32]) -> Result<()> {
     }
     shard.demand_slots(layout.entries)?;
     let buckets_max = shard.index.buckets_max();
-    let bounds = Bounds { buckets_max, addresses_end: shard.log.shape.addresses_end() };
+    let bounds = Bounds { buckets_max, addresses_end: shard.log.shape().addresses_end() };
     let fill = &mut |words: &mut [u64]| reader.take_words(words);
     shard.index = Index::restore(layout, bounds, &spilled, fill)?;
     Ok(())
@@ -152,13 +152,13 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn new<'a>(shard: &Shard, segments: &'a [u32]) -> Result<Reader<'a>> {
-        let shape = shard.log.shape;
+        let shape = shard.log.shape();
         let buffer_bytes = shape.segment_bytes as usize;
         let depth = (AHEAD_BYTES / buffer_bytes).clamp(2, 32);
         Ok(Reader {
             shape,
             segments,
-            queue: shard.log.device.queue(QueueOptions { depth, buffer_bytes })?,
+            queue: shard.log.device().queue(QueueOptions { depth, buffer_bytes })?,
             completions: Vec::new(),
             asked: 0,
             ready: HashMap::new(),
@@ -260,17 +260,17 @@ fn damaged(what: &str) -> Error {
 fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     let mut out = Vec::new();
     let row = ShardRow {
-        sequence: shard.sequence,
-        lifespan: shard.lifespan,
+        sequence: shard.sequence(),
+        lifespan: shard.lifespan(),
         buckets: layout.buckets,
         entries: layout.entries,
         address_bits: layout.address_bits,
-        segments: shard.log.segments.len() as u64,
+        segments: shard.log.segments().len() as u64,
     };
     row.encode(&mut out);
-    shard.log.segments.iter().for_each(|segment| row_of(segment).encode(&mut out));
-    put_u64s(&mut out, &[shard.counts.iter().len() as u64]);
-    for (space, partition, entries) in shard.counts.iter() {
+    shard.log.segments().iter().for_each(|segment| row_of(segment).encode(&mut out));
+    put_u64s(&mut out, &[shard.counts().iter().len() as u64]);
+    for (space, partition, entries) in shard.counts().iter() {
         CountRow { space, partition, entries }.encode(&mut out);
     }
     put_u64s(&mut out, &[shard.notes.len() as u64]);
@@ -295,7 +295,7 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         let (address, record_bytes) = (place.address, place.size.bytes());
         SpillRow { hash, known, address, record_bytes }.encode(&mut out);
     }
-    put_u64s(&mut out, &[shard.log.lost_bytes, u64::from(shard.ended_until)]);
+    put_u64s(&mut out, &[shard.log.lost_bytes(), u64::from(shard.ended_until())]);
     out
 }
 
@@ -340,22 +340,23 @@ fn segment_of(row: &SegmentRow) -> Segment {
 
 fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, Vec<Spilled>)> {
     let row = ShardRow::decode(fields)?;
-    (shard.sequence, shard.lifespan) = (row.sequence, row.lifespan);
+    shard.resume(row.sequence, row.lifespan);
     let ShardRow { buckets, entries, address_bits, .. } = row;
     let layout = Layout { buckets, entries, address_bits };
     // The store may have grown since.
     let rows = usize::try_from(row.segments).ok()?;
-    for segment in shard.log.segments.get_mut(..rows)? {
-        *segment = segment_of(&SegmentRow::decode(fields)?);
-        shard.log.live_bytes += u64::from(segment.live_bytes);
-        shard.log.tombstone_bytes += u64::from(segment.tombstone_bytes);
+    if rows > shard.log.segments().len() {
+        return None;
+    }
+    for number in 0..rows as u32 {
+        shard.log.restore(number, segment_of(&SegmentRow::decode(fields)?));
     }
     for _ in 0..fields.u64()? {
         let CountRow { space, partition, entries } = CountRow::decode(fields)?;
-        shard.counts.set(space, partition, entries);
+        shard.counts_mut().set(space, partition, entries);
     }
     decode_notes_and_pieces(shard, fields)?;
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     let mut spilled = Vec::new();
     for _ in 0..fields.u64()? {
         let row = SpillRow::decode(fields)?;
@@ -367,16 +368,17 @@ fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, 
         ));
     }
     // The first checkpoints ended here.
-    shard.log.lost_bytes = fields.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
+    let lost_bytes = fields.u64().unwrap_or(0).min(u64::from(shape.segment_bytes));
+    shard.log.restore_lost_bytes(lost_bytes);
     // Later ones here; what these dropped as ended had ended by now if the clock did not go back.
     if let Some(seconds) = fields.u64() {
-        shard.ended_until = u32::try_from(seconds).ok()?;
+        shard.know_ended(u32::try_from(seconds).ok()?);
     }
     Some((layout, spilled))
 }
 
 fn decode_notes_and_pieces(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<()> {
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     for _ in 0..fields.u64()? {
         let NoteRow { address, by, space, partition, shared_bits, record_bytes } =
             NoteRow::decode(fields)?;

@@ -225,7 +225,7 @@ impl Engine {
         let Some(segment) = gone.filter(|gone| *swept != Some(*gone)) else {
             return if gone.is_none() && shard.seals_gone(seconds)? { Ok(()) } else { Err(error) };
         };
-        let number = usize::from(shard.log.shape.shard);
+        let number = usize::from(shard.log.shape().shard);
         drop(shard);
         *swept = Some(segment);
         // Where a footer cannot be read, maintenance says so. The put lacks room.

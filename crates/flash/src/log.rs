@@ -22,6 +22,7 @@ mod open_segment;
 mod refusal;
 mod segment_read;
 mod succession;
+mod table;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,10 +125,10 @@ impl Buffer {
 
 /// The log of one shard.
 pub(crate) struct Log {
-    pub(crate) shape: Shape,
-    pub(crate) segments: Vec<Segment>,
-    pub(crate) succession: Succession,
-    pub(crate) device: Arc<dyn Device>,
+    shape: Shape,
+    segments: Vec<Segment>,
+    succession: Succession,
+    device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
     handing: Handing,
     completions: Vec<Completion>,
@@ -168,11 +169,11 @@ pub(crate) struct Log {
     reserve: u32,
     /// Mean of what lately filled segments have no record in: padding, and what the next record
     /// did not fit.
-    pub(crate) lost_bytes: u64,
+    lost_bytes: u64,
     /// Live bytes of all segments.
-    pub(crate) live_bytes: u64,
+    live_bytes: u64,
     /// Those of the live bytes that are tombstones.
-    pub(crate) tombstone_bytes: u64,
+    tombstone_bytes: u64,
 }
 
 /// What the logs of one store share.

@@ -41,7 +41,6 @@ use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
 use crate::policy::{self, Order};
 use crate::record::{HashSeed, Payloads};
-use crate::segment::SegmentState::Checkpoint;
 use crate::shard::{Limits, Shard, seconds_of};
 use crate::statistics::{FormerBuffers, Opened};
 use crate::superblock;
@@ -97,16 +96,16 @@ pub(crate) fn open(
         let log = Log::new(shape, Arc::clone(&device), Arc::clone(&siblings))?;
         let index = new_index(&shape, &options)?;
         let mut shard = Shard::new(log, index, Arc::clone(&payloads), limits(&options));
-        (shard.floors, shard.hash_seed) = (superblock.floors.clone(), hash_seed);
+        shard.take_root(&superblock.floors, hash_seed);
         // What a former run dropped as ended is not in the index that a checkpoint brings back;
         // later checkpoints say it themselves.
-        shard.ended_until = seconds_of(now);
+        shard.know_ended(seconds_of(now));
         shards.push(shard);
     }
     let mut opened = load_checkpoint(&mut shards, &superblock, options.parallel)?;
     if made {
         opened = Opened::Made;
-        shards.iter_mut().for_each(|shard| shard.sequence = superblock.record_sequence);
+        shards.iter_mut().for_each(|shard| shard.begin_after(superblock.record_sequence));
     } else if opened != Opened::Checkpoint {
         let read_only = options.mode == OpenMode::ReadOnly;
         let scratch_bytes = options.scratch_bytes_max / u64::from(superblock.shards);
@@ -182,7 +181,7 @@ fn load_checkpoint(
         return Ok(Opened::Recovered);
     }
     let load = |shard: &mut Shard| {
-        let list = &superblock.checkpoint[usize::from(shard.log.shape.shard)];
+        let list = &superblock.checkpoint[usize::from(shard.log.shape().shard)];
         crate::checkpoint::load(shard, list)
     };
     for loaded in each_shard(shards, parallel, &load) {
@@ -191,11 +190,7 @@ fn load_checkpoint(
                 for (shard, list) in shards.iter_mut().zip(&superblock.checkpoint) {
                     shard.forget_all();
                     // Whatever is found there: no record stands in them.
-                    let parts = list.iter().map(|segment| *segment as usize);
-                    let rows = &mut shard.log.segments;
-                    parts.for_each(|part| {
-                        rows.get_mut(part).into_iter().for_each(|row| row.state = Checkpoint);
-                    });
+                    list.iter().for_each(|part| shard.log.hold_checkpoint(*part));
                 }
                 return Ok(Opened::DamagedCheckpoint);
             }
@@ -214,7 +209,7 @@ fn recover_all(
     parallel: Parallel,
 ) -> Result<()> {
     let taken: Vec<Mutex<Option<Taken>>> = shards.iter().map(|_| Mutex::default()).collect();
-    let of = |shard: &Shard| &taken[usize::from(shard.log.shape.shard)];
+    let of = |shard: &Shard| &taken[usize::from(shard.log.shape().shard)];
     let take = |shard: &mut Shard| {
         *of(shard).lock() = Some(entries::take(shard, &images, context)?);
         Ok(())
@@ -247,7 +242,7 @@ fn each_shard(
 /// Puts the sequences beyond all that may have been used, also in segments whose headers were lost,
 /// and says so in the superblock.
 fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Opened) {
-    let segments = shards.iter().flat_map(|s| &s.log.segments);
+    let segments = shards.iter().flat_map(|s| s.log.segments());
     let highest = segments.map(|s| s.sequence).max().unwrap_or(0);
     let floors = superblock.floors.iter().map(|f| f.below).max().unwrap_or(0);
     let next = (highest + 1).max(superblock.next_segment_sequence).max(floors);
@@ -258,9 +253,9 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
     if opened.is_clean() {
         return;
     }
-    let highest = shards.iter().map(|s| s.sequence).max().unwrap_or(0);
+    let highest = shards.iter().map(Shard::sequence).max().unwrap_or(0);
     let sequence = highest.max(superblock.record_sequence) + SEQUENCE_GAP;
-    shards.iter_mut().for_each(|shard| shard.sequence = sequence);
+    shards.iter_mut().for_each(|shard| shard.begin_after(sequence));
     superblock.record_sequence = sequence;
 }
 

@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! 1. Every submitted operation is visited exactly once, with an outcome or an error.
-//! 2. `submit` reaps nothing: it visits the operation that it begins, or none. All others are visited
-//!    by `poll`. So whoever submits needs no place for what it does not know.
+//! 2. `submit` reaps nothing: it visits the operation that it begins, or none. `poll` visits all
+//!    others. So whoever submits needs no place for what it does not know.
 //! 3. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 

@@ -39,7 +39,7 @@ use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
 use crate::policy::ReclaimPolicy;
 use crate::record::{HashSeed, Payloads, Record};
-use crate::segment::{Segment, Stream};
+use crate::segment::Stream;
 use crate::statistics::ShardCounters;
 use crate::types::{Key, SpaceId};
 
@@ -54,38 +54,38 @@ pub(crate) struct Shard {
     pub(crate) index: Index,
     pub(crate) notes: Notes,
     pub(crate) large: LargeValues,
-    pub(crate) counts: Counts,
-    pub(crate) floors: Vec<Floor>,
-    pub(crate) sequence: u64,
-    pub(crate) hash_seed: HashSeed,
-    pub(crate) counters: ShardCounters,
-    pub(crate) payloads: Arc<Payloads>,
-    pub(crate) limits: Limits,
+    counts: Counts,
+    floors: Vec<Floor>,
+    sequence: u64,
+    hash_seed: HashSeed,
+    counters: ShardCounters,
+    payloads: Arc<Payloads>,
+    limits: Limits,
     /// Mean age, in sequences, at which records of the hot stream were found dead.
-    pub(crate) lifespan: f64,
+    lifespan: f64,
     /// Records that end by then, seconds, may have been dropped from the index as ended. Clocks go
     /// back: without this a reclaim could take an ended record for one that was superseded, and let
     /// go what hides older ones.
-    pub(crate) ended_until: u32,
+    ended_until: u32,
     /// A victim that writers reclaim in steps; whoever goes on with it takes it out.
-    pub(crate) under_way: Option<Victim>,
+    under_way: Option<Victim>,
     /// Bytes of victims that writers owe for what they appended while segments were short.
-    pub(crate) owed_bytes: u64,
+    owed_bytes: u64,
     /// Segments under reclaim: what was evicted from them is still on the medium.
-    pub(crate) reclaiming: u32,
+    reclaiming: u32,
     /// Bytes that reclaim of a cache copied because they were read, less what it may copy for what
     /// went since.
-    pub(crate) copied_ahead: u64,
+    copied_ahead: u64,
     /// What had been appended when the shard was maintained last.
-    pub(crate) maintained_at: u64,
+    maintained_at: u64,
     /// The second for which no segment was found in which something had ended.
     none_ended_at: u32,
     /// The second in which the open segment of each stream was searched for what had ended.
-    pub(crate) open_ends_at: [u32; Stream::ALL.len()],
+    open_ends_at: [u32; Stream::ALL.len()],
     /// What was dropped below this sequence is looked for, or was.
     swept_below: u64,
     /// Where the search for a victim goes on.
-    pub(crate) victim_cursor: usize,
+    victim_cursor: usize,
     pinned: PinnedBytes,
     trail: Trail,
     found: Candidates,
@@ -181,12 +181,93 @@ impl Shard {
         }
     }
 
+    /// What a store's root says of the shard: what was dropped, and how keys are hashed.
+    pub(crate) fn take_root(&mut self, floors: &[Floor], hash_seed: HashSeed) {
+        self.floors = floors.to_vec();
+        self.hash_seed = hash_seed;
+    }
+
+    /// What a checkpoint says beside the tables.
+    pub(crate) fn resume(&mut self, sequence: u64, lifespan: f64) {
+        (self.sequence, self.lifespan) = (sequence, lifespan);
+    }
+
+    /// Records appended from now on have higher sequences than this.
+    pub(crate) fn begin_after(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Records that end by then, seconds, may have been dropped as ended; later ones were not.
+    pub(crate) fn know_ended(&mut self, seconds: u32) {
+        self.ended_until = seconds;
+    }
+
+    /// Records that end by then, seconds, may have been dropped as ended.
+    pub(crate) fn ended_until(&self) -> u32 {
+        self.ended_until
+    }
+
+    /// Mean age, in sequences, at which records of the hot stream were found dead.
+    pub(crate) fn lifespan(&self) -> f64 {
+        self.lifespan
+    }
+
+    pub(crate) fn hash_seed(&self) -> HashSeed {
+        self.hash_seed
+    }
+
+    pub(crate) fn payloads(&self) -> &Arc<Payloads> {
+        &self.payloads
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn counters(&self) -> &ShardCounters {
+        &self.counters
+    }
+
+    pub(crate) fn counters_mut(&mut self) -> &mut ShardCounters {
+        &mut self.counters
+    }
+
+    /// Entries by space and partition.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
+
+    /// Whether nothing was appended since the shard was maintained last.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.log.appended() == self.maintained_at
+    }
+
+    /// The shard is maintained.
+    pub(crate) fn note_maintained(&mut self) {
+        self.maintained_at = self.log.appended();
+    }
+
+    /// Takes the victim that lies half decided; whoever does goes on with it.
+    pub(crate) fn take_victim(&mut self) -> Option<Victim> {
+        self.under_way.take()
+    }
+
+    /// Leaves a victim half decided.
+    pub(crate) fn leave_victim(&mut self, victim: Victim) {
+        self.under_way = Some(victim);
+    }
+
+    pub(crate) fn has_victim(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// Back to an empty shard, as before anything was loaded.
     pub(crate) fn forget_all(&mut self) {
-        self.log.segments.fill(crate::segment::Segment::UNUSED);
-        self.log.live_bytes = 0;
-        self.log.tombstone_bytes = 0;
-        self.log.lost_bytes = 0;
+        self.log.forget_table();
         self.notes = Notes::default();
         self.large = LargeValues::default();
         self.counts = Counts::default();
@@ -216,7 +297,8 @@ impl Shard {
                 }
                 Some(bytes) => {
                     let wanted = (generation as u32, Some(key));
-                    if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
+                    if self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch)
+                    {
                         step = Sought::Memory(place, generation);
                         break;
                     }
@@ -238,7 +320,7 @@ impl Shard {
                 self.index.mark_referenced(index_hash(hash), place.address);
                 let bytes = self.log.in_memory(place.address).unwrap_or_default();
                 let wanted = (generation as u32, Some(key));
-                let shard = self.log.shape.shard;
+                let shard = self.log.shape().shard;
                 match self.payloads.open(shard, bytes, wanted, &mut self.scratch) {
                     Ok(record) => Ok(Located::Memory(record, place)),
                     Err(mismatch) => Err(damaged(&self.log, place.address, mismatch)),
@@ -270,8 +352,8 @@ impl Shard {
 
     /// Sequence of the segment that `address` is in.
     pub(crate) fn segment_sequence(&self, address: u64) -> u64 {
-        let (segment, _) = self.log.shape.split(address);
-        self.log.segments.get(segment as usize).map_or(0, |s| s.sequence)
+        let (segment, _) = self.log.shape().split(address);
+        self.log.segments().get(segment as usize).map_or(0, |s| s.sequence)
     }
 
     /// The location of what is at `place` now.
@@ -295,7 +377,7 @@ impl Shard {
     /// Where the record stands that a footer of `segment` tells of.
     pub(crate) fn place_of(&self, segment: u32, entry: &FooterEntry) -> Place {
         Place {
-            address: self.log.shape.address(segment, entry.offset),
+            address: self.log.shape().address(segment, entry.offset),
             size: SizeCode::covering(u64::from(entry.record_bytes)),
         }
     }
@@ -318,12 +400,12 @@ impl Shard {
 
     /// The read of the record at `place`, hidden or not.
     pub(crate) fn plan(&self, place: Place, hidden: bool) -> Plan {
-        let (segment, offset) = self.log.shape.split(place.address);
+        let (segment, offset) = self.log.shape().split(place.address);
         Plan {
             place,
             segment_sequence: self.segment_sequence(place.address),
-            offset: self.log.shape.offset_of(segment) + u64::from(offset),
-            length: self.log.shape.segment_bytes - offset,
+            offset: self.log.shape().offset_of(segment) + u64::from(offset),
+            length: self.log.shape().segment_bytes - offset,
             bytes: self
                 .large
                 .at(place.address)
@@ -352,6 +434,11 @@ impl Shard {
         !self.floors.is_empty() && self.floor_of(space, partition) > self.segment_sequence(address)
     }
 
+    /// Whether anything was dropped that may still stand in a segment.
+    pub(crate) fn has_floors(&self) -> bool {
+        !self.floors.is_empty()
+    }
+
     /// Segments below this sequence hold nothing of the partition any more.
     pub(crate) fn floor_of(&self, space: SpaceId, partition: u16) -> u64 {
         self.floors
@@ -364,10 +451,9 @@ impl Shard {
 
     /// A record found hidden behind another key's slot gets a slot of its own back.
     pub(crate) fn unhide(&mut self, hash: u128, place: Place) {
-        let (segment, _) = self.log.shape.split(place.address);
+        let (segment, _) = self.log.shape().split(place.address);
         if let Some(note) = self.notes.take(hash, (segment, place.address)) {
-            let notes = &mut self.log.segments[segment as usize].notes;
-            *notes = notes.saturating_sub(1);
+            self.log.settle_note(segment);
             self.counters.collisions_put += 1;
             self.count_owner(&note);
             self.index.insert(index_hash(hash), place);
@@ -385,7 +471,7 @@ impl Shard {
     /// The floors with another one; those under everything that still stands are no longer needed.
     /// `oldest` is the oldest use of any segment of the store with dead records.
     pub(crate) fn floors_with(&self, floor: Floor, oldest: Option<u64>) -> Vec<Floor> {
-        let live = self.log.segments.iter().map(|s| s.sequence).filter(|s| *s != 0).min();
+        let live = self.log.segments().iter().map(|s| s.sequence).filter(|s| *s != 0).min();
         let oldest = oldest.into_iter().chain(live).min().unwrap_or(u64::MAX);
         let other = |f: &Floor| {
             f.space != floor.space || floor.partition.is_some() && f.partition != floor.partition
@@ -399,8 +485,10 @@ impl Shard {
         self.floors = floors;
         self.counts.drop_all(floor.space, floor.partition);
         self.notes.disown(floor.space, floor.partition);
-        self.log.segments.iter_mut().for_each(Segment::try_again);
-        self.pinned.dropped(floor.space, floor.partition, &mut self.log.segments);
+        self.log.try_all_again();
+        for (segment, bytes) in self.pinned.dropped(floor, self.log.segments()) {
+            self.log.add_dropped(segment, bytes);
+        }
     }
 
     /// Memory of tables other than index and buffers, and of a victim, bytes.
@@ -409,10 +497,10 @@ impl Shard {
     }
 
     pub(crate) fn other_bytes(&self) -> u64 {
-        let segments = self.log.segments.len() * std::mem::size_of::<crate::segment::Segment>();
+        let segments = std::mem::size_of_val(self.log.segments());
         // Whoever reclaims holds a victim. One that comes and goes is no room for others.
         let reclaims = self.reclaiming > 0 || self.counters.segments_reclaimed > 0;
-        let victim = if reclaims { u64::from(self.log.shape.segment_bytes) } else { 0 };
+        let victim = if reclaims { u64::from(self.log.shape().segment_bytes) } else { 0 };
         segments as u64 + self.notes.bytes() + self.large.bytes() + victim
     }
 
@@ -427,16 +515,16 @@ pub(crate) fn damaged(
     address: u64,
     mismatch: crate::record::Mismatch,
 ) -> crate::error::Error {
-    let (segment, offset) = log.shape.split(address);
-    let at = log.shape.offset_of(segment) + u64::from(offset);
+    let (segment, offset) = log.shape().split(address);
+    let at = log.shape().offset_of(segment) + u64::from(offset);
     crate::error::Error::new(
         crate::error::ErrorKind::Corrupt,
         format!(
             "record at byte {at} of {} (shard {}, segment {segment}, offset {offset}) does not \
              verify: {mismatch:?}; the medium returned other bytes than were written; put or \
              remove its entry to give it up",
-            log.device.name(),
-            log.shape.shard,
+            log.device().name(),
+            log.shape().shard,
         ),
     )
 }

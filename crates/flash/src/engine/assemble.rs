@@ -90,15 +90,15 @@ impl Engine {
             let wanted = (generation as u32, Some(PieceName::key(&key)));
             let number16 = shard_number as u16;
             if let Some(memory) = shard.log.in_memory(address) {
-                match shard.payloads.open(number16, memory, wanted, &mut scratch) {
+                match shard.payloads().open(number16, memory, wanted, &mut scratch) {
                     Ok(record) => out.extend_from_slice(record.value),
                     Err(mismatch) => return Err(damaged(&shard.log, address, mismatch)),
                 }
                 return Ok(true);
             }
-            let (segment, offset) = shard.log.shape.split(address);
-            let at = shard.log.shape.offset_of(segment) + u64::from(offset);
-            let segment_bytes = shard.log.shape.segment_bytes;
+            let (segment, offset) = shard.log.shape().split(address);
+            let at = shard.log.shape().offset_of(segment) + u64::from(offset);
+            let segment_bytes = shard.log.shape().segment_bytes;
             drop(shard);
             let start = at / self.sector_bytes * self.sector_bytes;
             // The length is rounded up: behind the segment there may be no more of the device.

@@ -15,7 +15,7 @@ use crate::types::SpaceId;
 impl Engine {
     pub(crate) fn count(&self, space: SpaceId) -> u64 {
         let of = |shard: &Mutex<Shard>| {
-            shard.lock().counts.by_space().get(&space).map_or(0, |count| (*count).max(0) as u64)
+            shard.lock().counts().by_space().get(&space).map_or(0, |count| (*count).max(0) as u64)
         };
         self.shards.iter().map(of).sum()
     }
@@ -23,7 +23,8 @@ impl Engine {
     pub(crate) fn count_partitions(&self, space: SpaceId) -> Vec<(u16, u64)> {
         let mut counts = BTreeMap::<u16, i64>::new();
         for shard in &self.shards {
-            for (_, partition, count) in shard.lock().counts.iter().filter(|(of, ..)| *of == space)
+            for (_, partition, count) in
+                shard.lock().counts().iter().filter(|(of, ..)| *of == space)
             {
                 *counts.entry(partition).or_default() += count;
             }
@@ -33,7 +34,7 @@ impl Engine {
 
     pub(crate) fn count_partition(&self, space: SpaceId, partition: u16) -> u64 {
         let shards = self.shards.iter();
-        let counts = shards.map(|shard| shard.lock().counts.of_partition(space, partition));
+        let counts = shards.map(|shard| shard.lock().counts().of_partition(space, partition));
         counts.sum::<i64>().max(0) as u64
     }
 
@@ -41,7 +42,7 @@ impl Engine {
         let mut spaces = Vec::new();
         for shard in &self.shards {
             spaces.extend(
-                shard.lock().counts.iter().filter(|(.., n)| *n > 0).map(|(space, ..)| space),
+                shard.lock().counts().iter().filter(|(.., n)| *n > 0).map(|(space, ..)| space),
             );
         }
         spaces.sort_unstable();
@@ -118,7 +119,7 @@ impl Engine {
 }
 
 fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
-    let counters = &shard.counters;
+    let counters = shard.counters();
     total.gets_memory += counters.gets_memory;
     total.gets_flash += counters.gets_flash;
     total.gets_missed += counters.gets_missed;
@@ -137,20 +138,20 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     total.steps_by_writers += counters.steps_by_writers;
     total.key_sizes.merge(&counters.key_sizes);
     total.value_sizes.merge(&counters.value_sizes);
-    let spaces = shard.counts.by_space();
+    let spaces = shard.counts().by_space();
     total.entries += spaces.values().sum::<i64>().max(0) as u64;
     for (space, count) in spaces {
         *total.entries_of.entry(space).or_default() += count.max(0) as u64;
     }
     let log = &shard.log;
-    let segment_bytes = u64::from(log.shape.segment_bytes);
+    let segment_bytes = u64::from(log.shape().segment_bytes);
     total.pending_writes += log.pending_writes() as u64;
-    total.segments += u64::from(log.shape.segments);
+    total.segments += u64::from(log.shape().segments);
     total.segments_free += u64::from(log.free_count());
     total.allocated_bytes +=
-        (u64::from(log.shape.segments) - u64::from(log.free_count())) * segment_bytes;
-    total.capacity_bytes += u64::from(log.shape.segments) * segment_bytes;
-    total.live_bytes += log.live_bytes;
+        (u64::from(log.shape().segments) - u64::from(log.free_count())) * segment_bytes;
+    total.capacity_bytes += u64::from(log.shape().segments) * segment_bytes;
+    total.live_bytes += log.live_bytes();
     total.index_bytes += shard.index.bytes();
     total.buffer_bytes += log.buffer_bytes();
     total.other_bytes += shard.other_bytes();

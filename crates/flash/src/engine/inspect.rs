@@ -116,8 +116,8 @@ impl Engine {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock();
-            let shape = shard.log.shape;
-            all.extend(shard.log.segments.iter().enumerate().map(|(number, s)| SegmentInfo {
+            let shape = shard.log.shape();
+            all.extend(shard.log.segments().iter().enumerate().map(|(number, s)| SegmentInfo {
                 shard: shape.shard,
                 segment: number as u32,
                 offset: shape.offset_of(number as u32),
@@ -141,11 +141,11 @@ impl Engine {
                 if self.check_open().is_ok() {
                     shard.log.seal_all()?;
                 }
-                shard.log.shape
+                shard.log.shape()
             };
             let mut order: Vec<(u64, u32)> = {
                 let shard = shard.lock();
-                let sealed = shard.log.segments.iter().enumerate();
+                let sealed = shard.log.segments().iter().enumerate();
                 let in_use = |s: &crate::segment::Segment| {
                     // Records of a victim that are not decided yet are nowhere else.
                     let states =
@@ -184,7 +184,7 @@ impl Engine {
         visit: VisitRecord<'_>,
     ) -> Result<()> {
         let shard = self.shards[number].lock();
-        let address = shard.log.shape.address(segment, entry.offset);
+        let address = shard.log.shape().address(segment, entry.offset);
         let live = match entry.flags.kind {
             RecordKind::Piece => shard.large.holds(PieceName::of_hash(entry.hash), address),
             _ => {
@@ -230,12 +230,12 @@ impl Engine {
         found: &mut Verification,
     ) {
         let shard = self.shards[number].lock();
-        let row = shard.log.segments[segment as usize];
+        let row = *shard.log.segment(segment);
         if row.sequence == sequence && row.live_bytes > 0 {
             found.damaged.push(format!(
                 "segment {segment} of shard {number} (byte {}) has no footer that verifies; {} \
                  bytes in it are live",
-                shard.log.shape.offset_of(segment),
+                shard.log.shape().offset_of(segment),
                 row.live_bytes
             ));
         }

@@ -92,9 +92,9 @@ impl Engine {
     /// and nothing was left to do.
     fn settle_idle(&self, number: usize, now: Timestamp) -> Result<bool> {
         let mut shard = self.shards[number].lock();
-        let appended = shard.log.appended();
-        let idle = std::mem::replace(&mut shard.maintained_at, appended) == appended;
-        if idle && shard.under_way.is_some() {
+        let idle = shard.is_idle();
+        shard.note_maintained();
+        if idle && shard.has_victim() {
             // No writer goes on with it, and sweeps pass it over.
             drop(shard);
             return self.end_under_way(number, now).map(|()| false);
@@ -102,7 +102,7 @@ impl Engine {
         if !idle || shard.notes.len() == 0 {
             return Ok(idle && shard.log.pending_writes() == 0);
         }
-        let noted = most_noted(&shard.log.segments);
+        let noted = most_noted(shard.log.segments());
         drop(shard);
         noted.map_or(Ok(true), |segment| self.sweep(number, segment, now)).map(|_| false)
     }
@@ -119,8 +119,8 @@ impl Engine {
         shard.drop_ended_in_open(now);
         let settle = shard.notes.len() as u64 > notes_budget(&shard);
         let expired = shard.first_expired((now.0 / 1000) as u32);
-        let noted = if settle { most_noted(&shard.log.segments) } else { None };
-        let idle = shard.log.appended() == shard.maintained_at;
+        let noted = if settle { most_noted(shard.log.segments()) } else { None };
+        let idle = shard.is_idle();
         let short_of_slots = shard.is_short_of_slots();
         let log = &mut shard.log;
         let (free, releasing) = (log.free_count(), log.releasing_count());

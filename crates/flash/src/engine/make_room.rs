@@ -73,7 +73,7 @@ impl Reclaims {
     /// Counts the write among those that found no room.
     pub(super) fn count(&mut self, shard: &mut Shard) {
         if !std::mem::replace(&mut self.counted, true) {
-            shard.counters.reclaims_by_writers += 1;
+            shard.counters_mut().reclaims_by_writers += 1;
         }
     }
 
@@ -115,7 +115,7 @@ impl Engine {
         let log = &self.shards[number].lock().log;
         let free = log.free_count() + log.releasing_count();
         // A cache's victims come in turn, however little there is to gain: all of them get it.
-        let most = if self.policy.order() == Order::InTurn { log.shape.segments } else { 0 };
+        let most = if self.policy.order() == Order::InTurn { log.shape().segments } else { 0 };
         Ok(match progress {
             // Whoever asked may have found one taken that is free again.
             Progress::None => reclaims.grew(free),
@@ -142,12 +142,12 @@ impl Engine {
             return shard.index_full();
         }
         let log = &shard.log;
-        let damaged = log.segments.iter().filter(|s| s.state == SegmentState::Damaged).count();
+        let damaged = log.segments().iter().filter(|s| s.state == SegmentState::Damaged).count();
         let detail = format!(
             "shard {number} is full: {} bytes are live, {damaged} segments are damaged, {} are \
              free and {} about to be, and reclaim frees no more; remove entries or give the store \
              more capacity",
-            log.live_bytes,
+            log.live_bytes(),
             log.free_count(),
             log.releasing_count()
         );
@@ -201,7 +201,7 @@ impl Engine {
                 self.await_device(shard).map(|()| Progress::Awaited)
             }
             Err(refusal) => {
-                if let Some(victim) = shard.under_way.take() {
+                if let Some(victim) = shard.take_victim() {
                     shard.keep_victim(&victim);
                 }
                 Err(refusal.into())

@@ -46,7 +46,7 @@ impl Engine {
             }
         }
         // What a writer left half done goes first.
-        let victim = match shard.under_way.take() {
+        let victim = match shard.take_victim() {
             Some(victim) => Some(victim),
             None => shard.choose()?,
         };
@@ -56,7 +56,7 @@ impl Engine {
                 shard.log.begin_release()?;
                 Ok(Progress::Awaited)
             }
-            None if shard.reclaiming > 0 => Ok(Progress::Awaited),
+            None if shard.is_reclaiming() => Ok(Progress::Awaited),
             None if shard.log.frees_tombstones()? => Ok(Progress::Awaited),
             None => Ok(Progress::None),
         }
@@ -65,7 +65,7 @@ impl Engine {
     /// There is no victim left. Another thread may have the last: what it frees is for whoever asks
     /// first.
     pub(super) fn await_others(&self, number: usize, shard: MutexGuard<'_, Shard>) -> Progress {
-        let others = shard.reclaiming > 0;
+        let others = shard.is_reclaiming();
         drop(shard);
         if !others {
             return Progress::None;
@@ -84,7 +84,7 @@ impl Engine {
     ) -> Result<Progress> {
         while shard.awaits_read(&mut victim) {
             if patience == Patience::Returns {
-                shard.under_way = Some(victim);
+                shard.leave_victim(victim);
                 return Ok(Progress::Awaited);
             }
             if let Err(error) = shard.log.poll(1) {
@@ -114,7 +114,7 @@ impl Engine {
     fn decide_all(&self, number: usize, victim: &mut Victim, now: Timestamp) -> Result<()> {
         let borrows = !victim.is_read();
         if borrows {
-            let segment_bytes = self.shards[number].lock().log.shape.segment_bytes as usize;
+            let segment_bytes = self.shards[number].lock().log.shape().segment_bytes as usize;
             let memory = self.segment_memory.lock().pop();
             let mut bytes = memory.unwrap_or_else(|| IoBuffer::aligned(segment_bytes));
             self.read_segment(number, victim.number(), &mut bytes)?;
@@ -138,7 +138,7 @@ impl Engine {
     /// Brings a victim that a writer left half done to its end, whether or not room is short.
     pub(crate) fn end_under_way(&self, number: usize, now: Timestamp) -> Result<()> {
         let mut shard = self.shards[number].lock();
-        match shard.under_way.take() {
+        match shard.take_victim() {
             Some(victim) => self.reclaim(number, shard, victim, (now, Patience::Waits)).map(drop),
             None => Ok(()),
         }
@@ -152,12 +152,12 @@ impl Engine {
         out: &mut IoBuffer,
     ) -> Result<()> {
         let shard = self.shards[number].lock();
-        let start = shard.log.shape.address(segment, 0);
+        let start = shard.log.shape().address(segment, 0);
         if let Some(memory) = shard.log.in_memory(start) {
             out.copy_from_slice(memory);
             return Ok(());
         }
-        let offset = shard.log.shape.offset_of(segment);
+        let offset = shard.log.shape().offset_of(segment);
         drop(shard);
         read_around(&*self.device, offset, out).map(drop)
     }

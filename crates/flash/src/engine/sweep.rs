@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) fn sweep(&self, number: usize, segment: u32, now: Timestamp) -> Result<bool> {
         let (shape, state, held) = {
             let shard = self.shards[number].lock();
-            let (shape, state) = (shard.log.shape, shard.log.segments[segment as usize]);
+            let (shape, state) = (shard.log.shape(), *shard.log.segment(segment));
             // Its last write may be under way: the device may have the footer of a former use yet.
             let memory = shard.log.in_memory(shape.address(segment, 0));
             let sealed = memory.filter(|_| state.state == SegmentState::Sealed);
@@ -35,18 +35,17 @@ impl Engine {
             None => read_footer(&*self.device, &shape, segment, state.sequence)?,
         };
         let mut shard = self.shards[number].lock();
-        let current = shard.log.segments[segment as usize];
+        let current = *shard.log.segment(segment);
         if current.sequence != state.sequence || current.state != SegmentState::Sealed {
             return Ok(true);
         }
         let Some(footer) = footer else {
-            let row = &mut shard.log.segments[segment as usize];
             // Not swept again, nor freed unread.
-            row.next_end = ENDED;
+            shard.log.ends_next(segment, ENDED);
             match self.policy.of_damaged() {
                 // It goes in its turn: older records of its keys must go before it.
-                OfDamaged::Goes => row.notes = 0,
-                OfDamaged::Stays => row.state = SegmentState::Damaged,
+                OfDamaged::Goes => shard.log.forget_notes(segment),
+                OfDamaged::Stays => shard.log.set_aside(segment),
             }
             return Ok(true);
         };
@@ -83,7 +82,7 @@ impl Engine {
         if ended {
             next_end = next_end.min(ENDED);
         }
-        shard.log.segments[segment as usize].next_end = next_end;
+        shard.log.ends_next(segment, next_end);
         drop(shard);
         self.bury_all(number, (segment, state.sequence), large)
     }
@@ -99,9 +98,10 @@ impl Engine {
         for (hash, place, ends_seconds) in large {
             match self.bury_large(number, hash, (place, ends_seconds)) {
                 Err(Refusal::NeedsBuffer | Refusal::NeedsRoom) => {
-                    let row = &mut self.shards[number].lock().log.segments[segment as usize];
+                    let log = &mut self.shards[number].lock().log;
+                    let row = *log.segment(segment);
                     if (row.sequence, row.state) == (sequence, SegmentState::Sealed) {
-                        row.next_end = row.next_end.min(ends_seconds);
+                        log.ends_next(segment, row.next_end.min(ends_seconds));
                     }
                     return Ok(false);
                 }
@@ -131,7 +131,7 @@ impl Engine {
         let wanted = (plan.segment_sequence as u32, None);
         let mut scratch = Vec::new();
         let mut shard = self.shards[number].lock();
-        let opened = self.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
+        let opened = self.payloads.open(shard.log.shape().shard, record, wanted, &mut scratch);
         // What does not verify, or was just replaced, is left to reads and to reclaim.
         let Ok(record) = opened else { return Ok(()) };
         let key = Key {
@@ -144,7 +144,7 @@ impl Engine {
 
     /// What the footer of its segment says of the record that `plan` was to read.
     pub(crate) fn line_at(&self, number: usize, plan: &Plan) -> Option<FooterEntry> {
-        let shape = self.shards[number].lock().log.shape;
+        let shape = self.shards[number].lock().log.shape();
         let (segment, at) = shape.split(plan.place.address);
         let footer = read_footer(&*self.device, &shape, segment, plan.segment_sequence);
         let footer = footer.ok().flatten();

@@ -44,7 +44,7 @@ impl Again {
 
     /// Reads the footer, as long as it was found to be; whether it verifies.
     fn reads(&mut self, shard: &Shard, segment: &Found) -> bool {
-        let shape = shard.log.shape;
+        let shape = shard.log.shape();
         let region = segment.count as usize * FOOTER_ENTRY_BYTES + TRAILER_BYTES;
         let length = region.next_multiple_of(BLOCK_BYTES);
         if length > shape.segment_bytes as usize {
@@ -55,7 +55,7 @@ impl Again {
         }
         let end = shape.offset_of(segment.segment) + u64::from(shape.segment_bytes);
         let tail = &mut self.bytes[..length];
-        if shard.log.device.read_at(end - length as u64, tail).is_err() {
+        if shard.log.device().read_at(end - length as u64, tail).is_err() {
             return false;
         }
         let trailer = Trailer::decode_end(tail)
@@ -69,9 +69,9 @@ impl Again {
 
 /// The footer of a segment, read from the device; without one the records speak for themselves.
 fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     let sequence = segment.header.sequence;
-    let footer = read_footer(&*shard.log.device, &shape, segment.segment, sequence)?;
+    let footer = read_footer(&**shard.log.device(), &shape, segment.segment, sequence)?;
     if let Some(footer) = footer {
         return Ok(footer);
     }

@@ -440,7 +440,7 @@ impl<'a> Settling<'a> {
             None
         };
         let (space, partition) = claim.owner();
-        let dropped = !self.shard.floors.is_empty()
+        let dropped = self.shard.has_floors()
             && self.shard.segment_sequence(claim.address()) < self.shard.floor_of(space, partition);
         // A large value that ended is dropped by a sweep, with a tombstone: without its pieces it
         // would look like one that never was whole, and hide nothing.
@@ -473,7 +473,7 @@ impl<'a> Settling<'a> {
     fn finish_counts(&mut self) {
         let ((space, partition), count) = self.counted;
         if count != 0 {
-            self.shard.counts.add(space, partition, count);
+            self.shard.counts_mut().add(space, partition, count);
         }
         self.counted.1 = 0;
     }
@@ -491,14 +491,14 @@ enum Gathering {
 
 /// Finds the value whose manifest is `claim`. Its pieces are taken out: they belong to one value.
 fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Gathering> {
-    let (segment, offset) = shard.log.shape.split(claim.address());
+    let (segment, offset) = shard.log.shape().split(claim.address());
     let sector = 4096;
     let start = u64::from(offset) / sector * sector;
     let end = u64::from(offset) + claim.size().bytes();
-    let end = end.next_multiple_of(sector).min(u64::from(shard.log.shape.segment_bytes));
+    let end = end.next_multiple_of(sector).min(u64::from(shard.log.shape().segment_bytes));
     let mut bytes = IoBuffer::aligned(end.saturating_sub(start).max(sector) as usize);
-    let at = shard.log.shape.offset_of(segment) + start;
-    if shard.log.device.read_at(at, &mut bytes).is_err() {
+    let at = shard.log.shape().offset_of(segment) + start;
+    if shard.log.device().read_at(at, &mut bytes).is_err() {
         let (start, end) = (start as usize, start as usize + bytes.len());
         let why = "which pieces are of a large value is not known";
         return Err(unreadable(shard, segment, start..end, why));
@@ -506,7 +506,7 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Gatheri
     let record = bytes.get((u64::from(offset) - start) as usize..).unwrap_or_default();
     let wanted = (shard.segment_sequence(claim.address()) as u32, None);
     let mut scratch = Vec::new();
-    let opened = shard.payloads.open(shard.log.shape.shard, record, wanted, &mut scratch);
+    let opened = shard.payloads().open(shard.log.shape().shard, record, wanted, &mut scratch);
     let Ok(record) = opened else { return Ok(Gathering::Damaged) };
     let version = record.header.sequence;
     let Some(Manifest { stored_bytes, pieces: count, .. }) = Manifest::decode(record.value) else {

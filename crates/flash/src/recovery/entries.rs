@@ -31,14 +31,14 @@ pub(super) struct Taken {
 /// Looks at the segments of a shard, and takes in the first pass.
 pub(super) fn take(shard: &mut Shard, images: &Images, context: Context) -> Result<Taken> {
     // What has ended by now is not taken in.
-    shard.ended_until = shard.ended_until.max(seconds_of(context.now));
-    let copies = images.keys().filter(|(of, _)| *of == shard.log.shape.shard).count() as u64;
-    let held_bytes = copies * u64::from(shard.log.shape.segment_bytes);
-    let bytes = context.first_room_bytes(&shard.limits, held_bytes);
+    shard.know_ended(shard.ended_until().max(seconds_of(context.now)));
+    let copies = images.keys().filter(|(of, _)| *of == shard.log.shape().shard).count() as u64;
+    let held_bytes = copies * u64::from(shard.log.shape().segment_bytes);
+    let bytes = context.first_room_bytes(shard.limits(), held_bytes);
     let sample = sample(shard, (context, bytes))?;
     let cut = Cut::new(sample.records);
     if context.same_boot && cut.pass(0, bytes).len() == cut.parts() {
-        let intake = Intake::new(shard.log.shape, (cut, 0..cut.parts()), bytes)?;
+        let intake = Intake::new(shard.log.shape(), (cut, 0..cut.parts()), bytes)?;
         if let Some(taken) = take_at_once(shard, images, (context, sample), intake)? {
             return Ok(taken);
         }
@@ -50,7 +50,7 @@ pub(super) fn take(shard: &mut Shard, images: &Images, context: Context) -> Resu
     let bytes = bytes.saturating_sub(survey.kept_bytes()).max(ROOM_BYTES_MIN);
     let mut first = cut.pass(0, bytes);
     loop {
-        let mut intake = Intake::new(shard.log.shape, (cut, first.clone()), bytes)?;
+        let mut intake = Intake::new(shard.log.shape(), (cut, first.clone()), bytes)?;
         survey.for_each_line(shard, |segment, line| intake.take(segment, line))?;
         if !intake.claims.overflowed() {
             return Ok(Taken { survey, intake });
@@ -85,13 +85,14 @@ fn halved(pass: Range<usize>) -> Result<Range<usize>> {
 pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Result<()> {
     let Taken { survey, intake } = taken;
     for segment in &survey.found {
-        shard.log.segments[segment.segment as usize] = Segment {
+        let row = Segment {
             sequence: segment.header.sequence,
             age: segment.age,
             stream: segment.header.stream,
             state: SegmentState::Sealed,
             ..Segment::UNUSED
         };
+        shard.log.restore(segment.segment, row);
     }
     let Intake { mut rows, mut claims, mut pieces, highest, cut } = intake;
     order_pieces(shard, &mut pieces);
@@ -114,13 +115,13 @@ pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Resu
             break;
         }
         let filled_bytes = (end * 8) as u64 + survey.kept_bytes();
-        let bytes = context.room_bytes(&shard.limits, filled_bytes);
+        let bytes = context.room_bytes(shard.limits(), filled_bytes);
         let next = cut.pass(pass.end, bytes);
         gather(shard, &survey, (&mut claims, rows.places), (next, bytes))?;
     }
     rows.apply(shard);
     learn_padding(shard, &survey.found);
-    shard.sequence = highest;
+    shard.begin_after(highest);
     Ok(())
 }
 
@@ -147,14 +148,15 @@ fn gather(
 
 /// Finds out which segments hold much padding, and how much the others lost where they were filled.
 fn learn_padding(shard: &mut Shard, found: &[Found]) {
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     let (mut lost_bytes, mut filled) = (0, 0);
     for found in found {
-        let segment = &mut shard.log.segments[found.segment as usize];
+        let mut segment = *shard.log.segment(found.segment);
         // A little less than there is: records count as a little more than they take.
         let records = segment.used_bytes.saturating_add(SEGMENT_HEADER_BYTES as u32);
         let padding = found.end.saturating_sub(records);
         segment.padded = shape.is_much_padding(padding);
+        shard.log.restore(found.segment, segment);
         let footer = u64::from(found.count) * FOOTER_ENTRY_BYTES as u64 + TRAILER_BYTES as u64;
         let taken = u64::from(found.end) + footer;
         let lost = u64::from(shape.segment_bytes).saturating_sub(taken) + u64::from(padding);
@@ -164,7 +166,7 @@ fn learn_padding(shard: &mut Shard, found: &[Found]) {
             filled += 1;
         }
     }
-    shard.log.lost_bytes = lost_bytes / u64::max(filled, 1);
+    shard.log.restore_lost_bytes(lost_bytes / u64::max(filled, 1));
 }
 
 /// Brings the pieces of each value in order. One that reclaim copied stands twice; the copy in the

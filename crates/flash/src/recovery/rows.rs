@@ -64,13 +64,13 @@ impl Rows {
     /// Puts the sums where the shard keeps them.
     pub(super) fn apply(&self, shard: &mut Shard) {
         let saturated = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-        for (row, segment) in self.rows.iter().zip(&mut shard.log.segments) {
+        for (number, row) in (0..).zip(&self.rows) {
+            let mut segment = *shard.log.segment(number);
             segment.used_bytes = segment.used_bytes.saturating_add(saturated(row.used_bytes));
             segment.live_bytes = saturated(row.live_bytes);
             segment.next_end = segment.next_end.min(row.before_end.saturating_add(1));
             segment.tombstone_bytes = saturated(row.tombstone_bytes);
-            shard.log.live_bytes += u64::from(segment.live_bytes);
-            shard.log.tombstone_bytes += u64::from(segment.tombstone_bytes);
+            shard.log.restore(number, segment);
         }
     }
 }

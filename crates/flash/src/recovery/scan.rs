@@ -24,7 +24,7 @@ pub(crate) struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     /// For the segments of `shard`, whose payloads are `payloads`.
     pub(crate) fn of(shard: &Shard, payloads: &'a Payloads) -> Scanner<'a> {
-        Scanner { payloads, hash_seed: shard.hash_seed, shard: shard.log.shape.shard }
+        Scanner { payloads, hash_seed: shard.hash_seed(), shard: shard.log.shape().shard }
     }
 
     /// The records of the segment in `bytes` that verify, from front to back, up to the first
@@ -175,9 +175,9 @@ pub(crate) enum Source {
 
 /// Reads a whole segment.
 pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<Whole> {
-    let mut bytes = IoBuffer::aligned(shard.log.shape.segment_bytes as usize);
-    let offset = shard.log.shape.offset_of(segment);
-    let gaps = read_around(&*shard.log.device, offset, &mut bytes)?;
+    let mut bytes = IoBuffer::aligned(shard.log.shape().segment_bytes as usize);
+    let offset = shard.log.shape().offset_of(segment);
+    let gaps = read_around(&**shard.log.device(), offset, &mut bytes)?;
     let confirmed = bytes.len();
     Ok(Whole { bytes, gaps, confirmed, source: Source::Device })
 }
@@ -189,7 +189,7 @@ pub(crate) fn scan_whole(
     (segment, header): (u32, &SegmentHeader),
     whole: &Whole,
 ) -> Result<Vec<FooterEntry>> {
-    let (entries, end) = Scanner::of(shard, &shard.payloads).scan(&whole.bytes, header);
+    let (entries, end) = Scanner::of(shard, shard.payloads()).scan(&whole.bytes, header);
     match whole.gaps.first_before(end + RECORD_HEADER_BYTES_MAX) {
         None => Ok(entries),
         Some(gap) => Err(unreadable(shard, segment, gap, "which records follow is not known")),
@@ -203,7 +203,7 @@ pub(crate) fn unreadable(
     at: std::ops::Range<usize>,
     why: &str,
 ) -> Error {
-    let shape = &shard.log.shape;
+    let shape = &shard.log.shape();
     let start = shape.offset_of(segment);
     let detail = format!(
         "bytes {} to {} of {} (segment {segment} of shard {}) cannot be read: {why}, so the store \
@@ -211,7 +211,7 @@ pub(crate) fn unreadable(
          to open it without the entries that stood there",
         start + at.start as u64,
         start + at.end as u64,
-        shard.log.device.name(),
+        shard.log.device().name(),
         shape.shard,
     );
     Error::new(ErrorKind::Io, detail)

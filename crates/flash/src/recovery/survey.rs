@@ -4,6 +4,7 @@
 //! those of segments that had to be read record by record are kept as entries.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use entresol_device::{Completion, IoBuffer, Queue, QueueOptions, Table, WriteBuffer};
 use entresol_planted::planted;
@@ -108,10 +109,10 @@ pub(super) struct Sample {
 
 /// Guesses from the trailers of some segments, evenly spaced, what all of them hold.
 pub(super) fn sample(shard: &Shard, (context, room_bytes): (Context, u64)) -> Result<Sample> {
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     let count = SAMPLE.min(shape.segments);
     let options = QueueOptions { depth: SAMPLE as usize, buffer_bytes: HEAD_BYTES };
-    let mut queue = shard.log.device.queue(options)?;
+    let mut queue = shard.log.device().queue(options)?;
     for number in 0..count {
         let segment = u64::from(number) * u64::from(shape.segments) / u64::from(count);
         let end = shape.offset_of(segment as u32) + u64::from(shape.segment_bytes);
@@ -129,7 +130,7 @@ pub(super) fn sample(shard: &Shard, (context, room_bytes): (Context, u64)) -> Re
         }
     }
     let records = entries * u64::from(shape.segments) / u64::from(count.max(1));
-    let flight_bytes = context.flight_bytes(&shard.limits);
+    let flight_bytes = context.flight_bytes(shard.limits());
     // A quarter of what there is for the survey may be footers; what is not kept is read again.
     let kept_bytes = match 2 * FOOTER_ENTRY_BYTES as u64 * records <= room_bytes {
         true => room_bytes / 2,
@@ -152,7 +153,7 @@ pub(super) fn survey(
     let Ends { mut found, unsealed, kept, .. } = ends;
     let proven = found.iter().map(|f| f.header.proven_below);
     let proven = proven.chain(unsealed.iter().map(|(_, h)| h.proven_below)).max().unwrap_or(0);
-    let payloads = shard.payloads.clone();
+    let payloads = Arc::clone(shard.payloads());
     let scanner = Scanner::of(shard, &payloads);
     for segment in &mut found {
         let unproven = segment.header.sequence >= proven && !context.same_boot;
@@ -161,7 +162,7 @@ pub(super) fn survey(
         }
     }
     for (segment, header) in unsealed {
-        let image = images.get(&(shard.log.shape.shard, segment));
+        let image = images.get(&(shard.log.shape().shard, segment));
         let image = image.and_then(|image| SegmentHeader::decode(image.bytes()));
         if image.is_some_and(|image| image.sequence > header.sequence) {
             continue;
@@ -217,7 +218,7 @@ fn adopt_images(
     found: &mut Vec<Found>,
     (scanner, context): (&Scanner<'_>, Context),
 ) -> Result<()> {
-    let shape = shard.log.shape;
+    let shape = shard.log.shape();
     for ((_, segment), image) in images.iter().filter(|((s, _), _)| *s == shape.shard) {
         let confirmed = if planted!("unconfirmed-believed") { usize::MAX } else { image.confirmed };
         let image = image.bytes();
@@ -265,7 +266,7 @@ fn sealed(
     Whole { mut bytes, gaps, confirmed, source }: Whole,
     context: Context,
 ) -> Result<Found> {
-    let unit = shard.log.shape.sync_unit;
+    let unit = shard.log.shape().sync_unit;
     let age = seal_image(&mut bytes, unit, &header, &entries);
     let end = entries.last().map_or(0, |last| last.offset + last.aligned_bytes());
     if entries.is_empty() {
@@ -284,8 +285,8 @@ fn sealed(
         if let Some(first) = units().position(differs) {
             let last = units().rposition(differs).unwrap_or(first);
             let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
-            let at = shard.log.shape.offset_of(segment) + range.start as u64;
-            shard.log.device.write_at(at, &bytes[range])?;
+            let at = shard.log.shape().offset_of(segment) + range.start as u64;
+            shard.log.device().write_at(at, &bytes[range])?;
         }
     }
     let count = entries.len() as u32;
@@ -328,7 +329,7 @@ impl<'a> Ends<'a> {
         sample: Sample,
         taken: Option<&'a mut Intake>,
     ) -> Result<Ends<'a>> {
-        let shape = shard.log.shape;
+        let shape = shard.log.shape();
         let most = u64::from(shape.segments) * u64::from(shape.segment_bytes);
         let each = (sample.flight_bytes / DEPTH_MIN).next_multiple_of(HEAD_BYTES);
         let longest = TAIL_BYTES_MAX.min(shape.segment_bytes as usize).min(each);
@@ -337,7 +338,7 @@ impl<'a> Ends<'a> {
         Ok(Ends {
             shard,
             images,
-            queue: shard.log.device.queue(QueueOptions { depth, buffer_bytes: tail_bytes })?,
+            queue: shard.log.device().queue(QueueOptions { depth, buffer_bytes: tail_bytes })?,
             tail_bytes,
             waiting: HashMap::new(),
             found: Vec::new(),
@@ -352,7 +353,7 @@ impl<'a> Ends<'a> {
     }
 
     fn read(&mut self) -> Result<()> {
-        let shape = self.shard.log.shape;
+        let shape = self.shard.log.shape();
         let mut completions: Vec<Completion> = Vec::new();
         let mut next = 0;
         while next < shape.segments || self.queue.in_flight() > 0 {
@@ -381,7 +382,7 @@ impl<'a> Ends<'a> {
     /// Takes what is left of a read that failed, part by part. A segment can do without its footer,
     /// but without its header nobody knows whether it is in use.
     fn read_again(&mut self, segment: u32, which: u64) -> Result<()> {
-        let shape = self.shard.log.shape;
+        let shape = self.shard.log.shape();
         let start = shape.offset_of(segment);
         let tail = start + u64::from(shape.segment_bytes) - self.tail_bytes as u64;
         let rest = self.waiting.get(&segment).and_then(|pair| pair.rest.as_ref());
@@ -392,12 +393,12 @@ impl<'a> Ends<'a> {
             _ => (tail - rest as u64, rest),
         };
         let mut buffer = IoBuffer::aligned(length.max(HEAD_BYTES));
-        let gaps = read_around(&*self.shard.log.device, offset, &mut buffer)?;
+        let gaps = read_around(&**self.shard.log.device(), offset, &mut buffer)?;
         if which == HEAD && !gaps.is_empty() {
-            let sector = self.shard.log.device.geometry().sector_bytes as usize;
-            let first = self.shard.log.device.read_at(start, &mut buffer[..sector.min(HEAD_BYTES)]);
-            let holds_records =
-                self.shard.log.segments[segment as usize].state != SegmentState::Checkpoint;
+            let sector = self.shard.log.device().geometry().sector_bytes as usize;
+            let first =
+                self.shard.log.device().read_at(start, &mut buffer[..sector.min(HEAD_BYTES)]);
+            let holds_records = self.shard.log.segment(segment).state != SegmentState::Checkpoint;
             if first.is_err() && holds_records {
                 let why = "whether the segment is in use is not known";
                 return Err(unreadable(self.shard, segment, 0..sector, why));
@@ -429,7 +430,7 @@ impl<'a> Ends<'a> {
             self.waiting.insert(segment, pair);
             return Ok(());
         };
-        let shape = self.shard.log.shape;
+        let shape = self.shard.log.shape();
         let header = SegmentHeader::decode(head)
             .filter(|h| h.segment == segment && h.store == shape.store && h.shard == shape.shard);
         let Some(header) = header else { return Ok(()) };
@@ -461,11 +462,11 @@ impl<'a> Ends<'a> {
         parts: [&[u8]; 2],
     ) {
         // A write buffer may have to say more of the segment.
-        let doubtful = self.images.contains_key(&(self.shard.log.shape.shard, segment));
+        let doubtful = self.images.contains_key(&(self.shard.log.shape().shard, segment));
         let lines = match &mut self.taken {
             Some(intake) if !doubtful => {
                 self.footer.resize((trailer.region_bytes() - TRAILER_BYTES) / 8, 0);
-                let segment_bytes = self.shard.log.shape.segment_bytes;
+                let segment_bytes = self.shard.log.shape().segment_bytes;
                 let lines = copy_lines(trailer, segment_bytes, parts, &mut self.footer);
                 if let Lines::Kept(_) = lines {
                     let footer = self.footer.as_chunks::<LINE_WORDS>().0;
@@ -475,7 +476,7 @@ impl<'a> Ends<'a> {
                     lines
                 }
             }
-            _ => self.kept.add(trailer, self.shard.log.shape.segment_bytes, parts),
+            _ => self.kept.add(trailer, self.shard.log.shape().segment_bytes, parts),
         };
         let (age, count, end) = (trailer.age, trailer.entries, trailer.used_bytes);
         self.found.push(Found { segment, header, age, count, end, lines });

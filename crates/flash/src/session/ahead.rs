@@ -158,7 +158,7 @@ impl Session {
         if self.queue.in_flight() >= self.queue.depth() {
             return Ok(());
         }
-        let shape = self.engine.shards[usize::from(used.shard)].lock().log.shape;
+        let shape = self.engine.shards[usize::from(used.shard)].lock().log.shape();
         let offset = shape.offset_of(used.segment);
         self.queue.read(AHEAD_TOKEN | slot as u64, offset, shape.segment_bytes as usize)?;
         let held = Held::new(&self.engine, u64::from(shape.segment_bytes));
@@ -197,7 +197,7 @@ impl AheadSegment {
     pub fn is_current(&self, entry: AheadEntry) -> bool {
         let Some(found) = self.entries.get(entry.at) else { return false };
         let shard = self.held.engine.shards[usize::from(self.used.shard)].lock();
-        let place = shard.log.shape.address(self.used.segment, found.offset);
+        let place = shard.log.shape().address(self.used.segment, found.offset);
         let below = shard.floor_of(found.space, found.partition) > self.used.sequence;
         let same = shard.segment_sequence(place) == self.used.sequence;
         same && !below && shard.index.contains(index_hash(found.hash), place)

@@ -59,7 +59,7 @@ impl Session {
         let mut shard = shards.lock();
         let plan = match shard.locate(key, hash, &[])? {
             Located::Absent => {
-                shard.counters.gets_missed += 1;
+                shard.counters_mut().gets_missed += 1;
                 drop(shard);
                 self.finish(token, Ok(Outcome::Missing), visit);
                 return Ok(());
@@ -72,7 +72,7 @@ impl Session {
                     return Ok(());
                 }
                 visit(token, Ok(Outcome::Found(entry(&record))));
-                shard.counters.gets_memory += 1;
+                shard.counters_mut().gets_memory += 1;
                 return Ok(());
             }
             Located::Memory(..) => None,

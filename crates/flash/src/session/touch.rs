@@ -65,7 +65,7 @@ impl Session {
         let step = self.engine.put(request, Known::At(present.location), self.waits);
         if let Ok(Put::Stored(_)) = step {
             let shard = self.engine.shard_of(pending.hash);
-            self.engine.shards[shard].lock().counters.touches += 1;
+            self.engine.shards[shard].lock().counters_mut().touches += 1;
         }
         step
     }

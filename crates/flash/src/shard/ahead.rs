@@ -59,28 +59,28 @@ impl Shard {
     /// Takes note of a device read at `address`; the segment to read as a whole, if reads follow
     /// the log there.
     pub(crate) fn follow(&mut self, address: u64) -> Option<SegmentUse> {
-        let (segment, _) = self.log.shape.split(address);
-        let in_use = self.log.segments.len() - self.log.free_count() as usize;
+        let (segment, _) = self.log.shape().split(address);
+        let in_use = self.log.segments().len() - self.log.free_count() as usize;
         if self.trail.note(segment, in_use) { self.begin_ahead(segment) } else { None }
     }
 
     /// The segment that was written after `before`, unless it was read ahead lately. What is
     /// free since then is passed over.
     pub(crate) fn segment_after(&mut self, before: SegmentUse) -> Option<SegmentUse> {
-        if self.log.segments.get(before.segment as usize)?.sequence != before.sequence {
+        if self.log.segments().get(before.segment as usize)?.sequence != before.sequence {
             return None;
         }
-        let after = |at: &u32| self.log.succession.after(*at);
+        let after = |at: &u32| self.log.opened_after(*at);
         let next = std::iter::successors(Some(before.segment), after)
             .skip(1)
             .take(PASSED_MAX)
-            .find(|&next| self.log.segments[next as usize].live_bytes > 0)?;
+            .find(|&next| self.log.segment(next).live_bytes > 0)?;
         self.begin_ahead(next)
     }
 
     /// Whether `used` is what its segment still holds, and none of it is to be written.
     pub(crate) fn is_settled(&self, used: SegmentUse) -> bool {
-        self.log.segments.get(used.segment as usize).is_some_and(|row| {
+        self.log.segments().get(used.segment as usize).is_some_and(|row| {
             row.sequence == used.sequence
                 && row.state == SegmentState::Sealed
                 && row.buffer == NO_BUFFER
@@ -88,8 +88,8 @@ impl Shard {
     }
 
     fn begin_ahead(&mut self, segment: u32) -> Option<SegmentUse> {
-        let sequence = self.log.segments.get(segment as usize)?.sequence;
-        let used = SegmentUse { shard: self.log.shape.shard, segment, sequence };
+        let sequence = self.log.segments().get(segment as usize)?.sequence;
+        let used = SegmentUse { shard: self.log.shape().shard, segment, sequence };
         if !self.is_settled(used) || self.trail.begun.contains(&sequence) {
             return None;
         }

@@ -125,7 +125,7 @@ impl Shard {
     /// Whether a cache keeps a live record that it may evict: it was read, and not too much else
     /// was.
     fn spares(&mut self, entry: &FooterEntry, place: Place) -> bool {
-        let shape = &self.log.shape;
+        let shape = &self.log.shape();
         let shard_bytes = u64::from(shape.segments) * u64::from(shape.segment_bytes);
         let ahead = self.copied_ahead + u64::from(entry.aligned_bytes());
         let read = self.index.take_referenced(index_hash(entry.hash), place.address);
@@ -186,7 +186,7 @@ impl Shard {
         let payload = self.payloads.clone();
         let mut scratch = Vec::new();
         let wanted = (header.generation, None);
-        let Ok(found) = payload.open(self.log.shape.shard, record, wanted, &mut scratch) else {
+        let Ok(found) = payload.open(self.log.shape().shard, record, wanted, &mut scratch) else {
             return Ok(false);
         };
         let tombstone = RecordHeader {
@@ -209,8 +209,7 @@ impl Shard {
         }
         let place = self.place_of(segment, entry);
         let Some(note) = self.notes.take(entry.hash, (segment, place.address)) else { return };
-        let notes = &mut self.log.segments[segment as usize].notes;
-        *notes = notes.saturating_sub(1);
+        self.log.settle_note(segment);
         self.counters.notes_settled += 1;
         if note.by == entry.hash {
             return;

@@ -96,8 +96,7 @@ impl Shard {
             self.swept_below = newest;
             self.none_ended_at = u32::MAX;
             let used = [SegmentState::Sealed, SegmentState::Open, SegmentState::Damaged];
-            let below = |s: &&mut Segment| used.contains(&s.state) && s.sequence < newest;
-            self.log.segments.iter_mut().filter(below).for_each(|segment| segment.next_end = 0);
+            self.log.look_through(|s| used.contains(&s.state) && s.sequence < newest);
         }
         self.first_expired(seconds)
     }
@@ -121,9 +120,9 @@ impl Shard {
         }
         let stands = |s: &Segment| matches!(s.state, SegmentState::Sealed | SegmentState::Damaged);
         let ended = |s: &Segment| stands(s) && s.next_end <= seconds;
-        let found = self.log.segments.iter().position(ended);
+        let found = self.log.segments().iter().position(ended);
         if let Some(segment) = found {
-            self.log.segments[segment].try_again();
+            self.log.try_again(segment as u32);
         }
         if found.is_none() {
             self.none_ended_at = seconds;

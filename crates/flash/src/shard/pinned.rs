@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::format::SizeCode;
+use crate::format::{Floor, SizeCode};
 use crate::segment::{Segment, SegmentState, Stream};
 use crate::types::SpaceId;
 
@@ -40,15 +40,11 @@ impl PinnedBytes {
         }
     }
 
-    /// A partition, or all of a space, is dropped: says so of each segment that has some of it.
-    pub(crate) fn dropped(
-        &mut self,
-        space: SpaceId,
-        partition: Option<u16>,
-        segments: &mut [Segment],
-    ) {
+    /// A partition, or all of a space, is dropped: how many bytes of which segments were of it.
+    pub(crate) fn dropped(&mut self, floor: Floor, segments: &[Segment]) -> Vec<(u32, u32)> {
+        let mut dropped = Vec::new();
         self.segments.retain(|number, segmented| {
-            let segment = &mut segments[*number as usize];
+            let segment = &segments[*number as usize];
             let stands = matches!(segment.state, SegmentState::Open | SegmentState::Sealed);
             if !stands
                 || segment.sequence != segmented.sequence
@@ -56,14 +52,16 @@ impl PinnedBytes {
             {
                 return false;
             }
-            segmented.bytes.retain(|((of, part), bytes)| {
-                let goes = *of == space && partition.is_none_or(|partition| partition == *part);
+            segmented.bytes.retain(|((space, partition), bytes)| {
+                let goes = floor.space == *space
+                    && floor.partition.is_none_or(|dropped| dropped == *partition);
                 if goes {
-                    segment.dropped_bytes = segment.dropped_bytes.saturating_add(*bytes);
+                    dropped.push((*number, *bytes));
                 }
                 !goes
             });
             segment.state == SegmentState::Open || !segmented.bytes.is_empty()
         });
+        dropped
     }
 }

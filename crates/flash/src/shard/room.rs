@@ -60,7 +60,7 @@ impl Shard {
             + FOOTER_ENTRY_BYTES
             + TRAILER_BYTES;
         let record_bytes = header.record_bytes().next_multiple_of(RECORD_ALIGNMENT);
-        record_bytes + frame <= self.log.shape.segment_bytes as usize
+        record_bytes + frame <= self.log.shape().segment_bytes as usize
     }
 
     /// Refuses a key whose manifest no segment has room for.
@@ -71,7 +71,8 @@ impl Shard {
         let detail = format!(
             "a key of {} bytes, which segments of {} bytes have no room for; use a shorter key, or \
              make the store with larger segments",
-            manifest.key_bytes, self.log.shape.segment_bytes
+            manifest.key_bytes,
+            self.log.shape().segment_bytes
         );
         Err(Error::new(ErrorKind::InvalidInput, detail))
     }
@@ -103,7 +104,7 @@ impl Shard {
     /// the `replaced` bytes that go with what it replaces always has.
     pub(super) fn check_full(&self, wanted: u64, replaced: u64, mark: Mark) -> Attempt<()> {
         // Tombstones go by reclaim; what is full of entries stays so.
-        let entries = self.occupied().saturating_sub(self.log.tombstone_bytes);
+        let entries = self.occupied().saturating_sub(self.log.tombstone_bytes());
         let line = if replaced == 0 { FOOTER_ENTRY_BYTES as u64 } else { 0 };
         let after = (entries + wanted + line).saturating_sub(replaced);
         let mark = match mark {
@@ -116,12 +117,12 @@ impl Shard {
         {
             return Ok(());
         }
-        let shape = &self.log.shape;
+        let shape = &self.log.shape();
         let detail = format!(
             "shard {} is full: {} of {} bytes are live, and {mark} may be, {} percent of what \
              reclaim leaves; remove entries or give the store more capacity",
             shape.shard,
-            self.log.live_bytes,
+            self.log.live_bytes(),
             u64::from(shape.segments) * u64::from(shape.segment_bytes),
             (mark as f64 / self.log.room() as f64 * 100.0).round()
         );
@@ -137,10 +138,10 @@ impl Shard {
     fn touch_mark(&self) -> u64 {
         let full = self.full_mark();
         let left = self.log.room().saturating_sub(full);
-        let segment_bytes = u64::from(self.log.shape.segment_bytes);
+        let segment_bytes = u64::from(self.log.shape().segment_bytes);
         // What filled segments had no record for tells of large records among many small ones.
-        let mean = self.log.live_bytes / self.index.len().max(1);
-        let record_bytes = mean.max(2 * self.log.lost_bytes);
+        let mean = self.log.live_bytes() / self.index.len().max(1);
+        let record_bytes = mean.max(2 * self.log.lost_bytes());
         let kept = SEGMENTS_LEFT_MIN * segment_bytes + RECORDS_LEFT * record_bytes;
         let kept = kept.min(SEGMENTS_LEFT_MAX * segment_bytes);
         full + (left / 3).min(left.saturating_sub(kept))
@@ -148,7 +149,7 @@ impl Shard {
 
     /// Bytes of segments that live records take with their lines in the footers.
     fn occupied(&self) -> u64 {
-        self.log.live_bytes + self.index.len() * FOOTER_ENTRY_BYTES as u64
+        self.log.live_bytes() + self.index.len() * FOOTER_ENTRY_BYTES as u64
     }
 
     /// Refuses what does not fit.
@@ -171,7 +172,7 @@ impl Shard {
         }
         let decided = self.check_bytes((key_bytes + request.value.len()) as u64, new, pace);
         let Err(refusal) = decided else { return Ok(()) };
-        let segments = request.value.len() / self.log.shape.segment_bytes as usize;
+        let segments = request.value.len() / self.log.shape().segment_bytes as usize;
         if matches!(refusal, Refusal::NeedsRoom) && segments == 0 {
             return Err(refusal);
         }
@@ -209,7 +210,7 @@ impl Shard {
         let detail = format!(
             "the index of shard {} holds {} entries in {} bytes, its share of the memory cap; \
              remove entries or raise the cap",
-            self.log.shape.shard,
+            self.log.shape().shard,
             self.index.len(),
             self.index.bytes()
         );
@@ -234,12 +235,12 @@ impl Shard {
     fn may_take_reserve(&self, request: &PutRequest<'_>) -> bool {
         self.limits.policy.lets_go()
             && request.options.pinning == Pinning::Pinned
-            && request.value.len() < self.log.shape.segment_bytes as usize / PART_OF_RESERVE
+            && request.value.len() < self.log.shape().segment_bytes as usize / PART_OF_RESERVE
     }
 
     /// How many free segments a put of a key and its stored value, `wanted` bytes, needs more than.
     pub(crate) fn wanted_free(&self, wanted: u64, pace: Pace) -> u32 {
-        let segments = wanted / u64::from(self.log.shape.segment_bytes) * 5 / 4;
+        let segments = wanted / u64::from(self.log.shape().segment_bytes) * 5 / 4;
         self.kept_free(wanted, pace) + segments as u32
     }
 
@@ -264,13 +265,13 @@ impl Shard {
         if entries <= most.saturating_add(most / 64) {
             return Ok(());
         }
-        let shards = u64::from(self.log.shape.shards);
+        let shards = u64::from(self.log.shape().shards);
         let needed = Index::bytes_for(entries.saturating_add(entries / 32)).saturating_mul(shards);
         let found = self.limits.index_bytes_max.saturating_mul(shards);
         let detail = format!(
             "an index of {found} bytes at most; shard {} of {shards} holds {entries} entries, and \
              for all shards {needed} are needed; open the store with a larger memory cap",
-            self.log.shape.shard
+            self.log.shape().shard
         );
         Err(Error::too_small(detail, needed))
     }

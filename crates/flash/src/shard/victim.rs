@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::format::FooterEntry;
 use crate::log::{Attempt, footer_of_whole};
 use crate::policy::{Field, OfDamaged};
-use crate::segment::{Segment, SegmentState, Stream};
+use crate::segment::{Segment, Stream};
 
 use crate::types::Timestamp;
 
@@ -161,7 +161,7 @@ impl Shard {
         if self.under_way.is_none() {
             self.under_way = self.choose()?;
         }
-        let segment_bytes = u64::from(self.log.shape.segment_bytes);
+        let segment_bytes = u64::from(self.log.shape().segment_bytes);
         let Some(victim) = &self.under_way else { return Ok(()) };
         let price = victim.price(bytes, missing, segment_bytes);
         self.owed_bytes += price;
@@ -208,7 +208,7 @@ impl Shard {
     /// Sees to it that the victim is read; true while that is under way.
     fn begin_reading(&mut self, victim: &mut Victim) -> bool {
         if matches!(victim.stage, Stage::Chosen) {
-            let start = self.log.shape.address(victim.number, 0);
+            let start = self.log.shape().address(victim.number, 0);
             if let Some(memory) = self.log.in_memory(start) {
                 let mut bytes = IoBuffer::aligned(memory.len());
                 bytes.copy_from_slice(memory);
@@ -272,34 +272,33 @@ impl Shard {
             }
             self.log.release(victim.number);
         } else {
-            self.log.segments[victim.number as usize].state = SegmentState::Damaged;
+            self.log.set_aside(victim.number);
         }
     }
 
     /// Ends the reclaim of a victim that could not be brought to its end: it stays what it was.
     pub(crate) fn keep_victim(&mut self, victim: &Victim) {
         self.reclaiming -= 1;
-        self.log.segments[victim.number as usize].state = SegmentState::Sealed;
+        self.log.keep(victim.number);
     }
 
     /// Chooses a segment to reclaim.
     pub(crate) fn choose(&mut self) -> Result<Option<Victim>> {
         let field = Field {
-            segments: &self.log.segments,
-            segment_bytes: self.log.shape.segment_bytes,
-            tombstone_bytes: self.log.tombstone_bytes,
+            segments: self.log.segments(),
+            segment_bytes: self.log.shape().segment_bytes,
+            tombstone_bytes: self.log.tombstone_bytes(),
             now: self.sequence,
             start: self.victim_cursor,
             window: VICTIM_WINDOW,
             oldest_dead: &|| self.log.oldest_dead(None),
         };
         let number = self.limits.policy.choose(&field);
-        self.victim_cursor = (self.victim_cursor + VICTIM_WINDOW) % self.log.segments.len().max(1);
+        self.victim_cursor =
+            (self.victim_cursor + VICTIM_WINDOW) % self.log.segments().len().max(1);
         let Some(number) = number else { return Ok(None) };
         self.log.seal_segment(number)?;
-        let row = &mut self.log.segments[number as usize];
-        let segment = *row;
-        row.state = SegmentState::Reclaiming;
+        let segment = self.log.begin_reclaim(number);
         self.reclaiming += 1;
         Ok(Some(Victim { number, segment, stage: Stage::Chosen, kept: true }))
     }

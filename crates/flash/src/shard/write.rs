@@ -264,7 +264,7 @@ impl Shard {
             scratch.extend_from_slice(key);
             scratch.extend_from_slice(value);
             header.flags.encrypted = true;
-            self.payloads.encrypt(self.log.shape.shard, &header, &mut scratch)?;
+            self.payloads.encrypt(self.log.shape().shard, &header, &mut scratch)?;
             scratch.split_at(key.len())
         } else {
             (key, value)
@@ -276,8 +276,8 @@ impl Shard {
         self.scratch = scratch;
         let place = Place { address: address?, size };
         if self.limits.policy.keeps_apart(stream) {
-            let (segment, _) = self.log.shape.split(place.address);
-            let sequence = self.log.segments[segment as usize].sequence;
+            let (segment, _) = self.log.shape().split(place.address);
+            let sequence = self.log.segment(segment).sequence;
             self.pinned.add(segment, sequence, (header.space, header.partition), size);
         }
         Ok(place)
@@ -359,7 +359,7 @@ impl Shard {
         let wanted = (self.segment_sequence(place.address) as u32, Some(key));
         let bytes = self.log.in_memory(place.address);
         bytes.is_some_and(|bytes| {
-            !self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch)
+            !self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch)
         })
     }
 
@@ -373,7 +373,7 @@ impl Shard {
             }
             if let Some(bytes) = self.log.in_memory(place.address) {
                 let wanted = (self.segment_sequence(place.address) as u32, Some(request.key));
-                if self.payloads.is_of(self.log.shape.shard, bytes, wanted, &mut self.scratch) {
+                if self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch) {
                     return Ok(Slot::Own(place));
                 }
             } else if only.replace(place).is_some() {
@@ -392,9 +392,8 @@ impl Shard {
 
     fn note(&mut self, request: &PutRequest<'_>, old: Place, shared_bits: u8) {
         self.log.change_live(old.address, -(old.size.bytes() as i64));
-        let (segment, _) = self.log.shape.split(old.address);
-        let notes = &mut self.log.segments[segment as usize].notes;
-        *notes = notes.saturating_add(1);
+        let (segment, _) = self.log.shape().split(old.address);
+        self.log.add_note(segment);
         let owner = (request.key.space, request.key.partition);
         let (address, size) = (old.address, old.size);
         self.notes.add(segment, Note { address, by: request.hash, owner, size, shared_bits });
@@ -402,8 +401,8 @@ impl Shard {
 
     /// The stream for a put over the record at `old`: hot if that one did not live long.
     fn stream_over(&self, old: Place) -> Stream {
-        let (segment, _) = self.log.shape.split(old.address);
-        let old = &self.log.segments[segment as usize];
+        let (segment, _) = self.log.shape().split(old.address);
+        let old = self.log.segment(segment);
         let age = if old.age == 0 { 0 } else { self.sequence.saturating_sub(old.age) };
         if (age as f64) < self.lifespan { Stream::Hot } else { Stream::Cold }
     }
@@ -458,7 +457,7 @@ impl Shard {
         header.flags.follows |= ends_seconds != 0 && self.dropped_later(ends_seconds);
         let whole =
             header.key_bytes as usize + stored.len() + crate::format::RECORD_HEADER_BYTES_MAX;
-        let piece_bytes = piece_bytes(self.log.shape.segment_bytes);
+        let piece_bytes = piece_bytes(self.log.shape().segment_bytes);
         let place = if whole <= piece_bytes {
             let wanted = self.counted_bytes(&header, stored.len());
             let payload = (request.key.bytes, stored);

@@ -140,7 +140,7 @@ fn released_segments_become_free_with_little_padding_while_puts_go_on() {
 
 /// Segments on the device and the padding records in them.
 fn paddings(store: &Store) -> (usize, usize) {
-    let shape = store.engine.shards[0].lock().log.shape;
+    let shape = store.engine.shards[0].lock().log.shape();
     let (mut segments, mut paddings) = (0, 0);
     for segment in 0..shape.segments {
         let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
